@@ -26,7 +26,6 @@ from kdump.forensics.doctor import leftovers
 from kdump.forensics.doctor import run as doctor_run
 from kdump.forensics.doctor.answers import Item, Page, Question
 from kdump.forensics.doctor.damage import NEVER, DamageExamination
-from kdump.forensics.doctor.disks import MetadataCache
 from kdump.forensics.doctor.replicas import ReplicasExamination
 from kdump.forensics.doctor.report_to import Examination
 from kdump.forensics.doctor.run import Doctor, DoctorQuery
@@ -36,6 +35,7 @@ from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES
 from kdump.render.doctor_report import DoctorReport
 from kdump.render.stdout import Output
+from kdump.state.metadata_cache import MetadataCache
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.craft import flip

@@ -16,11 +16,10 @@ from kdump.forensics.postmortem.buckets import of_time
 from kdump.format.count_text import count_text
 from kdump.log.region import Limits
 from kdump.render.amounts import duration_text, size_text
+from kdump.render.charts import bar
 from kdump.render.escape import path_text, printable
 from kdump.render.style import cut
 from kdump.render.times import iso
-
-EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 class HistogramScreen(Overlay):
@@ -124,7 +123,7 @@ class HistogramScreen(Overlay):
                     lines.append(HexLine(((f" … {duration_text(gap)} without batches", "dim"),)))
             shown.append(each)
             text = f" {self._time(each):<20}  {each.records:>12,}  {size_text(each.bytes):>10}  "
-            lines.append(HexLine(((text, ""), (_bar(count, most, room), "name"))))
+            lines.append(HexLine(((text, ""), (bar(count, most, room), "name"))))
         return shown, lines
 
     def _time(self, each: Bin) -> str:
@@ -181,11 +180,3 @@ class HistogramScreen(Overlay):
         chosen = self.shown[message.number] if message.number < len(self.shown) else None
         if chosen is not None:
             self.leave(chosen)
-
-
-def _bar(count: int, most: int, room: int) -> str:
-    """Return a bar whose length is in proportion; nothing that counts is without one."""
-    if not count or not most:
-        return ""
-    eighths = max(1, count * room * 8 // most)
-    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()

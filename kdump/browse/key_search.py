@@ -19,7 +19,7 @@ from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Limits, Region
+from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Limits, batches_of
 from kdump.log.region_reader import CHECKED, regions
 from kdump.log.selection import Selection
 from kdump.state.partition_summary import open_window
@@ -165,7 +165,7 @@ def _hits(search: KeySearch, target: Target, limits: Limits, on_progress: Callab
     with closing(window.source):
         stream = regions(window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED)
         for region in stream:
-            for batch in _batches(region):
+            for batch in batches_of(region):
                 if batch.isControlBatch:
                     continue
                 if not has_payload(batch):
@@ -189,13 +189,6 @@ def _hits(search: KeySearch, target: Target, limits: Limits, on_progress: Callab
             search.note(window.source.unreadable_text)
         elif window.source.error:
             search.note(window.source.error)
-
-
-def _batches(region: Region) -> Iterator[Batch]:
-    if isinstance(region, BatchRun):
-        yield from region.batches()
-    elif isinstance(region, Batch):
-        yield region
 
 
 def _in_batch(search: KeySearch, batch: Batch, selection: Selection) -> Iterator[Record]:

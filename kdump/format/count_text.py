@@ -1,4 +1,4 @@
-"""Counts with their nouns: 1 batch, 2 batches, 1,234 records; and the beginning of long lists."""
+"""Counts with their nouns: 1 batch, 2 batches, 1,234 records; lists of names, and the beginning of long ones."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def count_text(count: int, one: str, more: str = "") -> str:
 def first_of(names: Sequence[str], limit: int = 5) -> str:
     """Return at most `limit` names, and the number of the others: a-0, a-1 and 33 more."""
     return ", ".join(names[:limit]) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
+
+
+def all_of(names: Sequence[str]) -> str:
+    """Return all names as a list in a sentence: a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

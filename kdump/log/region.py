@@ -396,3 +396,11 @@ def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:
         return None
     reason = f"batchLength {header.batchLength} is below the minimum, {v2.MIN_BATCH_LENGTH}"
     return DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")
+
+
+def batches_of(region: Region) -> Iterator[Batch]:
+    """Yield the batches in a region, if it has any."""
+    if isinstance(region, BatchRun):
+        yield from region.batches()
+    elif isinstance(region, Batch):
+        yield region

@@ -159,7 +159,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if text:
             yield text
         yield from _epoch_start_text(diff, offset)
-        yield from _later_leader(diff, offset)
+        yield from _later_leader(diff, [epoch for _, epoch in own])
         marks = [(letter(n), diff.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
         if diff.cause != DAMAGE and above:
@@ -307,10 +307,9 @@ def _epoch_start_text(diff: Diff, offset: int) -> Iterator[str]:
             return
 
 
-def _later_leader(diff: Diff, offset: int) -> Iterator[str]:
+def _later_leader(diff: Diff, epochs: list[int | None]) -> Iterator[str]:
     """Say which copy has the later leader's log. Whether the other's records were acknowledged, only a high watermark
-    shows."""
-    epochs = [epoch_at(diff, number) for number in range(len(diff.copies))]
+    shows. `epochs`: of the copies, at the offset where they diverge."""
     known = [each for each in epochs if each is not None]
     if diff.first is None or diff.first[1].kind == DAMAGE or len(known) < len(epochs) or len(set(known)) < 2:
         return

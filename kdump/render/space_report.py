@@ -17,7 +17,7 @@ from kdump.forensics.space.answers import (
 )
 from kdump.forensics.space.startup_room import needed_inodes
 from kdump.forensics.space.startup_steps import UNKNOWN_CONFIGS
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -179,9 +179,8 @@ class SpaceReport(Sink[Any]):
     def _named(self) -> str:
         """Return the names of files that are not Kafka's, which a step moves away."""
         paths = [path for each in self.found.get(SpaceStep, []) if each.step == "otherFiles" for path in each.paths]
-        names = [printable(path_text(os.path.basename(path))) for path in paths[:NAMED]]
-        more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
-        return f" ({', '.join(names)}{more})" if names else ""
+        names = [printable(path_text(os.path.basename(path))) for path in paths]
+        return f" ({first_of(names, NAMED)})" if names else ""
 
     def _steps(self, summary: SpaceSummary) -> None:
         steps: list[SpaceStep] = self.found.get(SpaceStep, [])

@@ -37,7 +37,7 @@ from kdump.format.batch_header import (
 from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, batches_of
 from kdump.log.region_reader import CHECKED, WALKED
 from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
@@ -203,11 +203,3 @@ class BatchRows:
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that have been read but not yielded yet."""
         yield from self.columns.take()
-
-
-def batches_of(region: Region) -> Iterator[Batch]:
-    """Yield the batches in a region, if it has any."""
-    if isinstance(region, BatchRun):
-        yield from region.batches()
-    elif isinstance(region, Batch):
-        yield region

@@ -14,13 +14,13 @@ from kdump.format.control_record import decode_control
 from kdump.format.transaction_record import decode_transaction
 from kdump.log.batch_records import records
 from kdump.log.record import Record
+from kdump.log.region import batches_of
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import Selection
 from kdump.log.window import Window
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_objects import plain
 from kdump.spark.arrow import Rows
-from kdump.spark.batch_rows import batches_of
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.state.internal_records import too_large

@@ -20,13 +20,12 @@ from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.record import Record
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, batches_of
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
 from kdump.render.inspect_objects import control_object
 from kdump.spark import arrow
-from kdump.spark.batch_rows import batches_of
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions
 from kdump.spark.tables import FROM_BATCH

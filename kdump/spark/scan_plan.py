@@ -3,7 +3,7 @@ have read, and writes the chunks that other tasks read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from kdump.check.options import Options
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
-from kdump.log.region import Limits
 from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import file_stamp
@@ -28,8 +27,8 @@ from kdump.spark.store import OWN, Store, key_of
 from kdump.spark.table_plan import parts_of, slimmed
 from kdump.spark.tables import OF_TOPICS, RECORDS, SparkTable
 from kdump.spark.unit_read import UnitJob
-from kdump.state.metadata import ReadMetadata, read_metadata
-from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata import ReadMetadata
+from kdump.state.metadata_cache import MetadataCache
 from kdump.version import __version__
 
 SMALL = 64 * 1024 * 1024
@@ -99,27 +98,6 @@ class _Earlier:
         return job
 
 
-class _MetadataLogs:
-    """Reads the metadata log of each log directory of a broker once."""
-
-    def __init__(self) -> None:
-        self.read: dict[str, MetadataImage | None] = {}
-
-    def __call__(
-        self,
-        directory: str,
-        limits: Limits | None = None,
-        on_progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> MetadataImage | None:
-        if directory not in self.read:
-            self.read[directory] = read_metadata(directory, limits, on_progress)
-        return self.read[directory]
-
-    def ends(self) -> dict[str, int]:
-        """Return the end offsets of those with topics, by the path of the log directory."""
-        return {path: image.end_offset for path, image in self.read.items() if image is not None and image.topics}
-
-
 def plan_group(task: GroupTask) -> GroupPlan:
     """Plan a group. Raises StoreError."""
     task.setup.limits.apply()
@@ -131,7 +109,7 @@ def plan_group(task: GroupTask) -> GroupPlan:
     todo: list[UnitJob | SliceJob] = []
     found: set[str] = set()
     kept = 0
-    metadata_of = _MetadataLogs()
+    metadata_of = MetadataCache()
     for job in _jobs(task, metadata_of):
         found.add(job.key)
         pack = usable.valid(job)
@@ -158,7 +136,8 @@ def plan_group(task: GroupTask) -> GroupPlan:
         put_chunk(setup.store, chunk, f"{RUNS}/{setup.run}/{name}", f"{setup.run}-{name}")
         for name, chunk in zip(names, chunks)
     ]
-    return GroupPlan(files, whole, written, kept, gone, metadata_of.ends())
+    ends = {path: image.end_offset for path, image in metadata_of.images() if image.topics}
+    return GroupPlan(files, whole, written, kept, gone, ends)
 
 
 def _kind(key: str) -> str:

@@ -107,11 +107,11 @@ def _end_of(segment: Target, limits: Limits) -> int | None:
         window = scan.open(segment)
         try:
             found = scan.last(segment, window, count)
+            for region, _ in reversed(found):
+                if isinstance(region, Batch) and region.crcValid:
+                    return region.lastOffset + 1
         finally:
             window.source.close()
-        for region, _ in reversed(found):
-            if isinstance(region, Batch) and region.crcValid:
-                return region.lastOffset + 1
         if not found or found[0][0].position == 0 or count >= LOOKED_BACK:
             return None
         count *= 8

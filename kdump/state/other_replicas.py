@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kdump.format.count_text import all_of
+
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
 
@@ -20,7 +22,7 @@ class OtherReplicas(NamedTuple):
         """Who has a replica, as the end of a sentence."""
         if not self.brokers:
             return "by the metadata on the disk no other broker has a replica"
-        names = " and ".join(filter(None, [", ".join(map(str, self.brokers[:-1])), str(self.brokers[-1])]))
+        names = all_of([*map(str, self.brokers)])
         what = f"brokers {names} have replicas" if len(self.brokers) > 1 else f"broker {names} has a replica"
         if not self.in_sync:
             return f"{what}, not in sync"

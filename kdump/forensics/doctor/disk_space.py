@@ -16,7 +16,6 @@ from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.partition import OnePartition, RetentionQuery
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
-from kdump.log.errors import SourceError, is_gone
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.partition_summary import partition_summary
@@ -97,8 +96,9 @@ class SpaceExamination:
         chosen = {place.path: number for number, (_, place) in enumerate(sizes[:PARTITIONS])}
         places = [place for place in self.disks.places if place.partition.path in chosen]
         places.sort(key=lambda place: chosen[place.partition.path])
-        query = RetentionQuery(now=self.on.now, timeout=self.on.timeout, deep=False, limits=self.disks.options.limits)
-        clusters = Clusters(None, self.disks.directories, self.disks.options, self._unreadable, self.disks.metadata_of)
+        options = self.disks.options
+        query = RetentionQuery(now=self.on.now, timeout=self.on.timeout, deep=False, limits=options.limits)
+        clusters = Clusters(None, self.disks.directories, options, self.on.unreadable, self.disks.metadata_of)
         done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
         for place in places:
             try:
@@ -108,16 +108,12 @@ class SpaceExamination:
             done += 1
         return done
 
-    def _unreadable(self, error: SourceError) -> None:
-        if not is_gone(error):
-            self.on.unread(str(error))
-
     def _partition(self, place: PartitionInput, query: RetentionQuery, clusters: Clusters) -> None:
         place, _ = place.now()
-        if is_away(place, self._unreadable):
+        if is_away(place, self.on.unreadable):
             return
         one = OnePartition(place, query, self.on.now, clusters, None)
-        for answer in one.answers(self.on.read_some, self._unreadable):
+        for answer in one.answers(self.on.read_some, self.on.unreadable):
             if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy:
                 self._blocker(answer, place.partition.path)
 

@@ -3,9 +3,8 @@ metadata, read once."""
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -20,39 +19,16 @@ from kdump.log.directory_listing import is_directory
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.find_directories import find_directories
-from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.live_files import SeenDirectory, see
+from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, listing_of_names
 from kdump.log.paths import UnlistedCollector
-from kdump.log.region import Limits
-from kdump.log.source import Identity
 from kdump.state.directory_summary import had_clean_shutdown
-from kdump.state.metadata import read_metadata
+from kdump.state.metadata_cache import MetadataCache
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.newest_metadata import newest_metadata
 from kdump.state.siblings import same_broker, unlisted, with_node_id
 from kdump.state.small_files import properties
-
-
-class MetadataCache:
-    """Reads the metadata of each log directory once, and again if a broker has written to it since: what a later
-    question examines must not be compared with the topics of a minute ago."""
-
-    def __init__(self) -> None:
-        self._read: dict[str, tuple[dict[str, Identity], MetadataImage | None]] = {}
-
-    def __call__(
-        self,
-        directory: str,
-        limits: Limits | None = None,
-        on_progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> MetadataImage | None:
-        seen = see(os.path.join(directory, f"{METADATA_TOPIC}-0")).identities
-        known = self._read.get(directory)
-        if known is None or known[0] != seen:
-            known = self._read[directory] = seen, read_metadata(directory, limits, on_progress)
-        return known[1]
 
 
 @dataclass

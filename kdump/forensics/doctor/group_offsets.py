@@ -27,6 +27,12 @@ BEHIND = 3
 """Number of groups with the largest lag that are named."""
 MAX_MOVES = 10_000
 """Maximum number of offsets that went back which are remembered."""
+SHOWN = 3
+"""Number of a group's partitions that are evidence."""
+SET_OFFSETS = (
+    "with the group stopped, set the offsets that it should continue from: kafka-consumer-groups.sh --bootstrap-server "
+    "HOST:PORT --group {} --reset-offsets … --dry-run first"
+)
 NEVER = (
     "do not reset offsets while members of the group are running: they commit over it",
     "do not reset to latest to make the lag go away: the records in between are then never processed",
@@ -149,9 +155,7 @@ class GroupsExamination:
         return self.disks.directories[0].path
 
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
-        evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad[:3]]
-        if len(bad) > len(evidence):
-            evidence.append(f"and {count_text(len(bad) - len(evidence), 'more partition')}")
+        evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]
         resets = any("auto.offset.reset" in each.remark for each in bad)
         title = f"{count_text(len(bad), 'committed offset')} that it cannot continue from"
         self.on.item(
@@ -162,15 +166,12 @@ class GroupsExamination:
             title,
             group=group,
             impact="auto.offset.reset decides where it continues" if resets else "",
-            evidence=tuple(evidence),
+            evidence=_first(evidence),
             offset=_offset(bad[0]),
             commands=(command("groups", *self.disks.paths, "--group", group),),
             commandForAll=command("groups", *self.disks.paths, "--offsets"),
             titleForAll="committed offsets that they cannot continue from",
-            actions=(
-                "with the group stopped, set the offsets that it should continue from: kafka-consumer-groups.sh "
-                f"--bootstrap-server HOST:PORT --group {group} --reset-offsets … --dry-run first",
-            ),
+            actions=(SET_OFFSETS.format(group),),
             never=NEVER,
         )
 
@@ -184,10 +185,8 @@ class GroupsExamination:
         moves.sort(key=lambda each: (each.record, each.name))
         evidence = [
             f"{each.name}: from {each.before} to {each.after}, by the record at offset {each.record} of {OFFSETS_TOPIC}"
-            for each in moves[:3]
+            for each in moves
         ]
-        if len(moves) > len(evidence):
-            evidence.append(f"and {count_text(len(moves) - len(evidence), 'more partition')}")
         self.on.item(
             Priority.GROUPS,
             "warning",
@@ -196,7 +195,7 @@ class GroupsExamination:
             "committed offsets went back, by a reset or by a commit",
             group=group,
             impact="the records in between were read, or will be read, again",
-            evidence=tuple(evidence),
+            evidence=_first(evidence),
             offset=moves[0].before,
             commands=(command("groups", *self.disks.paths, "--group", group, "--history"),),
             commandForAll=command("groups", *self.disks.paths, "--history"),
@@ -213,10 +212,8 @@ class GroupsExamination:
             return
         evidence = [
             f"{each.name}: offset {each.before}, removed by the record at offset {each.record} of {OFFSETS_TOPIC}"
-            for each in gone[:3]
+            for each in gone
         ]
-        if len(gone) > len(evidence):
-            evidence.append(f"and {count_text(len(gone) - len(evidence), 'more partition')}")
         self.on.item(
             Priority.GROUPS,
             "warning",
@@ -225,7 +222,7 @@ class GroupsExamination:
             f"{count_text(len(gone), 'committed offset was', 'committed offsets were')} removed: expired or deleted",
             group=group,
             impact="auto.offset.reset decides where it continues there",
-            evidence=tuple(evidence),
+            evidence=_first(evidence),
             offset=gone[0].before,
             commands=(command("groups", *self.disks.paths, "--group", group, "--history"),),
             commandForAll=command("groups", *self.disks.paths, "--history"),
@@ -233,11 +230,16 @@ class GroupsExamination:
             actions=(
                 "compare with offsets.retention.minutes: they expire if the group is empty, or not subscribed to the "
                 "topic, for that long",
-                "with the group stopped, set the offsets that it should continue from: kafka-consumer-groups.sh "
-                f"--bootstrap-server HOST:PORT --group {group} --reset-offsets … --dry-run first",
+                SET_OFFSETS.format(group),
             ),
             never=NEVER,
         )
+
+
+def _first(evidence: list[str]) -> tuple[str, ...]:
+    """Return the first lines, one for each partition, and the number of the others."""
+    more = len(evidence) - SHOWN
+    return (*evidence[:SHOWN], *([f"and {count_text(more, 'more partition')}"] if more > 0 else ()))
 
 
 def _partition_exists(name: str, context: LagContext) -> bool:

@@ -10,8 +10,8 @@ from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.space.file_systems import file_system_of
 from kdump.forensics.space.usage import root_usage
+from kdump.format.count_text import first_of
 from kdump.format.size_text import size_text
-from kdump.log.errors import SourceError, is_gone
 from kdump.log.log_directory import LogDirectory
 
 LEAST_SHARE = 0.01
@@ -43,15 +43,14 @@ class Leftovers:
                 self._file_system(directory, run)
 
     def _left_over(self, directory: LogDirectory, run: str, measured: int) -> None:
-        others = sorted(root_usage(directory, self._unreadable).others, key=lambda each: (-each[1], each[0]))
+        others = sorted(root_usage(directory, self.on.unreadable).others, key=lambda each: (-each[1], each[0]))
         deleted, foreign = self.deleted.get(directory.path, 0), sum(each[1] for each in others)
         if deleted + foreign <= LEAST_SHARE * (measured + foreign):
             return
         parts = [f"{size_text(deleted)} deleted (.deleted, -delete)"] if deleted else []
         if foreign:
-            names = [f"{os.path.basename(path)} {size_text(size)}" for path, size, _, _ in others[:NAMED]]
-            more = f" and {len(others) - NAMED:,} more" if len(others) > NAMED else ""
-            parts.append(f"{size_text(foreign)} that is not Kafka's ({', '.join(names)}{more})")
+            names = [f"{os.path.basename(path)} {size_text(size)}" for path, size, _, _ in others]
+            parts.append(f"{size_text(foreign)} that is not Kafka's ({first_of(names, NAMED)})")
         self.on.item(
             Priority.SPACE,
             "warning",
@@ -82,7 +81,3 @@ class Leftovers:
             actions=("free space as kdump space lists it, before you start the broker",),
             never=NEVER,
         )
-
-    def _unreadable(self, error: SourceError) -> None:
-        if not is_gone(error):
-            self.on.unread(str(error))

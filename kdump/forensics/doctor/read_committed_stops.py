@@ -10,7 +10,6 @@ from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.forensics.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.forensics.transactions import TransactionsQuery, transactions_of
 from kdump.format.count_text import count_text
-from kdump.log.errors import SourceError, is_gone
 
 NEVER = (
     "do not delete the .txnindex or .snapshot files to get rid of it: consumers then read its records as committed",
@@ -71,11 +70,7 @@ class TransactionsExamination:
             question.answer = f"{found}; read_committed consumers stop below the log end in {self.blocked:,} of {count}"
 
     def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
-        def unread(error: SourceError) -> None:
-            if not is_gone(error):
-                self.on.unread(str(error))
-
-        for answer in transactions_of(place, query, self.on.now, self.on.read_some, unread):
+        for answer in transactions_of(place, query, self.on.now, self.on.read_some, self.on.unreadable):
             if isinstance(answer, Transaction):
                 self._transaction(answer, place)
             elif isinstance(answer, PartitionTransactions):

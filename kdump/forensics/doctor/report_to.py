@@ -9,6 +9,7 @@ from typing import Any
 
 from kdump.forensics.doctor.answers import Item, Question
 from kdump.forensics.doctor.time_limit import TimeLimit
+from kdump.log.errors import SourceError, is_gone
 
 
 @dataclass
@@ -48,6 +49,11 @@ class Examination:
         """Note what could not be read."""
         if text not in self.question.unread:
             self.question.unread.append(text)
+
+    def unreadable(self, error: SourceError) -> None:
+        """Note an error, unless the file has gone away: a broker is at work."""
+        if not is_gone(error):
+            self.unread(str(error))
 
     def read_some(self, count: int) -> None:
         """Report progress. Raises OutOfTime."""

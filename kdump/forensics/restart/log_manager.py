@@ -150,7 +150,9 @@ class LogManager:
         self._strays_without_ids(chosen)
         self.moves = Moves(chosen, self.strays, self.release)
         for directory in chosen:
-            yield from self._logs_in(directory)
+            for plan in self._logs_in(directory):
+                plan.replicas = other_replicas(self.metadata, plan.topic, plan.partition, directory.nodeId)
+                yield plan
 
     def _logs_in(self, directory: DirectoryPlan) -> Iterator[PartitionPlan]:
         clean = bool(directory.clean)
@@ -194,7 +196,6 @@ class LogManager:
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
-            plan.replicas = other_replicas(self.metadata, topic, partition, directory.nodeId)
             work = WorkProgress(0, self.on_progress)
             how = LoadParameters(
                 self.options.open,
@@ -227,7 +228,6 @@ class LogManager:
         is_created = not self.strays.of_zookeeper and not self._is_any_offline()
         for plan in missing_logs(directory, others, checkpoints, metadata, is_created=is_created):
             if plan.name not in names and self.is_selected(plan.topic):  # or it was deleted in the meantime
-                plan.replicas = other_replicas(self.metadata, plan.topic, plan.partition, directory.nodeId)
                 yield plan
 
     def _is_any_offline(self) -> bool:

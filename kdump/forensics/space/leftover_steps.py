@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kdump.forensics.space.answers import FILES, JUDGE, NOTHING, RECORDS, RUNNING, STOPPED, WAIT, SpaceKept, SpaceStep
 from kdump.forensics.space.replica_copies import ReplicaCopies, topic_id
 from kdump.forensics.space.usage import DirectoryUsage, PartitionUsage
-from kdump.format.count_text import count_text
+from kdump.format.count_text import all_of, count_text
 
 DELETE_DELAY_MS = 60_000
 """Default of file.delete.delay.ms and log.segment.delete.delay.ms."""
@@ -71,7 +71,7 @@ def deleted_steps(usage: DirectoryUsage, broker: str, is_selected: IsSelected) -
     if unfinished:
         number = sum(each.cleaned_files for each in unfinished)
         what.append(f"{count_text(number, '.cleaned file')} of an interrupted log cleaner")
-    found = " and ".join([", ".join(what[:-1]), what[-1]] if len(what) > 1 else what)
+    found = all_of(what)
     size = sum(each.size for each in gone) + sum(each.deleted_size for each in inside)
     size += sum(each.cleaned_size for each in unfinished)
     if broker == RUNNING:
