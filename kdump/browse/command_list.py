@@ -106,7 +106,7 @@ COMMANDS = (
     ),
     BrowseCommand(
         "histogram",
-        "show records or bytes per time bin, of the segment or partition at hand, or of what is named (`segment`, "
+        "show records or bytes per time bin, of the current segment or partition, or of what is named (`segment`, "
         "`partition`, `topic`, `all`); Enter goes to the first batch of a bin",
         GO,
         ("H",),

@@ -16,7 +16,7 @@ from kdump.format.size_text import size_text
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.bundle_log import RedactedBatch, has_payload
 from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import FaultTolerantSource
+from kdump.log.fault_tolerant import read_problem
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Limits, batches_of
@@ -53,7 +53,7 @@ class Hit(NamedTuple):
 
 @dataclass
 class KeySearch:
-    """A search for `text`, which stands for the bytes of `keys`. A thread fills it, and another one shows it."""
+    """A search for `text`, typed for the bytes of `keys`. A thread fills it, and another one shows it."""
 
     text: str
     keys: frozenset[bytes]
@@ -185,10 +185,9 @@ def _hits(search: KeySearch, target: Target, limits: Limits, on_progress: Callab
             search.note(f"{name}: the records of {count_text(absent, 'batch', 'batches')} are not in the bundle")
         if replaced:
             search.note(f"{name}: keys of {count_text(replaced, 'batch', 'batches')} were replaced in the bundle")
-        if isinstance(window.source, FaultTolerantSource) and window.source.unreadable:
-            search.note(window.source.unreadable_text)
-        elif window.source.error:
-            search.note(window.source.error)
+        problem = read_problem(window.source)
+        if problem:
+            search.note(problem)
 
 
 def _in_batch(search: KeySearch, batch: Batch, selection: Selection) -> Iterator[Record]:

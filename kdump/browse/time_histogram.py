@@ -17,7 +17,7 @@ from kdump.browse.scopes import ScopePart
 from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, RECORD_COUNT
 from kdump.forensics.postmortem.buckets import of_time
 from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import FaultTolerantSource
+from kdump.log.fault_tolerant import read_problem
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, Batch, BatchRun, Limits, Region
 from kdump.log.region_reader import WALKED, regions
@@ -127,7 +127,7 @@ class TimeBins:
             ]
 
     def fitting_step(self, lines: int) -> int:
-        """Return the smallest step with which the bins, and the gaps between them, take at most so many lines."""
+        """Return the smallest step with which the bins, and the gaps between them, take at most `lines` lines."""
         with self._lock:
             step = self.step
             while step < WIDEST_STEP:
@@ -184,7 +184,6 @@ def _read(target: Target, bins: TimeBins, limits: Limits, on_progress: Callable[
             else:
                 bins.add(region)
             on_progress(region.size)
-        if isinstance(window.source, FaultTolerantSource) and window.source.unreadable:
-            bins.unread.append(window.source.unreadable_text)
-        elif window.source.error:
-            bins.unread.append(window.source.error)
+        problem = read_problem(window.source)
+        if problem:
+            bins.unread.append(problem)

@@ -174,3 +174,10 @@ def fault_tolerant(source: Source) -> Source:
 def careful_source(path: str) -> Source:
     """Open the file at `path`, to be read past bad sectors. Raises SourceError."""
     return open_source(path, wrap=fault_tolerant)
+
+
+def read_problem(source: Source) -> str:
+    """Return what of a source could not be read so far, and why; an empty string if there is nothing."""
+    if isinstance(source, FaultTolerantSource) and source.unreadable:
+        return source.unreadable_text
+    return source.error or ""

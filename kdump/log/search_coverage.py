@@ -31,14 +31,14 @@ class SearchCoverage:
     region_bytes: int = 0
     """Regions without a readable batch, except for zeros."""
     left_over: int = 0
-    """.deleted, .swap and .cleaned segments that were not asked for."""
+    """.deleted, .swap and .cleaned segments that were not selected."""
     nameless: int = 0
-    """Segments in remote storage that were left out because --topic does not match the topic ID, all that their path
-    has."""
+    """Segments in remote storage that were left out because --topic does not match the topic ID, and their path has no
+    name."""
     topic_ids: dict[str, None] = field(default_factory=dict)
     """The first MAX_LISTED + 1 of these topic IDs."""
     others: int = 0
-    """Files that are not Kafka's, in directories whose other files were all asked for."""
+    """Files that are not Kafka's, in directories whose other files were all selected."""
     others_listed: list[str] = field(default_factory=list)
     """Paths of the first MAX_LISTED + 1 of them."""
 
@@ -73,7 +73,7 @@ class SearchCoverage:
 
     @property
     def is_complete(self) -> bool:
-        """True if all that was asked for was searched, apart from files that cannot be opened."""
+        """True if all that was selected was searched, apart from files that cannot be opened."""
         return not (self.damaged or self.regions or self.nameless or self.others)
 
     def result(self, batches: int | None, *, is_complete: bool) -> str:

@@ -65,16 +65,13 @@ class CoordinatorTask(NamedTuple):
 
 
 def coordinator_logs(sources: Iterable[ScanSource]) -> list[LogReplicas]:
-    """Return the coordinators' logs in the log directories, without copies of a disk. A log directory without
-    cluster.id stands for itself."""
+    """Return the coordinators' logs in the log directories, without copies of a disk."""
     found: dict[tuple[str | None, str | None, str], list[tuple[str, int]]] = {}
     for each in sources:
-        cluster = each.identity.cluster
         if each.kind == DIRECTORY and each.identity.copyOf is None:
             for name, _, size in each.logs:
                 if name.rpartition("-")[0] in READ:
-                    key = (cluster, each.path if cluster is None else None, name)
-                    found.setdefault(key, []).append((log_at(each, name), size))
+                    found.setdefault((*each.owner, name), []).append((log_at(each, name), size))
     return [
         LogReplicas(*key, tuple(path for path, _ in own), max(size for _, size in own))
         for key, own in sorted(found.items(), key=str)
@@ -82,7 +79,7 @@ def coordinator_logs(sources: Iterable[ScanSource]) -> list[LogReplicas]:
 
 
 def divided(logs: Sequence[LogReplicas], most: int) -> list[tuple[LogReplicas, ...]]:
-    """Divide the logs among at most so many tasks, of about the same number of bytes."""
+    """Divide the logs among at most `most` tasks, of about the same number of bytes."""
     tasks: list[list[LogReplicas]] = [[] for _ in range(min(most, len(logs)))]
     sizes = [0] * len(tasks)
     for log in sorted(logs, key=lambda each: -each.size):

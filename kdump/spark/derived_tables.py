@@ -1,4 +1,4 @@
-"""Tables of a result that are derived from the others in SQL, and written anew after each scan: partitions,
+"""Tables of a result that are derived from the others in SQL, and written again after each scan: partitions,
 open_transactions and group_lag."""
 
 from __future__ import annotations

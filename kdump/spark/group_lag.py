@@ -8,7 +8,7 @@ from kdump.spark.unit_sums import MAX_ROWS
 from kdump.state import lag
 
 OWNER = "cluster, if(cluster is null, source, null) as source"
-"""Log directories without cluster.id stand for themselves."""
+"""The columns that name the owner of a log: its cluster, or the log directory if cluster.id is missing."""
 ENDS = f"""
   select {OWNER}, topic, partition, max_by(logStartOffset, logEndOffset) as logStartOffset,
          max(logEndOffset + greatest(0, logStartOffset - logEndOffset)) as logEndOffset,

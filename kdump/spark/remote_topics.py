@@ -46,7 +46,7 @@ def topic_names(directories: Iterable[LogDirectory], ids: Iterable[str]) -> dict
 
 
 def id_of(topic: str | None) -> str | None:
-    """Return what stands for the name of a topic if it may be an ID."""
+    """Return the topic if it may be an ID in place of a name."""
     return topic if topic is not None and TOPIC_ID.fullmatch(topic) else None
 
 

@@ -51,6 +51,12 @@ class ScanSource:
     topic: str | None = None
     """Topic of a partition or file."""
 
+    @property
+    def owner(self) -> tuple[str | None, str | None]:
+        """Whose metadata it is: cluster.id and None, or None and the path if there is no cluster.id."""
+        cluster = self.identity.cluster
+        return cluster, self.path if cluster is None else None
+
 
 class FindTask(NamedTuple):
     """The input of a task that finds the sources at and below a path."""
@@ -92,13 +98,11 @@ class Sources:
         return found
 
     def clusters(self) -> dict[tuple[str | None, str | None], list[str]]:
-        """Return the paths of the log directories of each cluster, without copies of a disk, by cluster.id. One without
-        cluster.id stands for itself: its key is its path."""
+        """Return the paths of the log directories of each cluster, without copies of a disk, by their owner."""
         found: dict[tuple[str | None, str | None], list[str]] = {}
         for each in self.sources:
             if each.kind == DIRECTORY and each.identity.copyOf is None:
-                cluster = each.identity.cluster
-                found.setdefault((cluster, each.path if cluster is None else None), []).append(each.path)
+                found.setdefault(each.owner, []).append(each.path)
         return found
 
     def newest(self, ends: Mapping[str, int]) -> frozenset[str]:

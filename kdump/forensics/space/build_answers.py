@@ -1,4 +1,4 @@
-"""Builds the answers about a log directory, a topic, and the whole."""
+"""Builds the answers about a log directory and a topic, and the summary."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def summary_answer(
     topics: Sequence[RetainedTopic],
     **known: int | str | None,
 ) -> SpaceSummary:
-    """Return the whole. `need`: the goal in bytes, None for the default; `short`: what is missing after all steps;
+    """Return the summary. `need`: the goal in bytes, None for the default; `short`: what is missing after all steps;
     `known`: the fields that only the run knows."""
     free = sum(each.free for each in disks.systems.values()) if disks.systems else None
     goals = [each.missing for each in disks.shortages(need)]

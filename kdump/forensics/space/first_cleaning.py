@@ -1,9 +1,9 @@
 """What the log cleaner writes after a startup, before any space is freed, and the step that postpones it.
 
-The cleaner begins as soon as the broker has started. It writes the cleaned segments next to the old ones, which go
-file.delete.delay.ms (1 min) later: until then, cleaning a log can take up to the size of the segments that it reads
-(LogCleanerManager.grabFilthiestCompactedLog, Cleaner.cleanSegments). If the disk is full before, the log directory goes
-offline.
+The cleaner begins as soon as the broker has started. It writes the cleaned segments next to the old ones, which are
+deleted file.delete.delay.ms (1 min) later: until then, cleaning a log can take up to the size of the segments that it
+reads (LogCleanerManager.grabFilthiestCompactedLog, Cleaner.cleanSegments). If the disk is full before, the log
+directory goes offline.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOW_RATIO = 0.01
 
 
 class Cleaning(NamedTuple):
-    """A partition that the cleaner cleans after a startup: what it writes at most, and the largest segment of that.
+    """A partition that the cleaner cleans after a startup: at most how many bytes it writes, and to one segment.
     `is_postponable`: whether min.cleanable.dirty.ratio=1 prevents it."""
 
     topic: RetainedTopic
@@ -90,8 +90,9 @@ def postponed(
             size=size,
             cost=NOTHING,
             needs="any",
-            text="the log cleaner begins at startup, and writes cleaned segments next to the old ones, which go 1 min "
-            f"later: more than is free then. This postpones it until you set the value back; {BY_CONTROLLER}",
+            text="the log cleaner begins at startup, and writes cleaned segments next to the old ones, which it "
+            "deletes 1 min later: more than is free then. This postpones it until you set the value back; "
+            f"{BY_CONTROLLER}",
             command=alter_topic(name, f"--add-config {RATIO}=1"),
             undo=undo(topics[name], RATIO),
         )

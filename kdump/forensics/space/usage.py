@@ -102,7 +102,7 @@ def read_usage(
 
 
 def root_usage(directory: LogDirectory, on_unreadable: OnUnreadable) -> DirectoryUsage:
-    """Return what occupies the log directory besides its partitions."""
+    """Return what occupies the log directory apart from its partitions."""
     found = DirectoryUsage(directory)
     candidates = {each.path for each in directory.partitions}
     for name, path, is_directory, size, allocated, linked, _ in _stats(directory.path, on_unreadable):
