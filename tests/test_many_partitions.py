@@ -194,6 +194,8 @@ def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
     200,000 files takes ls and verify less than 100 MiB."""
     from kdump.check.engine.units import units_of
     from kdump.check.options import Options
+    from kdump.log.errors import raise_error
+    from kdump.log.find_directories import find_directories
     from kdump.log.partition_directory import partition
     from kdump.state.partition_summary import partition_summary, segments_of
 
@@ -215,6 +217,8 @@ def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
         assert held
         return Counter({name: (count - before[name]) // 200 for name, count in after.items()})
 
+    walk = find_directories(str(disk), raise_error)
+    assert not +kept(lambda: next(walk))
     place = partition(str(disk))
     assert +kept(lambda: place.segments) == {"SegmentFiles": 1}
     assert len(place.segments) == 300

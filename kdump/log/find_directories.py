@@ -65,6 +65,7 @@ class _Walk:
             if place is None or (is_nested and isinstance(place, PartitionDirectory)):
                 waiting.extend((each.path, False) for each in _last_first(below))
                 continue
+            del listed, entries  # of a directory of 200,000 files: what is done with the place needs memory, too
             yield place
             if isinstance(place, LogDirectory):
                 self._note_partitions(place)
