@@ -138,6 +138,15 @@ def test_paths_in_one_directory_do_not_list_it_again_and_again(disk: Path, comma
     assert max(roots.values(), default=0) <= READ_AT_ROOT, roots
 
 
+def test_diff_lists_each_disk_a_few_times(disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory of a broker at work has always changed just now."""
+    other = Path(shutil.copytree(disk, tmp_path / "other"))
+    monkeypatch.setattr("kdump.log.log_directory.is_young", lambda seen: True)
+    with CALLS.count():
+        run("diff", disk, other)
+    assert all(CALLS.listed[str(each)] <= AT_ROOT for each in (disk, other)), CALLS.listed
+
+
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each != "restart-plan"])
 def test_one_partition_reads_no_other(disk: Path, command: str) -> None:
     with CALLS.count():

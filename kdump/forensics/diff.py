@@ -3,6 +3,7 @@ do."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,14 +26,16 @@ from kdump.forensics.differences import (
 )
 from kdump.forensics.find_copies import Copy, CopyGroup, Side, groups, relisted, side
 from kdump.forensics.follower_truncation import Truncation, truncation
+from kdump.log import file_system
 from kdump.log.command_line_paths import no_kafka_files
+from kdump.log.directory_listing import parent
 from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
 from kdump.log.hash_key import HashKey
 from kdump.log.live_files import PAUSES
-from kdump.log.log_directory import log_directory_above
 from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
-from kdump.state.identity import meta_properties
+from kdump.log.paths import target
+from kdump.state.small_files import properties
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
@@ -267,9 +270,10 @@ def _not_replicas(copies: list[Copy]) -> str:
 
 
 def _cluster(copy: Copy) -> str:
-    """Return the cluster.id next to a copy; empty if it is not known."""
-    place = log_directory_above(copy.path)
-    return meta_properties(place).get("cluster.id", "") if place is not None else ""
+    """Return the cluster.id next to a copy; empty if it is not known. Lists nothing: there may be thousands of copies
+    in one directory."""
+    path = os.path.join(parent(copy.path), "meta.properties")
+    return properties(target(path) if file_system.isfile(path) else None).get("cluster.id", "")
 
 
 def _notes(made: Diff) -> Iterator[str]:
