@@ -13,8 +13,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+import click
 import pytest
 
+from kdump.cli import cli
 from kdump.render.all_answers import TYPES
 from tests.shell import run
 from tools.incident import INCIDENTS, lay_out
@@ -93,6 +95,24 @@ def test_every_incident_has_its_page() -> None:
     assert pages == set(INCIDENTS)
     index = (ROOT / "docs" / "incidents" / "README.md").read_text()
     assert all(f"]({name}.md)" in index for name in INCIDENTS)
+
+
+@pytest.mark.parametrize("name", sorted(INCIDENTS))
+def test_a_page_of_an_incident_begins_with_what_one_needs_at_night(name: str) -> None:
+    """Short lines: what to run, what to do, what never to do; the commands and their options exist."""
+    text = (ROOT / "docs" / "incidents" / f"{name}.md").read_text()
+    night = re.match(r"# [^\n]+\n\n```text\n(.+?)\n```\n\n", text, re.DOTALL)
+    assert night is not None
+    lines = night[1].splitlines()
+    assert len(lines) in (3, 4) and all(len(line) <= 132 for line in lines)
+    assert lines[-1].startswith("never: ")
+    named = re.findall(r"\bkdump ([a-z-]+)([^;:()]*)", night[1])
+    assert named
+    for command, rest in named:
+        found = cli.get_command(click.Context(cli), command)
+        assert found is not None
+        known = {option for param in found.params for option in param.opts}
+        assert {option for option in re.findall(r"(?<=\s)--[a-z-]+", rest.partition(", and kafka-")[0])} <= known
 
 
 def test_json_reference_is_the_declarations() -> None:

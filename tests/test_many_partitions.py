@@ -22,6 +22,7 @@ from kdump.check.engine import workers
 from kdump.check.engine.units import CheckUnit
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
+from kdump.log import partition_directory
 from tests.conftest import FIXTURES
 from tests.craft import flip
 
@@ -44,6 +45,8 @@ AT_ROOT = 8
 """The log directory may be listed for several questions, but not once per partition."""
 READ_AT_ROOT = 3
 """A small file there is read for the partitions, for the release, and for the cluster, each time once."""
+GROUPED = 2
+"""The names of its files are grouped when a partition is found and when its turn comes; doctor has several questions."""
 ALL_QUESTIONS = 13
 """The same for doctor, which asks the questions of several commands."""
 
@@ -126,6 +129,14 @@ def test_a_directory_is_listed_as_often_as_with_few_partitions(disk: Path, comma
     assert len(listed) == 24
     assert max(listed.values()) <= LISTED, command
     assert CALLS.listed[str(disk)] <= (ALL_QUESTIONS if command == "doctor" else AT_ROOT)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_files_of_a_partition_are_grouped_as_often_as_it_is_used(disk: Path, command: str) -> None:
+    partition_directory._grouped.cache_clear()
+    run(command, disk)
+    count = len(list(disk.glob("*-*/")))
+    assert partition_directory._grouped.cache_info().misses <= (3 * GROUPED if command == "doctor" else GROUPED) * count
 
 
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each != "restart-plan"])

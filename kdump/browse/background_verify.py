@@ -88,7 +88,7 @@ def run(
     """Run the check, calling `on_finding` with each finding, `on_progress` with bytes read and `on_total` with the
     total in bytes. Raises Cancelled from `on_progress`."""
     options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
-    work = units((check.path,), options, check.totals.add_unreadable)
+    work = list(units((check.path,), options, check.totals.add_unreadable))
     on_total(sum(unit.size for unit in work))
     for unit in work:
         unit.options = replace(unit.options, open_source=careful_source)

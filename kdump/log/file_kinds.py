@@ -15,7 +15,7 @@ from kdump.format.control_record import KEY, SNAPSHOT_HEADER_TYPE
 from kdump.format.errors import DecodeError
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
-from kdump.format.numbers import parse_long
+from kdump.format.numbers import LONG_MAX
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
 from kdump.log.header_candidate import candidate_at
 from kdump.log.region import Limits
@@ -103,7 +103,7 @@ _BY_GROUP = (None, *KINDS.values())
 def by_name(path: str) -> tuple[FileKind | None, int | None]:
     """Return the kind and the base offset that a file name implies, None for each that it does not. A broker parses the
     digits as a long, so a name with a larger number is not a Kafka file name."""
-    name = os.path.basename(path)
+    name = os.path.basename(path) if "/" in path else path
     match = _NAME.fullmatch(name)
     if match is None:
         return None, None
@@ -111,8 +111,8 @@ def by_name(path: str) -> tuple[FileKind | None, int | None]:
     digits = _OFFSET_NAME.match(name)
     if digits is None:
         return kind, None
-    offset = parse_long(digits[1])
-    return (None, None) if offset is None else (kind, offset)
+    offset = int(digits[1])
+    return (kind, offset) if offset <= LONG_MAX else (None, None)
 
 
 INDEXES: dict[FileKind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, INDEX: INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}

@@ -23,6 +23,7 @@ from kdump.log.remote_paths import remote_partition
 from kdump.log.source import Identity
 
 NAME = re.compile("[^/]+")
+IN_SEGMENTS = frozenset((file_kinds.SEGMENT, *file_kinds.INDEXES))
 NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 """Reason why a given partition directory cannot be read."""
 
@@ -270,20 +271,22 @@ def _names(packed: bytes) -> Iterator[str]:
 def _grouped(path: str, source: str, topic: str | None, number: int | None, names: bytes) -> PartitionFiles:
     found = PartitionFiles()
     place = Target(path, None, topic, number, None, source)
-    segments: dict[str, Endings] = {}
+    segments: dict[str, tuple[str, ...]] = {}
     for name in _names(names):
         kind, offset = by_name(name)
-        if is_live(name) and (kind is file_kinds.SEGMENT or kind in file_kinds.INDEXES):
-            assert kind is not None
-            stem = ENDINGS.sub("", name).partition(".")[0]
-            segments[stem], second = _with(segments.get(stem, ()), name[len(stem) :], kind)
-            if second is not None:  # two files of one base offset, such as a .log and its compressed copy
-                other = os.path.join(path, stem + second)
-                found.others.append(place._replace(path=other, kind=file_kinds.SEGMENT, name_offset=offset))
+        if kind in IN_SEGMENTS and is_live(name):
+            stem = name.partition(".")[0]
+            segments[stem] = (*segments.get(stem, ()), name[len(stem) :])
         else:
-            _sort_in(found, name, place._replace(path=os.path.join(path, name), kind=kind, name_offset=offset))
-    for stem, endings in segments.items():
-        segment = SegmentFiles.of_names(stem, _base_offset(stem), place, endings)
+            target = Target(os.path.join(path, name), offset, topic, number, kind, source)
+            _sort_in(found, name, target)
+    for stem, names_end in segments.items():
+        offset = by_name(stem + names_end[0])[1] or 0
+        endings, seconds = _endings(names_end)
+        for second in seconds:
+            at = Target(os.path.join(path, stem + second), offset, topic, number, file_kinds.SEGMENT, source)
+            found.others.append(at)
+        segment = SegmentFiles.of_names(stem, offset, place, endings)
         if any(kind is file_kinds.SEGMENT for _, kind in endings):
             found.segments.append(segment)
         else:
@@ -293,21 +296,23 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
     return found
 
 
-def _base_offset(stem: str) -> int:
-    return by_name(f"{stem}.log")[1] or 0
-
-
 @lru_cache(256)
-def _with(endings: Endings, ending: str, kind: FileKind) -> tuple[Endings, str | None]:
-    """Return the endings with one more, and the one that is none of them because there are two segments: of these, that
-    which is named .log."""
-    if kind is not file_kinds.SEGMENT:
-        return (*(each for each in endings if each[1] is not kind), (ending, kind)), None
-    others = tuple(each for each in endings if each[1] is not kind)
-    before = next((each[0] for each in endings if each[1] is kind), None)
-    if before is None or ending == ".log":
-        return (*others, (ending, kind)), before
-    return endings, ending
+def _endings(names_end: tuple[str, ...]) -> tuple[Endings, tuple[str, ...]]:
+    """Return the endings of the files with one base offset, and those of files that are none of its segment: if there
+    are several, such as a .log and its compressed copy, the segment is that which is named .log, else the first."""
+    found: dict[FileKind, str] = {}
+    seconds = []
+    for ending in names_end:
+        kind = by_name("0" * 20 + ending)[0]
+        assert kind is not None
+        before = found.get(kind)
+        if kind is file_kinds.SEGMENT and before is not None:
+            seconds.append(before if ending == ".log" else ending)
+            if ending != ".log":
+                continue
+        found.pop(kind, None)
+        found[kind] = ending
+    return tuple((ending, kind) for kind, ending in found.items()), tuple(seconds)
 
 
 def _sort_in(files: PartitionFiles, name: str, target: Target) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from kdump.check.engine.units import CheckUnit, each_unit
+from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -151,7 +151,7 @@ def _jobs(task: GroupTask, metadata_of: ReadMetadata) -> Iterator[UnitJob | Slic
         yield UnitJob(f"{REFUSED}-{key_of(path)}", (path, text), DiskIdentity(), key_of(text), task.setup.tables)
     fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
     whose = {found.place.path: found.identity for found in fleet.found}
-    for unit in each_unit([found.place for found in fleet.found], task.setup.check, metadata_of=metadata_of):
+    for unit in units_of([found.place for found in fleet.found], task.setup.check, metadata_of=metadata_of):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         identity = whose[source]

@@ -286,11 +286,11 @@ def test_the_default_for_a_large_partition(
         path = tmp_path / name / f"{0:020}.log"
         path.write_bytes(log(codec, 0, 2))
         os.truncate(path, LARGE)
-    alone = units((str(tmp_path / "a-0"),), Options(), pytest.fail)
+    alone = list(units((str(tmp_path / "a-0"),), Options(), pytest.fail))
     assert usual_jobs_for(alone) == (3 if several else 1)
-    assert usual_jobs_for(units((str(tmp_path),), Options(), pytest.fail)) == 4
+    assert usual_jobs_for(list(units((str(tmp_path),), Options(), pytest.fail))) == 4
     os.truncate(tmp_path / "a-0" / f"{0:020}.log", 1000)
-    assert usual_jobs_for(units((str(tmp_path / "a-0"),), Options(), pytest.fail)) == 1
+    assert usual_jobs_for(list(units((str(tmp_path / "a-0"),), Options(), pytest.fail))) == 1
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])

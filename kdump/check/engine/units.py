@@ -227,8 +227,8 @@ class CheckUnit:
         yield from rule.finish(part)
 
 
-def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable) -> list[CheckUnit]:
-    """Return the units for the paths, in order. Calls `on_unreadable` for each path without Kafka files."""
+def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable) -> Iterator[CheckUnit]:
+    """Yield the units for the paths, in order. Calls `on_unreadable` for each path without Kafka files."""
     found_places: list[Place] = []
     collector = UnlistedCollector(on_unreadable)
     for path in paths:
@@ -236,22 +236,17 @@ def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable)
             found_places.extend(find_directories(path, collector))
         except SourceError as error:
             on_unreadable(error)
-    return units_of(found_places, options, unlisted(paths, (place.path for place in found_places), collector))
+    yield from units_of(found_places, options, unlisted(paths, (place.path for place in found_places), collector))
 
 
-def units_of(found_places: list[Place], options: Options, maybe: Iterable[str] = ()) -> list[CheckUnit]:
-    """Return the units for these places, in order. `maybe`: directories that cannot be listed, each of which may be
-    another log directory of a broker."""
-    return list(each_unit(found_places, options, maybe))
-
-
-def each_unit(
+def units_of(
     found_places: list[Place],
     options: Options,
     maybe: Iterable[str] = (),
     metadata_of: ReadMetadata | None = None,
 ) -> Iterator[CheckUnit]:
-    """Yield the same units one by one, so that what is read of a directory is still known when its unit is used.
+    """Yield the units for these places, in order, one by one: what is read of a directory is still known when its unit
+    is used. `maybe`: directories that cannot be listed, each of which may be another log directory of a broker.
     `metadata_of`: see LogDirContext."""
     directories = [place for place in found_places if isinstance(place, LogDirectory)]
     named = {id(directory): ids(directory, options) for directory in directories}

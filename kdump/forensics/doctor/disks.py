@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 
-from kdump.check.engine.units import CheckUnit, each_unit
+from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.forensics.doctor.answers import ExaminedDisk
 from kdump.forensics.find_partitions import PartitionInput, partitions_of
@@ -74,17 +74,30 @@ class Disks:
     def directories(self) -> list[LogDirectory]:
         return [place for place in self.found if isinstance(place, LogDirectory)]
 
-    @cached_property
+    @property
     def units(self) -> list[CheckUnit]:
-        """The units of a check of everything. Lists each partition that has not been listed."""
-        maybe = unlisted(self.paths, (place.path for place in self.found), self._collector)
-        return list(each_unit(self.found, self.options, maybe, self.metadata_of))
+        """The units of a check of everything."""
+        return self._units_and_places[0]
 
-    @cached_property
+    @property
     def places(self) -> list[PartitionInput]:
         """The partitions, for questions about their batches; without the metadata log."""
-        found, _ = partitions_of(self.units, self.paths, self.options, self._on_unreadable, everything=True)
-        return found
+        return self._units_and_places[1]
+
+    @cached_property
+    def _units_and_places(self) -> tuple[list[CheckUnit], list[PartitionInput]]:
+        """Both in one pass, because the files of a partition are grouped anew each time. Lists each partition that has
+        not been listed."""
+        units: list[CheckUnit] = []
+
+        def each() -> Iterator[CheckUnit]:
+            maybe = unlisted(self.paths, (place.path for place in self.found), self._collector)
+            for unit in units_of(self.found, self.options, maybe, self.metadata_of):
+                units.append(unit)
+                yield unit
+
+        places, _ = partitions_of(each(), self.paths, self.options, self._on_unreadable, everything=True)
+        return units, places
 
     def disks(self) -> Iterator[ExaminedDisk]:
         """Yield what the root of each log directory shows."""

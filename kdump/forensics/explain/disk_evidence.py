@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.check.engine.units import CheckUnit, each_unit, units
+from kdump.check.engine.units import CheckUnit, units_of, units
 from kdump.check.finding import ERROR, INFO, SEVERITIES, Code, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -174,7 +174,7 @@ class DiskEvidence:
         options = replace(self.options, only=only)
         totals = CheckTotals()
         count = 0
-        work = units(self.places.paths, options, totals.add_unreadable)
+        work = list(units(self.places.paths, options, totals.add_unreadable))
         self.on_total(sum(unit.size for unit in work))
         for unit in work:
             for finding in unit.run(totals, self.on_progress):
@@ -273,7 +273,7 @@ class DiskEvidence:
             return
         if self._every is None:
             totals = CheckTotals()
-            every = units(self.places.paths, self.options, totals.add_unreadable)
+            every = list(units(self.places.paths, self.options, totals.add_unreadable))
             self._every = [
                 finding
                 for unit in every
@@ -353,13 +353,13 @@ class DiskEvidence:
     def _unit(self, path: str, place: PartitionDirectory | LogDirectory) -> CheckUnit | None:
         known = self._units.get(path)
         if isinstance(place, LogDirectory):
-            every = each_unit(list(self.places.directories), self.options)
+            every = units_of(list(self.places.directories), self.options)
             return known or next((each for each in every if each.directory is place), None)
         headers_only = self._summary(place).size > LARGEST
         if known is not None:
             return replace(known, options=replace(known.options, headers_only=headers_only))
         options = Options(now=self.options.now, headers_only=headers_only, limits=self.options.limits)
-        return next(each_unit([place], options), None)
+        return next(units_of([place], options), None)
 
     # --- State and startup ---------------------------------------------------------------------------------------
 
