@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import Any
 
@@ -15,6 +16,7 @@ from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import LogDirectory
 from kdump.log.region import Problem
+from kdump.render.escape import printable
 from kdump.render.inspect_objects import batch_object, entry_object, record_object, region_object
 from kdump.render.ls_objects import directory_object, partition_object
 from kdump.state.directory_summary import single_partition_summary
@@ -63,12 +65,12 @@ def row_commands(browser: Browser, options: str = "") -> list[str]:
     row = level.row
     path = level.path
     if level.file is None:
-        found = ["kdump ls " + shlex.quote(path)]
+        found = ["kdump ls " + shell_word(path)]
         if row is not None:
             verb = "ls" if row.type in ("directory", "partition") else "inspect"
-            found.append(f"kdump {verb} {shlex.quote(row.key)}")
+            found.append(f"kdump {verb} {shell_word(row.key)}")
         return found
-    file, narrowed = shlex.quote(path), f" {options}" if options else ""
+    file, narrowed = shell_word(path), f" {options}" if options else ""
     kind_option = "" if by_name(path)[0] is not None else " --as " + level.file.kind.name
     if row is None:
         return [f"kdump inspect {file}{kind_option}{narrowed}"]
@@ -90,3 +92,13 @@ def row_commands(browser: Browser, options: str = "") -> list[str]:
         ]
     position = getattr(row.item, "position", 0)
     return [f"kdump inspect {file}{kind_option}", f"kdump inspect {file}{kind_option} --hex --position {position}"]
+
+
+def shell_word(path: str) -> str:
+    """Return a path as a word of a shell command: as $'…', for bash and zsh, if some of it is not shown."""
+    if printable(path) == path:
+        return shlex.quote(path)
+    shown = (
+        chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}" for byte in os.fsencode(path)
+    )
+    return f"$'{''.join(shown)}'"

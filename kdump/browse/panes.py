@@ -15,6 +15,7 @@ from textual.widget import Widget
 
 from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.row_lines import wrapped
+from kdump.render.escape import printable
 from kdump.render.style import STYLES, cut
 
 RICH = {name: Style.parse(text) for name, text in STYLES.items()}
@@ -223,7 +224,8 @@ class KeyHints(Bar):
 
 
 def _strip(line: HexLine, width: int, over: Style | None = None) -> Strip:
-    """Return a line as a Textual strip; the style `over` is applied to all of it."""
-    segments = [Segment(text, RICH.get(style)) for text, style in line.parts if text]
+    """Return a line as a Textual strip; the style `over` is applied to all of it. All text of a log goes through here:
+    what a terminal would obey is escaped, whatever the caller did."""
+    segments = [Segment(printable(text), RICH.get(style)) for text, style in line.parts if text]
     strip = Strip(segments).adjust_cell_length(width) if segments else Strip.blank(width)
     return strip.apply_style(over) if over else strip

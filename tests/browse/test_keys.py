@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from kdump.browse import level_stack as browsing
+from kdump.browse.export import row_commands
+from kdump.render.escape import printable
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, listed
 from tests.conftest import FIXTURES, numbers_in, sample, seeded
@@ -374,6 +376,24 @@ def test_markup_and_control_characters_of_keys_are_shown_as_they_are(tmp_path: P
         assert "[bold" in at.status
 
     drive(path, script, (200, 40))
+
+
+def test_names_that_a_terminal_would_obey(tmp_path: Path) -> None:
+    """The commands of a path with any bytes work in a shell; they are shown without control characters and surrogates,
+    which cannot be written to a terminal."""
+    directory = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"d\xff\x1b[31m'\\ \xe2\x80\xae"))
+    shutil.copytree(PAYMENTS, os.path.join(directory, "payments-0"))
+
+    async def script(at: Driver) -> None:
+        for keys in (("c",), ("c", "y"), ("escape", "enter", "c"), ("escape", "enter", "c"), ("escape", "y", "y")):
+            shown = await at.keys(*keys)
+            assert printable(shown.replace("\n", "")) == shown.replace("\n", "")
+        await at.keys("escape")
+        for command in row_commands(at.app.browser):
+            words = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True).stdout.split(b"\0")
+            assert os.path.exists(words[2])
+
+    drive(directory, script)
 
 
 def test_a_file_that_shrinks_and_one_that_goes_away(tmp_path: Path) -> None:
