@@ -72,7 +72,11 @@ class KeySearch:
     unsearched: list[str] = field(default_factory=list)
     """What could not be searched, and why; at most MAX_REASONS."""
     unsearched_count: int = 0
+    left_over: int = 0
+    """Number of .deleted, .swap and .cleaned segments, which are not searched."""
     running: bool = True
+    finished: bool = False
+    """Whether all partitions were searched."""
 
     def note(self, reason: str) -> None:
         self.unsearched_count += 1
@@ -85,20 +89,20 @@ class KeySearch:
 
     def summary(self) -> str:
         """Return what is known so far; never that there is no such record before everything was searched."""
-        read = f"{size_text(self.bytes)} with {count_text(self.records, 'record')}"
-        is_complete = not self.running and self.done == self.partitions
+        read = f"{size_text(self.bytes)} with {count_text(self.records, 'record')} read"
         where = count_text(self.partitions, "partition")
-        if not is_complete:
+        if not self.finished:
             where = f"{self.done} of {where}"
-        words = [f"{count_text(self.found, 'record')} with key {self.text!r} in {where}, {read} read"]
-        if is_complete and not self.found:
-            words = [f"no record with key {self.text!r} in {where}, {read} read"]
-            if self.unsearched_count:
-                words = [f"no record with key {self.text!r} in what could be read of {where}, {read} read"]
-        elif not self.running and not is_complete:
-            words.insert(0, "stopped")
+        elif not self.found and self.unsearched_count:
+            where = f"what could be read of {where}"
+        count = "no record" if self.finished and not self.found else count_text(self.found, "record")
+        words = [f"{count} with key {self.text!r} in {where}, {read}"]
         if self.unsearched_count:
-            words.append(f"NOT SEARCHED, {count_text(self.unsearched_count, 'reason')}: {self.unsearched[0]}")
+            words = [f"NOT SEARCHED: {count_text(self.unsearched_count, 'place')}", *words, self.unsearched[0]]
+        if not self.running and not self.finished:
+            words.insert(0, "stopped")
+        if self.left_over:
+            words.append(f"{count_text(self.left_over, '.deleted, .swap or .cleaned segment')} not searched")
         if self.left_out:
             words.append(f"{self.left_out} more are not listed")
         words += [each for each in (self.missing, self.likely) if each]
@@ -120,8 +124,9 @@ def plan(search: KeySearch, scope: Scope) -> list[ScopePart]:
     search.title, search.partitions = scope.title, len(scope.parts)
     for error in scope.unlisted:
         search.note(error)
+    search.left_over = sum(len(part.left_over) for part in scope.parts)
     topics = {part.topic for part in scope.parts}
-    numbers = {part.number for part in scope.parts if part.number is not None}
+    numbers = {part.number for part in scope.parts if part.number is not None and not part.state}
     if len(topics) != 1 or None in topics or not numbers:
         return scope.parts
     count = max(numbers) + 1
@@ -133,17 +138,19 @@ def plan(search: KeySearch, scope: Scope) -> list[ScopePart]:
     if count == 1 or count > MAX_PARTITIONS:
         return scope.parts
     likely = partition_of(min(search.keys, key=len), count)
-    search.likely = f"default partitioner: partition {likely} of {count}, searched first"
+    search.likely = f"partition {likely} searched first: the default partitioner's, if the topic has {count}"
     return sorted(scope.parts, key=lambda part: part.number != likely)
 
 
 def run_search(search: KeySearch, parts: list[ScopePart], limits: Limits, on_progress: Callable[[int], None]) -> None:
     """Search these partitions, and add what is found. Calls `on_progress` with numbers of bytes; raises Cancelled from
     it."""
+    covered: dict[tuple[str | None, int | None], list[tuple[int, int]]] = {}
     for part in parts:
         for target in part.segments:
+            read = _Read()
             try:
-                for record in _hits(search, target, limits, on_progress):
+                for record in _hits(search, target, read, limits, on_progress):
                     if len(search.hits) >= MAX_HITS:
                         search.left_out += 1
                         continue
@@ -152,10 +159,38 @@ def run_search(search: KeySearch, parts: list[ScopePart], limits: Limits, on_pro
                     search.hits.append(Hit(part.name, *values, target.path, batch.position, record.index))
             except SourceError as error:
                 search.note(str(error))
+            if target.name_offset is not None:
+                covered.setdefault((part.topic, part.number), []).append((target.name_offset, read.end))
         search.done += 1
+    for part in parts:
+        if part.log_start is not None and part.segments:
+            _note_absent(search, part, part.log_start, covered.get((part.topic, part.number), []))
+    search.finished = True
 
 
-def _hits(search: KeySearch, target: Target, limits: Limits, on_progress: Callable[[int], None]) -> Iterator[Record]:
+@dataclass
+class _Read:
+    """The offset after the last batch that was read of a segment."""
+
+    end: int = 0
+
+
+def _note_absent(search: KeySearch, part: ScopePart, log_start: int, covered: list[tuple[int, int]]) -> None:
+    """Note the offsets between the log start offset and the first segment of a partition that no segment has."""
+    first = part.segments[0].name_offset
+    at = log_start
+    for start, end in sorted(covered):
+        if first is None or at >= first:
+            return
+        if start > at:
+            where = "in remote storage, unless they are lost"
+            search.note(f"{part.name}: offsets {at}..{min(start, first) - 1} are not here: {where}")
+        at = max(at, end, start)
+
+
+def _hits(
+    search: KeySearch, target: Target, read: _Read, limits: Limits, on_progress: Callable[[int], None]
+) -> Iterator[Record]:
     """Yield the records of a segment with the key."""
     on_progress(0)
     selection = Selection(keys=search.keys)
@@ -166,8 +201,10 @@ def _hits(search: KeySearch, target: Target, limits: Limits, on_progress: Callab
         stream = regions(window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED)
         for region in stream:
             for batch in batches_of(region):
-                if batch.isControlBatch:
-                    continue
+                if batch.crcValid:  # else, its offsets may be wrong, and the bit of a control batch
+                    read.end = max(read.end, batch.lastOffset + 1)
+                    if batch.isControlBatch:
+                        continue
                 if not has_payload(batch):
                     absent += 1
                     continue

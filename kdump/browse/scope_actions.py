@@ -6,10 +6,12 @@ from kdump.browse.background_jobs import Job
 from kdump.browse.histogram_screen import HistogramScreen
 from kdump.browse.key_search import Hit, KeySearch, plan, run_search, typed_key
 from kdump.browse.key_search_screen import KeySearchScreen
+from kdump.browse.level_stack import NotFound
 from kdump.browse.marks import Mark
 from kdump.browse.save_actions import SaveActions
 from kdump.browse.scopes import SCOPES, TOPIC, Here, scope_of
 from kdump.browse.time_histogram import Bin
+from kdump.log.errors import SourceError
 from kdump.render.amounts import duration_text
 from kdump.render.escape import printable
 from kdump.render.times import iso
@@ -37,9 +39,12 @@ class ScopeActions(SaveActions):
         search = self.search = KeySearch(text, typed_key(text))
 
         def work(job: Job) -> None:
-            scope = scope_of(here, TOPIC)
-            job.total = scope.size
-            run_search(search, plan(search, scope), places.limits, job.add)
+            try:
+                scope = scope_of(here, TOPIC)
+                job.total = scope.size
+                run_search(search, plan(search, scope), places.limits, job.add)
+            except (SourceError, OSError, NotFound) as error:
+                search.note(str(error))
 
         def done(_: None) -> None:
             search.running = False

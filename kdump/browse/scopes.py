@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.browse.browser import Browser
 from kdump.browse.level_stack import NotFound
+from kdump.forensics.space.replica_copies import topic_id
 from kdump.log import file_system
-from kdump.log.directory_listing import is_url
+from kdump.log.directory_listing import is_url, real_path
+from kdump.log.file_kinds import BATCHES
 from kdump.log.find_directories import find_directories
-from kdump.log.log_directory import LogDirectory
+from kdump.log.log_directory import LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
+from kdump.log.remote_paths import nameless_topic
+from kdump.state.directory_summary import CheckpointedOffsets, checkpointed_offsets
 
 SEGMENT, PARTITION, TOPIC, ALL = "segment", "partition", "topic", "all"
 SCOPES = (SEGMENT, PARTITION, TOPIC, ALL)
@@ -28,10 +33,14 @@ class ScopePart(NamedTuple):
     segments: list[Target]
     state: str | None = None
     """delete, future or stray, if the directory is not live."""
+    left_over: list[str] = []
+    """Paths of .deleted, .swap and .cleaned segments, which are not among the segments."""
+    log_start: int | None = None
+    """The log start offset of the last checkpoint, if there is one for the partition."""
 
 
 class Scope(NamedTuple):
-    """Partitions to read. `title` describes them; `unlisted`: why directories could not be listed."""
+    """Partitions to read. `title` describes them; `unlisted`: what is not among them, but may belong to them."""
 
     title: str
     parts: list[ScopePart]
@@ -91,32 +100,60 @@ def scope_of(here: Here, name: str) -> Scope:
         return scope_of(here, SEGMENT)
     place = partition(here.directory)
     if name == PARTITION or place.topic is None:
-        return Scope(f"partition {place.name}", [_part(place)], list(place.listing_errors))
+        return Scope(f"partition {place.name}", [_part(place, _offsets_above(place))], list(place.listing_errors))
     parts, unlisted = _below(here.path, place.topic)
     if not parts:
-        parts = [_part(place)]
+        parts = [_part(place, _offsets_above(place))]
     return Scope(f"topic {place.topic}", parts, unlisted)
 
 
+def _offsets_above(place: PartitionDirectory) -> CheckpointedOffsets:
+    above = log_directory_above(place.path)
+    return {} if above is None else checkpointed_offsets(above)
+
+
 def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
-    """Return the partitions below a path, of a topic or all of them, and what could not be listed."""
+    """Return the partitions below a path, of a topic or all of them, and what could not be listed or may be of the
+    topic."""
     unlisted: list[str] = []
-    found = []
+    found: list[tuple[PartitionDirectory, CheckpointedOffsets]] = []
+    nameless: list[PartitionDirectory] = []
     for place in find_directories(path, lambda error: unlisted.append(str(error))):
         if isinstance(place, LogDirectory):
-            found += [each for each in place.partitions if topic in (None, each.topic)]
-        elif isinstance(place, PartitionDirectory) and topic in (None, place.topic):
-            found.append(place)
+            offsets = checkpointed_offsets(place)
+            found += [(each, offsets) for each in place.partitions if topic in (None, each.topic)]
+        elif isinstance(place, PartitionDirectory):
+            if topic in (None, place.topic):
+                found.append((place, _offsets_above(place)))
+            elif nameless_topic(real_path(place.path)):
+                nameless.append(place)
         elif isinstance(place, Target) and topic in (None, place.topic):
             return [ScopePart(_file_name(place), place.topic, place.partition, [place])], unlisted
-    unlisted += [text for place in found for text in place.listing_errors]
-    names = Counter(each.name for each in found)
-    return [_part(each)._replace(name=each.path if names[each.name] > 1 else each.name) for each in found], unlisted
+    ids = {topic_id(each) for each, _ in found} if nameless else set()
+    found += [(replace(each, topic=topic), {}) for each in nameless if each.topic in ids]
+    unlisted += [
+        f"{each.path}: may be of the topic; its path has only a topic ID"
+        for each in nameless
+        if each.topic not in ids and ids <= {None}
+    ]
+    unlisted += [text for place, _ in found for text in place.listing_errors]
+    names = Counter(each.name for each, _ in found)
+    remote = {each.path for each in nameless}
+    parts = []
+    for each, offsets in found:
+        name = each.path if names[each.name] > 1 or each.path in remote else each.name
+        parts.append(_part(each, offsets)._replace(name=name))
+    return parts, unlisted
 
 
-def _part(place: PartitionDirectory) -> ScopePart:
+def _part(place: PartitionDirectory, offsets: CheckpointedOffsets) -> ScopePart:
     segments = [segment.log for segment in place.segments if segment.log is not None]
-    return ScopePart(place.name, place.topic, place.partition, segments, place.state)
+    left_over = [each.path for each in (*place.unfinished, *place.others) if each.kind in BATCHES]
+    start = None
+    if not place.state and place.topic is not None and place.partition is not None:
+        start = offsets.get((place.topic, place.partition), {}).get("log-start-offset")
+    state = place.state or None
+    return ScopePart(place.name, place.topic, place.partition, segments, state, left_over, start)
 
 
 def _file_name(target: Target) -> str:

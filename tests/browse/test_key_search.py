@@ -17,7 +17,7 @@ from kdump.log.region import Limits
 from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
 from tests.browse.test_model import PAYMENTS, ZERO, listed
-from tests.conftest import FIXTURES
+from tests.conftest import DISKS, FIXTURES
 from tests.craft import batch, flip, record, split
 
 CLEAN = FIXTURES / "clean-1"
@@ -71,7 +71,7 @@ def test_the_likely_partition_is_searched_first(topic: Path) -> None:
     likely = partition_of(b"key-7", 6)
     assert parts[0].number == likely
     assert sorted(part.name for part in parts) == [f"many-{n}" for n in range(6)]
-    assert f"partition {likely} of 6" in search.likely
+    assert search.likely == f"partition {likely} searched first: the default partitioner's, if the topic has 6"
     shutil.rmtree(topic / "many-3")
     search = KeySearch("key-7", typed_key("key-7"))
     plan(search, scope_of(Here(str(topic), None, str(topic / "many-0")), "topic"))
@@ -96,7 +96,8 @@ def test_damage_is_not_called_not_found(topic: Path) -> None:
     path.write_bytes(b"".join(batches[:5]) + b"garbage of no batch" + b"".join(batches[5:]))
     search = found_in(topic / "many-0", topic, "nope")
     assert "in what could be read of 6 partitions" in search.summary()
-    assert "NOT SEARCHED, 2 reasons: many-1/" in search.summary()
+    assert search.summary().startswith("NOT SEARCHED: 2 places; no record with key 'nope'")
+    assert "; many-1/" in search.summary()
     path.unlink()
     path.symlink_to("/nowhere")
     search = found_in(topic / "many-0", topic, "nope")
@@ -119,6 +120,76 @@ def test_a_search_that_was_stopped_never_says_not_found(topic: Path) -> None:
     assert "no record" not in search.summary()
     search.running = False
     assert search.summary().startswith("stopped; 0 records with key 'nope' in 2 of 6 partitions")
+
+
+def test_a_search_that_ended_before_the_partitions_were_listed() -> None:
+    search = KeySearch("nope", typed_key("nope"))
+    search.running = False
+    assert search.summary() == "stopped; 0 records with key 'nope' in 0 of 0 partitions, 0 bytes with 0 records read"
+
+
+def test_a_flipped_bit_that_makes_a_control_batch(topic: Path) -> None:
+    path = topic / "many-1" / ZERO
+    batches = split(path.read_bytes())
+    count = len(found_in(topic / "many-1", topic, "every").hits)
+    batches[3] = flip(batches[3], 22 * 8 + 2)
+    path.write_bytes(b"".join(batches))
+    search = found_in(topic / "many-1", topic, "every")
+    assert len(search.hits) == count
+    assert [hit.doubtful for hit in search.hits].count(True) == 1
+    assert "its checksum does not match" in search.unsearched[0]
+
+
+def test_segments_that_are_not_searched_are_counted(topic: Path) -> None:
+    for number, ending in enumerate((".deleted", ".swap", ".cleaned")):
+        (topic / "many-2" / f"{number + 100:020}.log{ending}").write_bytes(batch(record(0, b"nope", b"v")))
+    text = found_in(topic / "many-0", topic, "nope").summary()
+    assert "3 .deleted, .swap or .cleaned segments not searched" in text
+
+
+TIERED = DISKS / "kafka-4.3-tiered"
+
+
+def test_offsets_in_remote_storage() -> None:
+    """They are not on the disk; with the remote storage, all of them are read."""
+    disk = TIERED / "disk"
+    text = found_in(disk / "tiered-0", disk, "nope").summary()
+    assert text.startswith("NOT SEARCHED: 1 place; no record with key 'nope' in what could be read of 1 partition")
+    assert "tiered-0: offsets 110377..215208 are not here: in remote storage, unless they are lost" in text
+    assert "4 .deleted" in text
+    text = found_in(disk / "tiered-0", TIERED, "nope").summary()
+    assert text.startswith("no record with key 'nope' in 2 partitions")
+
+
+def test_a_missing_remote_segment(tmp_path: Path) -> None:
+    shutil.copytree(TIERED, tmp_path / "all")
+    remote = next((tmp_path / "all" / "tier").rglob("00000000000000162793-*.log"))
+    remote.unlink()
+    text = found_in(tmp_path / "all" / "disk" / "tiered-0", tmp_path / "all", "nope").summary()
+    assert "tiered-0: offsets 162793..215208 are not here" in text
+
+
+@pytest.mark.parametrize("known", ["its", "another", "none"])
+def test_remote_segments_with_only_a_topic_id(known: str, tmp_path: Path) -> None:
+    """They are of the topic if that is the topic ID of a partition on the disk."""
+    shutil.copytree(TIERED, tmp_path / "all")
+    there = next((tmp_path / "all" / "tier").rglob("tiered-0-*"))
+    name = there.name.removeprefix("tiered-0-")
+    (there.parent / name).mkdir()
+    there.rename(there.parent / name / "0")
+    partition = tmp_path / "all" / "disk" / "tiered-0"
+    if known == "none":
+        (partition / "partition.metadata").unlink()
+    elif known == "another":
+        path = partition / "partition.metadata"
+        path.chmod(0o644)
+        path.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA")
+    text = found_in(partition, tmp_path / "all", "nope").summary()
+    if known == "its":
+        assert text.startswith("no record with key 'nope' in 2 partitions")
+    else:
+        assert text.startswith("NOT SEARCHED: ")
+        assert ("may be of the topic" in text) == (known == "none")
 
 
 def test_replicas_are_told_apart(topic: Path) -> None:
