@@ -10,9 +10,13 @@ from dataclasses import replace
 from kdump.browse.level import Level
 from kdump.browse.level_stack import ROWS, Levels, NotFound
 from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice, OnProgress
+from kdump.browse.search_gaps import SearchGaps
 from kdump.browse.segment_pages import Pages
 from kdump.browse.sorting import SortedListing, SortOrder, sorted_listing
 from kdump.log import file_system
+from kdump.log.bundle_log import has_payload
+from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import read_problem
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.offset_index_lookup import last_entry
 from kdump.log.partition_directory import partition
@@ -126,16 +130,17 @@ class Browser(Levels):
         if not segments:
             raise NotFound("no partition is selected; select one to go to a time")
         selection = Selection(times=Range(time, None))
+        gaps = SearchGaps()
         for target in segments:
             newest = last_entry(target, TIME_INDEX) if target is not segments[-1] else None
             if newest is not None and newest.timestamp < time:
                 continue
-            found = next(self._hits(target, selection, None, on_progress), None)
+            found = next(self._hits(target, selection, None, gaps, on_progress), None)
             if found is not None:
                 return self.reach(
                     target.path, position=found.batch.position, index=found.index, on_progress=on_progress
                 )
-        raise NotFound("all records here are older than that")
+        raise NotFound(gaps.result("all records here are older than that"))
 
     def search(self, text: str, on_progress: OnProgress) -> list[Level]:
         """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
@@ -151,14 +156,16 @@ class Browser(Levels):
         if not segments:
             raise NotFound("nothing to search here; select a partition or segment first")
         here = next((n for n, target in enumerate(segments) if target.path == level.path), 0)
+        gaps, selection = SearchGaps(), self.places.selection
         for target in segments[here:]:
             after = self._search_start() if target.path == level.path else None
-            for record in self._hits(target, self.places.selection, after, on_progress):
+            for record in self._hits(target, selection, after, gaps, on_progress):
                 if _matches(pattern, record):
                     return self.reach(
                         target.path, position=record.batch.position, index=record.index, on_progress=on_progress
                     )
-        raise NotFound(f"no record from here on matches {text!r}")
+        filtered = "" if selection.is_all else " and the filter"
+        raise NotFound(gaps.result(f"no record from here on matches {text!r}{filtered}"))
 
     def _search_start(self) -> tuple[int, int]:
         """Return the batch position and the record index after which a search starts."""
@@ -179,20 +186,35 @@ class Browser(Levels):
         raise NotFound(f"no row matches {pattern.pattern!r}")
 
     def _hits(
-        self, target: Target, selection: Selection, after: tuple[int, int] | None, on_progress: OnProgress
+        self,
+        target: Target,
+        selection: Selection,
+        after: tuple[int, int] | None,
+        gaps: SearchGaps,
+        on_progress: OnProgress,
     ) -> Iterator[Record]:
-        """Yield the matching records of a segment that follow `after` (batch position, record index; None: all)."""
-        window = open_window(target)
-        with closing(window.source):
-            scan = RegionScan(selection, self.places.limits)
-            scan.on_progress = on_progress
-            start = after[0] if after else None
-            for region in scan.chosen(target, window, start):
-                if not isinstance(region, Batch):
-                    continue
-                for record in selection.records(region):
-                    if after is None or (region.position, record.index) > after:
-                        yield record
+        """Yield the matching records of a segment that follow `after` (batch position, record index; None: all). What
+        could not be read is added to `gaps`."""
+        scan = RegionScan(selection, self.places.limits)
+        scan.on_progress = on_progress
+        try:
+            window = open_window(target)
+            with closing(window.source):
+                for region in scan.chosen(target, window, after[0] if after else None):
+                    if isinstance(region, Batch) and not has_payload(region):
+                        gaps.absent += 1
+                        continue
+                    if isinstance(region, Batch):
+                        for record in selection.records(region):
+                            if after is None or (region.position, record.index) > after:
+                                yield record
+                    gaps.region(target.path, region)
+                problem = read_problem(window.source)
+        except SourceError as error:
+            problem = str(error)
+        if problem:
+            gaps.unread.append(problem)
+        gaps.omitted(scan)
 
 
 def _matches(pattern: re.Pattern[bytes], record: Record) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kdump.browse.marks import Mark
 from kdump.browse.scopes import Scope, ScopePart
+from kdump.browse.search_gaps import short_name
 from kdump.format.count_text import count_text
 from kdump.format.murmur2 import partition_of
 from kdump.format.size_text import size_text
@@ -194,7 +195,7 @@ def _hits(
     """Yield the records of a segment with the key."""
     on_progress(0)
     selection = Selection(keys=search.keys)
-    name = "/".join(target.path.rstrip("/").split("/")[-2:])
+    name = short_name(target.path)
     window = open_window(target)
     absent = replaced = 0
     with closing(window.source):

@@ -27,7 +27,7 @@ from kdump.commands.browse import typed_selection
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.fault_tolerant import FaultTolerantSource
 from tests.conftest import FIXTURES, sample, seeded
-from tests.craft import patch, split
+from tests.craft import batch, flip, patch, record, split
 from tests.test_damaged_disks import DAMAGES, LARGE, files
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
@@ -405,3 +405,27 @@ def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     while not level.first:
         found.grow(level, found.more(level, down=False, count=4, on_progress=on_progress), down=False)
     assert level.rows[0].key == 0
+
+
+def test_a_search_says_first_what_it_did_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "t-0" / ZERO
+    path.parent.mkdir()
+    batches = [batch(record(0, b"key-%d" % n, b"value"), "gzip", offset=n) for n in range(5)]
+    batches[2] = flip(batches[2], 8 * (len(batches[2]) - 12))
+    path.write_bytes(b"".join(batches) + b"garbage")
+    (path.parent / f"{5:020}.log").symlink_to("/nowhere")
+    found = browse(path.parent, ZERO)
+    with pytest.raises(NotFound) as error:
+        found.search("nope", on_progress)
+    text = str(error.value)
+    assert text.startswith(f"NOT SEARCHED: 1 damaged batch of {len(batches[2])} bytes (t-0/{ZERO} at byte ")
+    assert "1 region of 7 bytes without a readable batch" in text
+    assert f"{5:020}.log" in text
+    assert text.endswith("no record from here on matches 'nope' in the rest")
+    with pytest.raises(NotFound, match=r"NOT SEARCHED: .*; all records here are older than that in the rest"):
+        found.to_time(1 << 60, on_progress)
+    found.search("key-4", on_progress)
+    path.write_bytes(b"".join(batches[:2]))
+    (path.parent / f"{5:020}.log").unlink()
+    with pytest.raises(NotFound, match=r"^no record from here on matches 'nope'$"):
+        browse(path.parent, ZERO).search("nope", on_progress)
