@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from kdump.browse.finding_actions import FindingActions
+from kdump.browse.level import Level
 from kdump.browse.row_lines import table
 from kdump.browse.row_listings import BrowseRow
 from kdump.browse.screens import Overlay
@@ -26,12 +27,16 @@ class SortActions(FindingActions):
         elif argument:
             self._sort(chosen_order(argument, level.listing.columns))
         else:
-            self.push_screen(SortScreen(level.listing.columns, level.order), self._sorted_by)
+            self.push_screen(SortScreen(level.listing.columns, level.order), lambda name: self._sorted_by(name, level))
 
-    def _sorted_by(self, column: str | None) -> None:
-        """Sort by the column that was chosen in the list; by the same one again: the other way round."""
-        order = self.browser.level.order
+    def _sorted_by(self, column: str | None, level: Level) -> None:
+        """Sort by the column that was chosen in the list; by the same one again: the other way round. `level`: whose
+        columns were listed."""
+        order = level.order
         if column is None:
+            return
+        if level is not self.browser.level:  # what was still being read when the list was opened has arrived
+            self.trouble("the table has changed; press s to sort it")
             return
         if not column:
             self._sort(None)

@@ -169,3 +169,20 @@ def test_the_order_of_partitions_is_kept() -> None:
         assert names[0] > names[-1]
 
     drive(CLEAN, script)
+
+
+def test_a_table_that_changes_while_the_columns_are_listed() -> None:
+    """What was being read when the list was opened arrives below it."""
+
+    async def script(at: Driver) -> None:
+        await at.keys("s")
+        browser = at.app.browser
+        levels = browser.enter(0, browser.levels[0].rows[0], lambda position: None)
+        assert levels is not None
+        browser.settle(levels)
+        await at.keys("enter")
+        assert at.app.is_running
+        assert "the table has changed" in at.status
+        assert browser.level.order is None
+
+    drive(PAYMENTS, script)
