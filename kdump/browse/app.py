@@ -33,7 +33,6 @@ class BrowseApp(CommandLine):
         """Take the key that answers a question; pass on all other events."""
         if isinstance(event, events.Key) and self.takes_key is not None:
             then, self.takes_key = self.takes_key, None
-            self.message = ("", "")
             if self.browser.levels:
                 self._show_place()
             if event.character and event.is_printable:

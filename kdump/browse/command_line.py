@@ -105,7 +105,7 @@ class CommandLine(ScopeActions):
             keys = "Tab completes, Enter runs, Esc cancels"
             text = f" {self.asked.name} {self.asked.argument}  ({keys})"
             text += f": {self.asked.help}".replace("`", "") if self.asked.name != "command" else ""
-        self.status.show((text, "dim"))
+        self.show_status((text, "dim"))
 
     def _complete(self, text: str) -> list[str]:
         words = {

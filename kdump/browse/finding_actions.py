@@ -21,9 +21,8 @@ class FindingActions(Navigation):
 
     def next_key(self, text: str, then: Callable[[str], None]) -> None:
         """Show a question, and call `then` with the character of the next key, unless that is Esc or has none."""
-        self.message = (printable(path_text(f" {text}  (Esc cancels)")), "")
-        self.status.show(self.message)
-        self.takes_key = then
+        self.question, self.takes_key = printable(path_text(f" {text}  (Esc cancels)")), then
+        self.show_status(self.message)
 
     def _unfilter(self) -> str:
         """Switch the filter off, because it may hide the target of a jump. Returns a note for the status line."""

@@ -62,7 +62,7 @@ class MarkActions(SortActions):
         else:
             self.marks[letter] = mark
             self.message = (printable(path_text(f" mark {letter}: {mark.label}")), "")
-            self.status.show(self.message)
+            self.show_status(self.message)
 
     def _to_letter(self, letter: str) -> None:
         mark = self.marks.get(letter)

@@ -59,8 +59,7 @@ class Navigation(HexPane):
         browser = self.browser
         if not browser.levels or message.is_stale:
             return
-        if self.takes_key is None:
-            self.message = ("", "")
+        self.message = ("", "")
         if message.pane is self.table_pane:
             self._select(browser.depth, message.number)
         elif message.pane is self.tree_pane:

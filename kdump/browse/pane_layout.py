@@ -59,7 +59,8 @@ class PaneLayout(App[None]):
     """
 
     takes_key: Callable[[str], None] | None = None
-    """What takes the next key, while a question is shown."""
+    """What takes the next key, while `question` is shown."""
+    question = ""
 
     def __init__(self, browser: Browser, typed: PromptParsers) -> None:
         super().__init__(ansi_color=True)
@@ -126,18 +127,18 @@ class PaneLayout(App[None]):
     def _show_place(self) -> None:
         """Fill the status line: with a message or finding, or with the current position."""
         if self.message[0]:
-            self.status.show(self.message)
+            self.show_status(self.message)
             return
         level = self.browser.level
         row = level.row
         if row is None:
             empty_text = "the filter matches no batch or record" if self.options else "nothing here"
-            self.status.show((f" {empty_text}", "torn"))
+            self.show_status((f" {empty_text}", "torn"))
             return
         if row.type == "field":
             field = row.item
             wrong = f"WRONG: {field.wrong}  " if field.wrong else ""
-            self.status.show((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
+            self.show_status((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
             return
         text = ""
         if isinstance(level.listing, SortedListing):
@@ -157,19 +158,23 @@ class PaneLayout(App[None]):
             text = " " + "; ".join(filter(None, words))
         else:
             text = f" {row.key}"
-        self.status.show((printable(path_text(text)), ""))
+        self.show_status((printable(path_text(text)), ""))
 
     def _show_field(self, line: HexLine, dump: HexDump) -> None:
         if line.field is None:
             return
         field = dump.fields[line.field]
         wrong = f"WRONG: {field.wrong}  " if field.wrong else ""
-        self.status.show((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
+        self.show_status((f" {wrong}{field.name} = {field.value}  {field.meaning}", "bad" if wrong else ""))
+
+    def show_status(self, part: tuple[str, str]) -> None:
+        """Fill the status line; but a question that is not answered stays, because the next key answers it."""
+        self.status.show((self.question, "") if self.takes_key is not None else part)
 
     def trouble(self, text: str) -> None:
         """Show a message until the user moves on."""
         self.message = (" " + printable(path_text(text)), "torn")
-        self.status.show(self.message)
+        self.show_status(self.message)
 
     def _progress(self) -> None:
         for group in ("look", "save", "find", "check"):
@@ -181,7 +186,7 @@ class PaneLayout(App[None]):
             far = f" {100 * min(job.done, job.total) // job.total}%" if job.total else ""
             far = far or (f" at byte {job.done}" if job.done else "")
             found = f", {self.check.serious} found" if group == "check" and self.check else ""
-            self.status.show((f" {job.description} …{far}{found}  (Esc stops)", "dim"))
+            self.show_status((f" {job.description} …{far}{found}  (Esc stops)", "dim"))
             return
 
 

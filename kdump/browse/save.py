@@ -145,7 +145,9 @@ def _raw(level: Level, batch: Batch) -> Saved:
     if isinstance(batch, RedactedBatch):
         raise NotFound(f"{what} is not in the bundle as it was: names were replaced")
     assert level.file is not None
-    if isinstance(level.file.window.source, BundleLog):
+    with closing(open_window(level.file.target).source) as source:  # that of the level may be closed by now
+        is_bundle = isinstance(source, BundleLog)
+    if is_bundle:
         return Saved(batch.chunks(0, batch.size), batch.size, what)
     return _range(level, batch.position, batch.size, what, "" if batch.crcValid else "it does not match its checksum")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kdump.browse.command_list import NAMED
 from kdump.browse.save import parse_saved
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO
@@ -108,6 +109,45 @@ def test_a_file_is_overwritten_only_after_a_yes(tmp_path: Path) -> None:
         assert path.read_bytes() == split((PAYMENTS / ZERO).read_bytes())[0]
         await saved(at, "/proc/nowhere/x")
         assert "cannot be written" in at.status
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_the_question_stays_until_it_is_answered(tmp_path: Path) -> None:
+    """Whatever arrives in the meantime neither hides it nor changes what is saved."""
+    path = tmp_path / "file"
+    path.write_text("mine")
+
+    async def script(at: Driver) -> None:
+        await saved(at, str(path))
+        assert "overwrite it?" in at.status
+        at.app.trouble("the check has ended")
+        at.app._look("elsewhere", lambda job: at.app.browser.to_offset(10, job.report_progress))
+        await at.settled()
+        at.app._progress()
+        assert "overwrite it?" in at.status
+        await at.keys("y")
+        assert path.read_bytes() == split((PAYMENTS / ZERO).read_bytes())[0]
+        path.write_text("mine")
+        await saved(at, str(path))
+        await at.keys("n")
+        assert path.read_text() == "mine"
+        assert "not saved" in at.status
+
+    drive(PAYMENTS / ZERO, script)
+
+
+def test_a_key_for_another_screen_is_not_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("mine")
+
+    async def script(at: Driver) -> None:
+        at.app.run_command(NAMED["save"], str(path))
+        at.app.action_run("help")
+        await at.settled()
+        await at.keys("y", "escape")
+        assert path.read_text() == "mine"
+        assert "exists: not saved" in at.status
 
     drive(PAYMENTS / ZERO, script)
 
