@@ -63,8 +63,8 @@ class BrowseApp(CommandLine):
             self.search.running = False
             self.trouble(self.search.summary())
         elif self.check is not None and self.jobs.cancel("check"):
-            self.check.running, self.awaited = False, 0
-            self.trouble(f"check stopped: {self.check.summary()}")
+            self.check.running, self.check.stopped, self.awaited = False, True, 0
+            self.trouble(self.check.summary())
         else:
             self.action_out()
 

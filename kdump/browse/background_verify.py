@@ -28,6 +28,8 @@ class BackgroundVerify:
     findings: list[Finding] = field(default_factory=list)
     place: int = -1
     running: bool = True
+    stopped: bool = False
+    """Whether the user ended it before all was checked."""
     left_out: int = 0
     info: int = 0
     totals: CheckTotals = field(default_factory=CheckTotals)
@@ -68,14 +70,15 @@ class BackgroundVerify:
         """Return a one-line summary."""
         if self.running:
             return f"checking {self.path} …"
-        totals = self.totals
+        totals, unread = self.totals, self.totals.unread
         read = f"{count_text(totals.partitions, 'partition')}, {count_text(totals.files, 'file')}, "
         read += f"{count_text(totals.batches, 'batch', 'batches')} read"
-        if self.totals.unread:
-            read += f"; {len(self.totals.unread)} could not be read: {self.totals.unread[0]}"
-        if not self.serious:
-            return f"no error or warning in {self.path}: {read}"
-        return f"{self.serious_text} in {self.path}: {read}"
+        if self.stopped:
+            return f"STOPPED, not all was checked: {self.serious_text} so far in {self.path}: {read}"
+        found = self.serious_text if self.serious else "no error or warning"
+        if not unread:
+            return f"{found} in {self.path}: {read}"
+        return f"NOT READ: {count_text(len(unread), 'place')}; {found} in the rest of {self.path}: {read}; {unread[0]}"
 
 
 def run(

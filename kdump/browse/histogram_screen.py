@@ -102,7 +102,7 @@ class HistogramScreen(Overlay):
         unit = "bytes" if self.by_bytes else "records"
         per = f": {unit} per {width}" if width else ""
         self.above.show((printable(path_text(f" histogram of time, {title}{per}")), ""))
-        self.note.show((printable(path_text(self._note())), "dim"))
+        self._show_note()
 
     def _head(self) -> HexLine:
         zone = printable(str(self.zone))
@@ -132,16 +132,20 @@ class HistogramScreen(Overlay):
             return cut(text, 20)
         return text[:10] if each.width >= 86_400_000 else text[:16] if each.width >= 60_000 else text[:19]
 
-    def _note(self) -> str:
+    def _show_note(self) -> None:
         bins, job = self.bins, self.job
         read = f"{count_text(bins.records, 'record')} in {count_text(bins.batches, 'batch', 'batches')}"
         if self.done and job is not None and self.scope is None:
-            return " nothing could be read"
+            self.show_note("nothing could be read", has_gaps=True)
+            return
         if self.done:
             words = [f"{read}, {size_text(bins.bytes)}"]
         else:
             percent = f" {100 * min(job.done, job.total) // job.total}%" if job is not None and job.total else ""
             words = [f"reading headers …{percent}: {read}"]
+        unread = [*bins.unread, *(self.scope.unlisted if self.scope is not None else [])]
+        if unread:
+            words.insert(0, f"NOT READ: {count_text(len(unread), 'place')}")
         if bins.untimed:
             words.append(f"{count_text(bins.untimed, 'batch has', 'batches have')} no timestamp")
         if bins.uncounted:
@@ -150,10 +154,7 @@ class HistogramScreen(Overlay):
             words.append(f"{count_text(bins.others, 'byte')} in no batch")
         if self.left_out:
             words.append(f"{count_text(self.left_out, 'directory', 'directories')} not live, not counted")
-        unread = [*bins.unread, *(self.scope.unlisted if self.scope is not None else [])]
-        if unread:
-            words.append(f"not read: {unread[0]}" + (f" and {len(unread) - 1} more" if len(unread) > 1 else ""))
-        return " " + "; ".join(words)
+        self.show_note("; ".join([*words, *unread[:1]]), has_gaps=bool(unread))
 
     def action_measure(self) -> None:
         self.by_bytes = not self.by_bytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import tzinfo
-from textwrap import wrap
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -17,9 +16,6 @@ from kdump.browse.screens import Overlay, TextScreen
 from kdump.render.escape import path_text, printable
 from kdump.render.table import NAME, Column
 from kdump.render.times import iso
-
-MAX_NOTE = 4
-"""Maximum number of lines of the note above the list."""
 
 
 class KeySearchScreen(Overlay):
@@ -67,10 +63,7 @@ class KeySearchScreen(Overlay):
         head, lines = table(self.columns, self.rows, max(20, self.size.width))
         self.pane.show(lines, self.pane.cursor, head if lines else None, keep=True)
         self.above.show((printable(path_text(f" key {search.text!r} in {search.title or '…'}")), ""))
-        text = f" {self.progress()}{search.summary()}"
-        note = wrap(printable(path_text(text)), max(10, self.size.width - 1), initial_indent=" ", subsequent_indent=" ")
-        self.note.styles.height = min(MAX_NOTE, len(note))
-        self.note.show_lines(note[:MAX_NOTE], "torn" if search.unsearched_count else "dim")
+        self.show_note(f"{self.progress()}{search.summary()}", has_gaps=bool(search.unsearched_count))
 
     def _row(self, number: int, hit: Hit) -> BrowseRow:
         cells = tuple(column.cell(hit) for column in self.columns)

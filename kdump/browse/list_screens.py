@@ -15,6 +15,7 @@ from kdump.browse.screens import Overlay
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.forensics.transactions import TransactionsQuery, transactions
+from kdump.format.count_text import count_text
 from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from kdump.render.escape import path_text, printable
@@ -61,9 +62,9 @@ class FindingsScreen(Overlay):
         head, lines = table(FINDING_COLUMNS, rows, max(20, self.size.width))
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
         legal = f", {check.info} informational" if check.info and not self.with_info else ""
-        state = "so far" if check.running else "in all"
+        state = "so far" if check.running or check.stopped else "in all"
         self.above.show((f" findings: {check.serious_text} {state}{legal}", ""))
-        self.note.show((printable(path_text(f" {check.summary()}")), "dim"))
+        self.show_note(check.summary(), has_gaps=bool(check.totals.unread))
 
     def action_info(self) -> None:
         self.with_info = not self.with_info
@@ -176,7 +177,7 @@ class TransactionsScreen(Overlay):
         head, lines = table(named, rows, max(20, self.size.width))
         self.pane.show(lines, self.pane.cursor, head if rows else None, keep=True)
         self.above.show((f" transactions, {name}: {len(self.rows)} of {len(self.found)}", ""))
-        self.note.show((printable(path_text(self._note())), "dim"))
+        self.show_note(self._note(), has_gaps=bool(self.troubles))
 
     @staticmethod
     def _several(listed: list[Transaction]) -> bool:
@@ -194,10 +195,12 @@ class TransactionsScreen(Overlay):
             if self.ended.heldBy is not None:
                 words.append(f"blocked by producer {self.ended.heldBy}")
         else:
-            words.append(f"{self.partitions} partitions read")
+            words.append(f"{count_text(self.partitions, 'partition')} read")
         if self.left_out:
             words.append(f"{self.left_out} more are not shown")
-        return " " + "; ".join([*words, *self.troubles[:1]])
+        if self.troubles:
+            words = [f"NOT READ: {count_text(len(self.troubles), 'place')}", *words, self.troubles[0]]
+        return "; ".join(words)
 
     def _row(self, number: int, answer: Transaction) -> BrowseRow:
         value = answer_object(answer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -11,12 +12,16 @@ from textual.screen import ModalScreen
 from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.panes import Bar, Pane
 from kdump.browse.row_lines import wrapped
+from kdump.render.escape import path_text, printable
+
+MAX_NOTE = 4
+"""Maximum number of lines of the note below the title."""
 
 
 class Overlay(ModalScreen[Any]):
     """A screen over the browser; Esc closes it."""
 
-    DEFAULT_CSS = "Over { layout: vertical; overflow: hidden; background: $background; }"
+    DEFAULT_CSS = "Overlay { layout: vertical; overflow: hidden; background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "app.quit", "quit", show=False),
         Binding("escape,q,backspace,left,question_mark", "leave", "close", show=False),
@@ -46,6 +51,14 @@ class Overlay(ModalScreen[Any]):
         self.note.display = self.noted
         self.below.show((self.keys, ""))
         self.pane.focus()
+
+    def show_note(self, text: str, *, has_gaps: bool = False) -> None:
+        """Show a note below the title, on several lines if there is room for them. `has_gaps`: it names what was not
+        read."""
+        lines = wrap(printable(path_text(text)), max(10, self.size.width - 2))
+        lines = lines[: max(1, min(MAX_NOTE, (self.size.height - 3) // 2))]
+        self.note.styles.height = max(1, len(lines))
+        self.note.show_lines([f" {line}" for line in lines], "torn" if has_gaps else "dim")
 
     def on_resize(self) -> None:
         self.fill()

@@ -9,11 +9,13 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kdump.browse import background_verify
 from kdump.browse import level_stack as browsing
 from kdump.browse.export import row_commands
 from kdump.render.escape import printable
@@ -182,6 +184,45 @@ def test_a_sound_partition_has_no_finding() -> None:
         await at.keys("v", "i", "escape")
 
     drive(CLEAN / "orders-zstd-0", script)
+
+
+def test_a_check_that_was_stopped_is_not_called_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(at: Driver) -> None:
+        go_on = threading.Event()
+        run = background_verify.run
+
+        def slow(check: Any, limits: Any, on_finding: Any, on_progress: Any, on_total: Any) -> None:
+            while not go_on.wait(0.01):
+                on_progress(0)
+            run(check, limits, on_finding, on_progress, on_total)
+
+        monkeypatch.setattr(background_verify, "run", slow)
+        at.press("n")
+        await asyncio.sleep(0.1)
+        await at.keys("escape")
+        assert "STOPPED, not all was checked: 0 errors, 0 warnings so far" in at.status
+        await at.keys("v")
+        assert "so far" in at.lines[0]
+        await at.keys("escape")
+        go_on.set()
+        await at.keys("n")
+        assert "no error or warning" in at.status, "it was started again"
+
+    drive(PAYMENTS, script)
+
+
+def test_what_a_check_did_not_read_comes_first(tmp_path: Path) -> None:
+    shutil.copytree(PAYMENTS, tmp_path / "payments-0")
+    (tmp_path / "payments-0" / f"{5000:020}.log").symlink_to("/nowhere")
+
+    async def script(at: Driver) -> None:
+        await at.keys("v", "escape", "v")
+        assert at.lines[1].startswith(" NOT READ: 1 place; ")
+        await at.keys("escape", "H", "s")
+        assert at.lines[1].startswith(" NOT READ: 1 place; ")
+        assert f"{5000:020}.log" in "".join(line.strip() for line in at.lines[1:5])
+
+    drive(tmp_path / "payments-0", script)
 
 
 def test_going_somewhere() -> None:
