@@ -112,7 +112,9 @@ def replacing(path: str) -> Iterator[BinaryIO]:
     passing = path + PASSING
     try:
         with explained(path):
-            with open(passing, "wb") as file:
+            with suppress(FileNotFoundError):  # if it is a link, what it points to is not written to
+                os.unlink(passing)
+            with open(passing, "xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())

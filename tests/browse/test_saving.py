@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kdump.browse.command_list import NAMED
 from kdump.browse.save import parse_saved
+from kdump.forensics.output_directory import PASSING
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO
 from tests.conftest import FIXTURES
@@ -111,6 +113,24 @@ def test_a_file_is_overwritten_only_after_a_yes(tmp_path: Path) -> None:
         assert "cannot be written" in at.status
 
     drive(PAYMENTS / ZERO, script)
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_at_the_name_of_the_unfinished_file(link: Any, tmp_path: Path) -> None:
+    """The file that it leads to is not written to."""
+    (tmp_path / "file").write_text("mine")
+    source = tmp_path / "disk" / "payments-0"
+    shutil.copytree(PAYMENTS, source)
+    before = (source / ZERO).read_bytes()
+    link(source / ZERO, tmp_path / f"file{PASSING}")
+
+    async def script(at: Driver) -> None:
+        await saved(at, str(tmp_path / "file"))
+        await at.keys("y")
+        assert (source / ZERO).read_bytes() == before
+        assert (tmp_path / "file").read_bytes() == split(before)[0]
+
+    drive(source / ZERO, script)
 
 
 def test_the_question_stays_until_it_is_answered(tmp_path: Path) -> None:
