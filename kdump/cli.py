@@ -66,6 +66,7 @@ TAKE_BUNDLES = frozenset(
         "doctor",
         "ls",
         "inspect",
+        "browse",
         "verify",
         "groups",
         "cluster",

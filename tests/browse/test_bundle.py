@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kdump.cli import TAKE_BUNDLES
 from kdump.log.mounts import mount_bundles, unmount_bundles
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import ZERO, backwards, browse, everything, forwards, listed, said
 from tests.command import run
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, ROOT
 from tests.craft import flip
 
 
@@ -30,6 +32,23 @@ def bundle(tmp_path: Path) -> Iterator[Path]:
     mount_bundles([str(tmp_path / "b")])
     yield tmp_path / "b"
     unmount_bundles()
+
+
+def test_the_commands_that_take_a_bundle() -> None:
+    """They are those of the documentation."""
+    table = (ROOT / "docs" / "bundle.md").read_text().partition("| command | from a bundle |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", table, re.MULTILINE)
+    named = {name for cell, answer in rows for name in re.findall(r"`([\w-]+)", cell) if "exit status 2" not in answer}
+    assert named == TAKE_BUNDLES
+
+
+def test_the_command_line_takes_a_bundle(bundle: Path, tmp_path: Path) -> None:
+    """The directory, the packed file, and a path in it."""
+    shutil.copytree(FIXTURES / "clean-1" / "payments-0", tmp_path / "other" / "payments-0")
+    run("bundle", tmp_path / "other", "--out", tmp_path / "o", "--tar", tmp_path / "o.tar")
+    for path in (bundle, bundle / "payments-0", tmp_path / "o.tar", tmp_path / "o.tar" / "payments-0"):
+        result = run("browse", path)
+        assert "browse needs a terminal" in result.stderr, "and nothing else is wrong"
 
 
 @pytest.mark.parametrize("name", ["payments-0", "__consumer_offsets-0"])
