@@ -14,6 +14,10 @@ from kdump.browse.pane_layout import PromptParsers as PromptParsers
 from kdump.browse.panes import Pane
 from kdump.browse.screens import TextScreen
 from kdump.format.numbers import parse_long
+from kdump.format.size_text import size_text
+
+MAX_COPIED = 256 * 1024
+"""Size in bytes of the largest record that is copied: it is sent to the terminal, perhaps through ssh, and shown."""
 
 
 class BrowseApp(CommandLine):
@@ -96,6 +100,11 @@ class BrowseApp(CommandLine):
         if not browser.levels or browser.level.row is None:
             return
         level, row = browser.level, browser.level.row
+        subject = level.owner if row.type == "field" and level.owner is not None else row
+        if subject.type == "record" and subject.item.end - subject.item.start > MAX_COPIED:
+            size = size_text(subject.item.end - subject.item.start)
+            self.trouble(f"{size} is too much to copy through the terminal; to save it, press w and type json FILE")
+            return
 
         def done(text: str | None) -> None:
             if text is None:

@@ -75,11 +75,16 @@ def wrapped(text: str, width: int) -> list[str]:
     """Break text into lines at any column, so that joining the lines restores it: for JSON and commands."""
     found = []
     for line in text.split("\n"):
-        while width_of(line) > width:
-            part = line[:width]
-            while width_of(part) > width:
-                part = part[:-1]
-            found.append(part)
-            line = line[len(part) :]
-        found.append(line)
+        start = used = 0
+        if line.isascii():
+            start = max(0, len(line) - 1) // width * width
+            found += [line[at : at + width] for at in range(0, start, width)]
+        else:
+            for at, letter in enumerate(line):
+                own = width_of(letter)
+                if used + own > width and at > start:
+                    found.append(line[start:at])
+                    start, used = at, 0
+                used += own
+        found.append(line[start:])
     return found

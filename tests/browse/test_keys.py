@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ import pytest
 from kdump.browse import background_verify
 from kdump.browse import level_stack as browsing
 from kdump.browse.export import row_commands
+from kdump.browse.row_lines import wrapped
 from kdump.render.escape import printable
+from kdump.render.style import width as width_of
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, listed
 from tests.conftest import FIXTURES, numbers_in, sample, seeded
@@ -320,6 +323,32 @@ def test_copying_a_record() -> None:
         assert "Move" in at.shown
 
     drive(PAYMENTS / ZERO, script)
+
+
+def test_a_record_that_is_too_large_to_copy(tmp_path: Path) -> None:
+    path = tmp_path / "t-0" / ZERO
+    path.parent.mkdir()
+    path.write_bytes(batch([record(0, b"small", "é".encode() * 60_000), record(1, b"large", bytes(300_000))]))
+
+    async def script(at: Driver) -> None:
+        began = time.monotonic()
+        assert "JSON" in await at.keys("enter", "y")
+        assert time.monotonic() - began < 5, "wrapping takes time in proportion to the text"
+        await at.keys("escape", "down")
+        assert "JSON" not in await at.keys("y")
+        assert "293.0 KiB is too much to copy through the terminal; to save it, press w and type json FILE" in at.status
+        await at.keys("enter", "y")
+        assert "too much to copy" in at.status
+
+    drive(path, script)
+
+
+@pytest.mark.parametrize("width", [1, 7, 80])
+@pytest.mark.parametrize("text", ["", "a", "a" * 80, "a" * 161, "漢字" * 50 + "x", "e\u0301" * 90, "a\n\nb" * 30])
+def test_wrapping(text: str, width: int) -> None:
+    lines = wrapped(text, width)
+    assert "".join(lines) == text.replace("\n", "")
+    assert all(width_of(line) <= max(width, 2) for line in lines)
 
 
 def test_scrolling_far_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
