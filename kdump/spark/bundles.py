@@ -7,10 +7,14 @@ import socket
 from collections.abc import Iterable
 
 from kdump.log import file_system
-from kdump.log.bundle_names import bundle_of, is_bundle
-from kdump.log.directory_listing import is_url, names, real_path
+from kdump.log.bundle_names import CONTAINER, PACKED, bundle_of, is_bundle
+from kdump.log.directory_listing import DirectoryEntry, is_url, items, names, real_path
 from kdump.log.errors import SourceError
+from kdump.log.file_kinds import by_name
+from kdump.log.find_directories import find_directories
+from kdump.log.log_directory import AT_ROOT
 from kdump.log.mounts import mount_bundles, unmount_bundles
+from kdump.log.paths import natural
 
 
 def mount_for_task(paths: Iterable[str]) -> None:
@@ -24,15 +28,39 @@ def mount_for_task(paths: Iterable[str]) -> None:
             continue
 
 
-def bundles_in(path: str) -> list[str]:
-    """Return the bundles in a directory that is none itself."""
+def with_bundles(path: str) -> list[str]:
+    """Return the bundles in a directory, and what else there may have Kafka's files or be what is left of a bundle. If
+    there is no bundle, or if it is a log directory, where a bundle is a finding, return the path itself."""
     if is_url(path) or is_bundle(path) or bundle_of(path) is not None:
-        return []
+        return [path]
     try:
-        found = [f"{path.rstrip('/')}/{name}" for name in names(path)]
+        entries = items(path)
+    except OSError:
+        return [path]
+    bundles = {entry.path for entry in entries if is_bundle(entry.path)}
+    if not bundles or AT_ROOT & {by_name(entry.name)[0] for entry in entries}:
+        return [path]
+    found = [entry.path for entry in entries if entry.path in bundles or _may_be_read(entry)]
+    return sorted(found, key=natural)
+
+
+def _may_be_read(entry: DirectoryEntry) -> bool:
+    """Return True for what is next to bundles and must not be left out without a word."""
+    if not entry.is_directory:
+        return by_name(entry.name)[0] is not None or PACKED in entry.name
+    unlisted: list[SourceError] = []
+    try:
+        has_files = next(find_directories(entry.path, unlisted.append), None) is not None
+    except SourceError:  # there is nothing, unless its manifest is missing
+        return any(name.endswith(CONTAINER) for name in _names(f"{entry.path}/0"))
+    return has_files or bool(unlisted)
+
+
+def _names(path: str) -> list[str]:
+    try:
+        return names(path)
     except OSError:
         return []
-    return [each for each in found if is_bundle(each)]
 
 
 def recorded_place(path: str) -> str | None:

@@ -18,7 +18,7 @@ from kdump.log.log_directory import LogDirectory, Place
 from kdump.log.mounts import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
-from kdump.spark.bundles import bundles_in, place_on_host, recorded_place
+from kdump.spark.bundles import place_on_host, recorded_place, with_bundles
 from kdump.spark.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
 from kdump.spark.remote_topics import id_of, topic_names, with_name
 
@@ -44,11 +44,10 @@ class Fleet:
     missing: list[str] = field(default_factory=list)
 
     def recorded(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """Yield path, what a bundle was made of if nothing else identifies it, and broker of each log directory."""
+        """Yield path, what a bundle was made of if nothing else identifies it, and broker of each place."""
         for each in self.found:
-            if isinstance(each.place, LogDirectory):
-                is_by_bundle = each.identity.identifiedBy == BY_BUNDLE
-                yield each.place.path, recorded_place(each.place.path) if is_by_bundle else None, each.identity.broker
+            is_by_bundle = each.identity.identifiedBy == BY_BUNDLE
+            yield each.place.path, recorded_place(each.place.path) if is_by_bundle else None, each.identity.broker
 
 
 def find(
@@ -89,7 +88,7 @@ def find(
     for real, place in seen.items():
         if not any(real != other and is_inside(real, other) for other in directories):
             fleet.found.append(FoundDirectory(place, _identity(place, options, broker, brokers or {})))
-    identities = with_copies(map(_facts, fleet.found))
+    identities = with_copies(facts(each.place, each.identity) for each in fleet.found)
     fleet.found = [FoundDirectory(each.place, identity) for each, identity in zip(fleet.found, identities)]
     return fleet
 
@@ -105,7 +104,7 @@ def expanded(path: str) -> list[str]:
         matches = [path]
     else:
         matches = sorted(globbed(path) if is_url(path) else glob.glob(path, recursive=True), key=natural)
-    return [each for match in matches for each in (sorted(bundles_in(match), key=natural) or [match])]
+    return [each for match in matches for each in with_bundles(match)]
 
 
 def _identity(place: Place, options: Options, broker: str | None, brokers: Mapping[str, str]) -> DiskIdentity:
@@ -136,9 +135,12 @@ def live_partitions(directory: LogDirectory) -> tuple[str, ...]:
     return tuple(each.name for each in directory.partitions if not each.state)
 
 
-def _facts(found: FoundDirectory) -> DiskFacts:
-    place, identity = found.place, found.identity
-    is_log_directory = isinstance(place, LogDirectory)
-    partitions = live_partitions(place) if isinstance(place, LogDirectory) and identity.logDirectory is None else ()
+def facts(place: Place, identity: DiskIdentity) -> DiskFacts:
+    """Return what a place is recognized by."""
+    names: tuple[str, ...] = ()
+    if isinstance(place, PartitionDirectory):
+        names = (place.name,)
+    elif isinstance(place, LogDirectory) and identity.logDirectory is None:
+        names = live_partitions(place)
     on_host = place_on_host(place.path) if identity.cluster is None else None
-    return DiskFacts(place.path, identity, is_log_directory, partitions, on_host)
+    return DiskFacts(place.path, identity, isinstance(place, LogDirectory), names, on_host)

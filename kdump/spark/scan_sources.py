@@ -14,9 +14,9 @@ from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.mounts import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
-from kdump.spark.bundles import place_on_host, recorded_place, same_place
+from kdump.spark.bundles import recorded_place, same_place
 from kdump.spark.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
-from kdump.spark.fleet import expanded, find, live_partitions
+from kdump.spark.fleet import expanded, facts, find
 from kdump.spark.remote_topics import NamesTask, id_of, read_names
 from kdump.spark.store import StoreError
 from kdump.spark.task_read_limits import TaskReadLimits
@@ -30,8 +30,7 @@ DIRECTORY, PARTITION, FILE = "log directory", "partition", "file"
 
 @dataclass(frozen=True)
 class ScanSource:
-    """A place to scan. `real`: its path without links; `names`: its live partitions if it is a log directory without a
-    directory.id, which can only be recognized as a copy by them."""
+    """A place to scan. `real`: its path without links; `names` and `on_host`: as in DiskFacts."""
 
     path: str
     real: str
@@ -47,7 +46,6 @@ class ScanSource:
     recorded: str | None = None
     """Host and path of what a bundle was made of, if nothing else identifies it."""
     on_host: str | None = None
-    """Host of the disk and the path there, if there are no IDs."""
     topic: str | None = None
     """Topic of a partition or file."""
 
@@ -122,16 +120,19 @@ def find_sources(task: FindTask) -> FoundSources:
 
 def _source(place: Place, identity: DiskIdentity) -> ScanSource:
     real = real_path(place.path)
+    about = facts(place, identity)
+    recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
     if isinstance(place, LogDirectory):
-        names = live_partitions(place) if identity.logDirectory is None else ()
-        recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
         logs = tuple(_log(each) for each in place.partitions if each.topic in LISTED and not each.state)
-        on_host = place_on_host(place.path) if identity.cluster is None else None
-        return ScanSource(place.path, real, DIRECTORY, place.path, identity, names, logs, (), recorded, on_host)
-    if isinstance(place, PartitionDirectory):
+        kind, above, topic = DIRECTORY, place.path, None
+    elif isinstance(place, PartitionDirectory):
         logs = (_log(place),) if place.topic in LISTED and not place.state else ()
-        return ScanSource(place.path, real, PARTITION, place.source, identity, logs=logs, topic=place.topic)
-    return ScanSource(place.path, real, FILE, place.path, identity, topic=place.topic)
+        kind, above, topic = PARTITION, place.source, place.topic
+    else:
+        logs, kind, above, topic = (), FILE, place.path, place.topic
+    return ScanSource(
+        place.path, real, kind, above, identity, about.partitions, logs, (), recorded, about.on_host, topic
+    )
 
 
 def place_of(source: ScanSource) -> Place:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,37 @@ def test_a_fleet_of_bundles(tmp_path: Path) -> None:
     assert more.read == 2  # its partitions
 
 
+def test_a_directory_with_bundles_and_more(tmp_path: Path) -> None:
+    """What is next to the bundles is read, too, and what is left of a bundle is named."""
+    here = tmp_path / "incident"
+    bundled(KAFKA / "clean-1", here / "broker-1")
+    shutil.copytree(KAFKA / "clean-2", here / "broker-2")
+    (here / "notes").mkdir()
+    (here / "notes" / "read.me").write_text("")
+    found = scan(Here(), ScanOptions((str(here),)), Store(str(tmp_path / "out")))
+    assert {each.path for each in found.sources.sources} == {f"{here}/broker-1", f"{here}/broker-2"}
+    assert found.sources.unreadable == []
+    assert {row["source"] for row in same.rows("segments", [here], now=NOW)} == {f"{here}/broker-1", f"{here}/broker-2"}
+
+    bundled(KAFKA / "clean-0", here / "broker-0", "--tar", str(here / "broker-3.tar"))
+    (here / "broker-0" / "kdump-bundle.json").unlink()
+    os.truncate(here / "broker-3.tar", 300)
+    (here / "broker-4.tar").touch()
+    found = scan(Here(), ScanOptions((str(here),)), Store(str(tmp_path / "out")))
+    assert {path for path, _ in found.sources.unreadable} == {f"{here}/broker-0", f"{here}/broker-3.tar"}
+    assert f"{here}/broker-4.tar" in {each.path for each in found.sources.sources}  # an empty file, reported as one
+
+
+def test_a_log_directory_with_a_bundle_in_it(tmp_path: Path) -> None:
+    """The log directory is read; for a broker, the bundle is an unknown directory."""
+    disk = shutil.copytree(KAFKA / "clean-2", tmp_path / "disk")
+    shutil.move(bundled(KAFKA / "clean-1", tmp_path / "one.bundle"), disk)
+    found = scan(Here(), ScanOptions((str(disk),)), Store(str(tmp_path / "out")))
+    assert {each.path for each in found.sources.sources} == {str(disk)}
+    codes = sum_packs(SumTask(Store(str(tmp_path / "out")), tuple(found.packs))).codes
+    assert codes["directory-unknown", "error"] == 1
+
+
 def test_what_is_not_in_the_bundle_is_counted(tmp_path: Path) -> None:
     bundle = bundled(FIXTURES / "clean-1", tmp_path / "b")
     verified = same.cli_objects("verify", "--json", str(bundle))[-1]
@@ -163,6 +195,28 @@ def test_a_disk_without_ids_and_its_bundle(tmp_path: Path) -> None:
     manifest = bundle / "kdump-bundle.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "host": "another"}))
     assert copies(disk, bundle) == {str(disk): None, str(bundle): None}
+
+
+def test_bundles_of_a_partition(tmp_path: Path) -> None:
+    """Of a partition, as of a log directory: the same place is refused, and the disk is known."""
+    made_of = shutil.copytree(FIXTURES / "clean-2" / "ledger-0", tmp_path / "kafka-logs" / "ledger-0")
+    one, two = (bundled(made_of, tmp_path / name) for name in ("one", "two"))
+    with pytest.raises(StoreError, match=r"/one and \S*/two are both bundles of \S+:\S*/ledger-0, without meta"):
+        scan(Here(), ScanOptions((str(one), str(two))), Store(str(tmp_path / "out")))
+    with pytest.raises(OptionError, match=r"/one and \S*/two are both bundles of \S+, without .* the option brokers"):
+        same.rows("segments", [one, two], now=NOW)
+    found = scan(Here(), ScanOptions((str(one), str(made_of))), Store(str(tmp_path / "out"))).sources.sources
+    assert {each.path: each.identity.copyOf for each in found} == {str(one): None, str(made_of): str(one)}
+
+
+def test_copies_of_a_partition(tmp_path: Path) -> None:
+    """The same partition of the same disk, twice: known by the IDs of the log directory."""
+    for name in ("a", "b"):
+        shutil.copytree(KAFKA / "clean-1", tmp_path / name)
+    paths = [str(tmp_path / disk / name) for name in ("payments-0", "ledger-0") for disk in "ab"]
+    found = scan(Here(), ScanOptions(tuple(paths)), Store(str(tmp_path / "out"))).sources.sources
+    copies = {paths[0]: None, paths[1]: paths[0], paths[2]: None, paths[3]: paths[2]}
+    assert {each.path: each.identity.copyOf for each in found} == copies
 
 
 def test_a_damaged_bundle_is_not_read(tmp_path: Path) -> None:
