@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,9 +161,10 @@ class ScanCommand:
         from kdump.spark.store import Store, StoreError
 
         began = time.monotonic()
+        store = Store(self.options.out)
         try:
-            with running(self.options.master, self.conf) as spark:
-                summary = self._scan(spark, Store(self.options.out), began)
+            with running(self.options.master, self.conf) as spark, closing(store):
+                summary = self._scan(spark, store, began)
         except StoreError as error:
             print_error(str(error))
             return 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -159,6 +160,20 @@ def explained(path: str, *also: str) -> Iterator[None]:
         if also and error.filename not in (None, path, *also):
             raise
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def lock_directory(path: str, refusal: str) -> int:
+    """Open a directory, so that until it is closed, this raises OutputError(`refusal`) for it everywhere."""
+    with explained(path):
+        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise OutputError(f"{path}: {refusal}") from None
+    except OSError:  # a file system without locks
+        pass
+    return lock
 
 
 def _publish(passing: str, path: str) -> None:

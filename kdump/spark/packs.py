@@ -134,15 +134,21 @@ def committed(store: Store) -> list[Pack]:
 
 def all_packs(store: Store) -> list[Pack]:
     """Return the packs of the result, and those of a scan that was not finished, in the order in which they were
-    written."""
+    written; without those of which a file is missing, whose units are read again."""
     known = {pack.stem: pack for pack in committed(store)}
-    for name in store.list(UNITS):
+    there = {directory: {*store.list(directory)} for directory in (UNITS, *PACKED)}
+    for name in there[UNITS]:
         stem = name.removesuffix(ENDING)
         if stem not in known and name.endswith(ENDING) and not name.startswith("."):
             pack = _described(store, stem)
             if pack is not None:
                 known[stem] = pack
-    return sorted(known.values())
+    return sorted(pack for pack in known.values() if _is_complete(pack, there))
+
+
+def _is_complete(pack: Pack, there: dict[str, set[str]]) -> bool:
+    file = f"{pack.stem}{ENDING}"
+    return file in there[UNITS] and all({file, f".{file}"} & there.get(table, set()) for table in pack.tables)
 
 
 def _described(store: Store, stem: str) -> Pack | None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from kdump.log.directory_listing import is_directory, is_url, names, real_path
+from kdump.forensics.output_directory import OutputError, lock_directory, refuse_output
+from kdump.log.directory_listing import is_directory, is_inside, is_url, names
 
 OWN = "_kdump"
 SUMMARY = "summary.json"
@@ -18,11 +22,26 @@ class StoreError(Exception):
     """Raised if the result cannot be written or read there; the message states why."""
 
 
+@contextmanager
+def _stated() -> Iterator[None]:
+    """Raise StoreError instead of OutputError."""
+    try:
+        yield
+    except OutputError as error:
+        raise StoreError(str(error)) from error
+
+
 class Store:
     """The directory with a scan's result; picklable, because tasks write to it."""
 
+    _lock: weakref.finalize[Any, Store] | None = None
+    """Closes the descriptor by which the directory is locked, in the process that writes to it."""
+
     def __init__(self, root: str) -> None:
         self.root = root.rstrip("/") if is_url(root) else os.path.abspath(root)
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"root": self.root}
 
     @property
     def is_remote(self) -> bool:
@@ -33,23 +52,35 @@ class Store:
         return f"{self.root}/{name}"
 
     def begin(self, sources: list[str]) -> None:
-        """Create the directory if it does not exist. Raises StoreError if something else is there, or if it is inside
+        """Create the directory if it does not exist. Unless it is at a URL, no other scan can write to it until it is
+        closed. Raises StoreError if one is writing, if something else is there, or if it is on a Kafka disk or inside
         one of the sources, which are never written to."""
-        own = real_path(self.root)
-        for source in sources:
-            if own == real_path(source) or own.startswith(real_path(source) + "/"):
-                message = f"refusing to write to {self.root}: it is in {source}, which is read"
-                raise StoreError(f"{message}; choose another directory")
-        if is_directory(self.root):
+        own = self.root
+        if self.is_remote and any(is_inside(own, source) for source in sources):
+            raise StoreError(f"refusing to write to {own}: it is in a path that is read; choose another directory")
+        with _stated():
+            if not self.is_remote:
+                refuse_output(own, sources)
+        if is_directory(own):
             try:
-                here = names(self.root)
+                here = names(own)
             except OSError as error:
-                raise StoreError(f"{self.root}: {error.strerror}") from error
+                raise StoreError(f"{own}: {error.strerror}") from error
             if here and OWN not in here:
-                raise StoreError(f"{self.root} exists and is not the result of a scan; choose a new directory")
-        elif not self.is_remote and os.path.lexists(self.root):
-            raise StoreError(f"{self.root} exists and is not a directory")
+                raise StoreError(f"{own} exists and is not the result of a scan; choose a new directory")
+        elif not self.is_remote and os.path.lexists(own):
+            raise StoreError(f"{own} exists and is not a directory")
         self.write(f"{OWN}/README", ABOUT)
+        if not self.is_remote and self._lock is None:
+            with _stated():
+                lock = lock_directory(own, "another scan is writing to this directory")
+            self._lock = weakref.finalize(self, os.close, lock)
+
+    def close(self) -> None:
+        """Let other scans write to the directory."""
+        if self._lock is not None:
+            self._lock()
+            self._lock = None
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file, completely or not at all. Raises StoreError."""

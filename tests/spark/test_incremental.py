@@ -596,6 +596,32 @@ def test_left_over_files_of_a_killed_scan_are_swept(tmp_path: Path) -> None:
     assert sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file()) == files
 
 
+@pytest.mark.parametrize("directory", ["batches", "_kdump/units"])
+def test_what_is_missing_in_a_result_is_read_again(directory: str, tmp_path: Path) -> None:
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    run(disk, out)
+    before = rows(out)
+    for path in (out / directory).iterdir():
+        path.unlink()
+    assert run(disk, out).read
+    assert rows(out) == before
+
+
+def test_two_scans_do_not_write_into_one_result(tmp_path: Path) -> None:
+    """The second one would delete what the first one has written."""
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+
+    class Interrupting(Here):
+        def run(self, work: Callable[[Any], Any], inputs: Sequence[Any], on_wait: Any = None) -> list[Any]:
+            if work is read_chunk_file:
+                with pytest.raises(StoreError, match="another scan is writing to this directory"):
+                    run(FIXTURES / "clean-2", out)
+            return super().run(work, inputs)
+
+    scan(Interrupting(), ScanOptions((str(disk),)), Store(str(out)))
+    assert run(disk, out, records=False).kept
+
+
 def test_a_result_of_an_earlier_version_is_not_mixed_with_this_one(tmp_path: Path) -> None:
     old = tmp_path / "out" / UNITS / "0123.json"
     old.parent.mkdir(parents=True)

@@ -327,9 +327,17 @@ def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeyp
 def test_where_a_result_is_not_put(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     shutil.copytree(FIXTURES / "clean-2", disk)
-    for out, said in ((disk, "which is read"), (disk / "out", "which is read"), (tmp_path, "not the result of a scan")):
+    below = tmp_path / "files"
+    below.mkdir()
+    for out, source, said in (
+        (disk, disk, "a Kafka log directory"),
+        (disk / "out", disk, "a Kafka log directory"),
+        (disk / "out", below, "a Kafka log directory"),
+        (below / "out", below, "which is read"),
+        (tmp_path, disk, "not the result of a scan"),
+    ):
         with pytest.raises(StoreError, match=said):
-            Store(str(out)).begin([str(disk)])
+            Store(str(out)).begin([str(source)])
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="not a directory"):
         Store(str(tmp_path / "file")).begin([str(disk)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -23,6 +22,7 @@ from kdump.forensics.output_directory import (
     OutputExists,
     OutputFile,
     explained,
+    lock_directory,
     refuse_output,
     replacing,
 )
@@ -333,14 +333,8 @@ class _BundleWriter:
 @contextmanager
 def _alone_in(out: str) -> Iterator[None]:
     """Keep other runs from writing into the bundle `out`."""
-    with explained(out):
-        lock = os.open(out, os.O_RDONLY | os.O_CLOEXEC)
+    lock = lock_directory(out, "another run is writing this bundle")
     try:
-        with suppress(OSError):  # a file system without locks
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OutputError(f"{out}: another run is writing this bundle") from None
         yield
     finally:
         os.close(lock)
