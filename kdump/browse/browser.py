@@ -104,13 +104,12 @@ class Browser(Levels):
         if not segments:
             raise NotFound("no partition is selected; select one to go to an offset")
         chosen = [target for target in segments if (target.name_offset or 0) <= offset] or segments[:1]
-        try:
-            return self.reach(chosen[-1].path, offset=offset, on_progress=on_progress)
-        except NotFound:
-            following = segments[segments.index(chosen[-1]) + 1 :]
-            if not following:
-                raise
-            return self.reach(following[0].path, offset=offset, on_progress=on_progress)
+        for target in segments[segments.index(chosen[-1]) :]:  # segments may be empty, or end below the offset
+            try:
+                return self.reach(target.path, offset=offset, on_progress=on_progress)
+            except NotFound as error:
+                reason = error
+        raise reason
 
     def to_position(self, position: int, on_progress: OnProgress) -> list[Level]:
         """Go to the batch or entry at a byte position of the file. Raises SourceError and NotFound."""

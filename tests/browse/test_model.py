@@ -429,3 +429,17 @@ def test_a_search_says_first_what_it_did_not_read(tmp_path: Path) -> None:
     (path.parent / f"{5:020}.log").unlink()
     with pytest.raises(NotFound, match=r"^no record from here on matches 'nope'$"):
         browse(path.parent, ZERO).search("nope", on_progress)
+
+
+def test_an_offset_after_empty_segments(tmp_path: Path) -> None:
+    """As compaction leaves them."""
+    path = tmp_path / "t-0" / ZERO
+    path.parent.mkdir()
+    path.write_bytes(batch(record(0, b"k", b"v")))
+    for number in (10, 20):
+        (path.parent / f"{number:020}.log").write_bytes(b"")
+    (path.parent / f"{30:020}.log").write_bytes(batch(record(0, b"k", b"v"), offset=30))
+    found = browse(path.parent)
+    assert found.to_offset(5, on_progress)[-1].row.item.offset == 30  # type: ignore[union-attr]
+    with pytest.raises(NotFound, match="offset 31 is after the last offset"):
+        found.to_offset(31, on_progress)
