@@ -46,7 +46,7 @@ AT_ROOT = 8
 READ_AT_ROOT = 3
 """A small file there is read for the partitions, for the release, and for the cluster, each time once."""
 GROUPED = 2
-"""The names of its files are grouped when a partition is found and when its turn comes; doctor has several questions."""
+"""The names of its files are grouped when a partition is found and when its turn comes; by doctor for each question."""
 ALL_QUESTIONS = 13
 """The same for doctor, which asks the questions of several commands."""
 
