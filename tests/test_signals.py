@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import re
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from kdump import signals
+from tests.conftest import FIXTURES
+
+WAIT = 60.0
+"""Seconds until what must happen counts as missing."""
 
 
 @pytest.mark.parametrize(("seconds", "ends"), [(0.0, False), (signals.CLEANUP, False), (signals.CLEANUP + 0.1, True)])
@@ -22,7 +33,33 @@ def test_a_second_signal_ends_the_process_once_the_cleanup_had_its_time(
     monkeypatch.setattr(signal, "signal", handlers.__setitem__)
     with pytest.raises(signals.Terminated):
         signals._raise(signal.SIGTERM, None)
-    assert set(handlers) == {*signals.ENDING}
+    assert set(handlers) == {*signals.ENDING, signal.SIGCONT}
     now += seconds
     handlers[second](second, None)
     assert ended == [second] * ends
+
+
+def test_a_terminal_that_closes_ends_browse_without_a_traceback(tmp_path: Path) -> None:
+    """A shell or tmux sends SIGHUP and SIGCONT; Textual handles the latter even if its event loop has ended."""
+    own, its = pty.openpty()
+    shown = tmp_path / "screen"
+    with shown.open("wb") as screen:
+        browse = subprocess.Popen(
+            [sys.executable, "-m", "kdump", "browse", str(FIXTURES / "clean-1")],
+            stdin=its,
+            stdout=its,
+            stderr=screen,  # where Textual writes
+            env={**os.environ, "TERM": "xterm-256color"},
+        )
+    os.close(its)
+    until = time.monotonic() + WAIT
+    while b"__cluster_metadata" not in shown.read_bytes() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert b"__cluster_metadata" in shown.read_bytes()
+    browse.send_signal(signal.SIGSTOP)  # so that it finds both signals at once
+    browse.send_signal(signal.SIGHUP)
+    browse.send_signal(signal.SIGCONT)
+    assert browse.wait(WAIT) == -signal.SIGHUP
+    os.close(own)
+    text = re.sub(rb"\x1b\[[0-9;?<>]*[A-Za-z]", b"", shown.read_bytes())
+    assert b"Traceback" not in text
