@@ -232,12 +232,21 @@ def test_what_belongs_to_no_log(tmp_path: Path) -> None:
 )
 def test_a_full_file_system(free: int, code: str | None, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system = FileSystem(1, "/var/lib", "ext4", "/dev/sdb", 1000 << 20, 0, free << 20, 0)
-    monkeypatch.setattr(leftovers, "file_system_of", lambda path: system)
+    monkeypatch.setattr(leftovers, "file_system_of", lambda directory: system)
     found = {each["code"]: each for each in items_in(answers(disk, *NOW))}
     assert found.keys() & {"disk-full", "disk-nearly-full"} == ({code} if code else set())
     if code:
         assert f"of {1000} MiB are free" in found[code]["title"].replace("1,000", "1000").replace(".0 MiB", " MiB")
         assert found[code]["commands"] == [f"kdump space {disk}"]
+
+
+def test_the_file_system_of_a_copy_is_not_the_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = os.statvfs_result((4096, 4096, 1000, 0, 0, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda path: full)
+    shutil.copytree(FIXTURES / "clean-1" / "payments-0", tmp_path / "copy" / "payments-0")
+    assert "disk-full" not in {each["code"] for each in items_in(answers(tmp_path / "copy", *NOW))}
+    (tmp_path / "copy" / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    assert "disk-full" in {each["code"] for each in items_in(answers(tmp_path / "copy", *NOW))}
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def rows(*args: str | Path, status: int | None = 0) -> dict[str, list[dict[str, 
 def full_at(monkeypatch: pytest.MonkeyPatch, *, total: int = 10 << 20, free: int = 0, reserved: int = 0) -> None:
     """Make every directory one of a file system with so many bytes free."""
     made = FileSystem(1, "/disk", "ext4", "/dev/sdb1", total, total - free - reserved, free, reserved)
-    monkeypatch.setattr(broker_disks, "file_system_of", lambda path: made)
+    monkeypatch.setattr(broker_disks, "file_system_of", lambda directory: made)
 
 
 def steps_of(found: dict[str, list[dict[str, Any]]], name: str) -> list[dict[str, Any]]:
@@ -69,9 +69,16 @@ def segments(ages: list[int], now: int) -> Made:
 HOSTS = ("orders-none", "orders-lz4", "orders-zstd")
 
 
+def disk_of(source: Path, root: Path) -> Path:
+    """Return a copy of partitions with a checkpoint, as only a broker's own disk has it."""
+    copy_disk(source, root)
+    (root / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    return root
+
+
 def random_disk(root: Path, dice: random.Random) -> Path:
     """Return a copy of a broker's disk with logs of several segments, and with what a broker and people leave there."""
-    copy_disk(CLEAN, root)
+    disk_of(CLEAN, root)
     ends, marks, starts = {}, {}, {}
     for topic in HOSTS:
         ages = sorted((dice.randrange(20) for _ in range(dice.randrange(1, 7))), reverse=True)
@@ -279,7 +286,7 @@ def test_retention_and_space_agree_on_what_is_due(case: Case, tmp_path: Path) ->
 
 
 def test_lower_retention_frees_what_retention_then_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     end = write(root / "orders-none-0", segments([6, 5, 4, 3, 2, 1], CLOCK))
     for name in ("recovery-point-offset", "replication-offset"):
         checkpoint(root / f"{name}-checkpoint", {"orders-none": end})
@@ -313,7 +320,7 @@ def test_nothing_above_the_high_watermark_is_offered(tmp_path: Path, monkeypatch
 
 
 def test_a_stopped_broker_first_needs_room_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     write(root / "orders-none-0", segments([20, 19, 18, 1], CLOCK))
     full_at(monkeypatch)
     found = rows(root, status=1)
@@ -335,7 +342,7 @@ def test_a_stopped_broker_first_needs_room_to_start(tmp_path: Path, monkeypatch:
 
 def test_what_is_due_only_by_assumed_defaults_is_not_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """server.properties may have another log.retention.hours, or log.cleanup.policy."""
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     write(root / "orders-none-0", segments([20, 19, 18, 1], CLOCK))
     full_at(monkeypatch)
     values = [json.loads(line) for line in run(root, "--json", *NOW).stdout.splitlines()]
@@ -350,7 +357,7 @@ def test_what_is_due_only_by_assumed_defaults_is_not_offered(tmp_path: Path, mon
 
 
 def test_need_stops_when_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     write(root / "orders-none-0", segments([20, 6, 3, 1], CLOCK))
     (root / "core.4711").write_bytes(b"c" * 900_000)
     full_at(monkeypatch, free=9 << 20)
@@ -456,7 +463,7 @@ def test_brokers_are_told_apart() -> None:
 def test_a_stray_directory_whose_fate_is_unknown_is_not_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     stray = root / f"lost-0.{'b' * 32}-stray"
     shutil.copytree(root / "orders-none-0", stray)
     full_at(monkeypatch)
@@ -485,15 +492,41 @@ def test_a_bundle_answers_as_its_disk(tmp_path: Path) -> None:
         "reserved",
         "inodesFree",
         "elsewhere",
+        "unknownBecause",
     }
     assert {key for key in of_disk if of_disk[key] != of_bundle[key]} <= {"path", *unknown}
     assert of_bundle["free"] is None
-    assert bundle["space"][0]["broker"] == "unknown"
+    assert bundle["space"][0]["broker"] == bundle["space"][0]["verdict"] == "unknown"
+    assert of_bundle["unknownBecause"] == "a bundle"
+    assert of_disk["unknownBecause"] is None
+
+
+def test_the_host_of_a_copy_is_not_judged(tmp_path: Path) -> None:
+    """A copy of partitions lies on any host: neither its free space nor its locks are those of the broker's disk."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("orders-none-0", "payments-0"):
+        shutil.copytree(CLEAN / name, copy / name)
+    found = rows(copy, status=2)
+    (summary,), (directory,) = found["space"], found["spaceDirectory"]
+    assert (summary["verdict"], summary["broker"], summary["isEnough"]) == ("unknown", "unknown", None)
+    assert [directory[key] for key in ("total", "free", "elsewhere", "isClean", "neededToStart")] == [None] * 5
+    assert directory["allocated"] > 0
+    assert {each["topic"] for each in found["spaceTopic"]} == {"orders-none", "payments"}
+    result = run(copy, *NOW, *DEFAULTS)
+    assert result.exit_code == 2
+    assert "UNKNOWN: a copy of partitions, without a broker's own files" in result.stdout
+    assert "ENOUGH" not in result.stdout
+    assert "--need" in result.stdout
+    found = rows(copy, "--need", "1", status=None)
+    assert found["space"][0]["isEnough"] is not None, "what to free is stated"
+    (copy / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    assert rows(copy, status=None)["space"][0]["verdict"] != "unknown"
 
 
 def test_few_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One time index for each partition, and more only where segments are due."""
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     write(root / "orders-none-0", segments([1] * 50, CLOCK))
     counts = 0
     before = indexed_timestamp.open_index
@@ -514,12 +547,12 @@ def two_file_systems(monkeypatch: pytest.MonkeyPatch, free: dict[str, int], tota
         name: FileSystem(number, f"/{name}", "ext4", f"/dev/{name}", total, total - room, room, 0)
         for number, (name, room) in enumerate(free.items())
     }
-    monkeypatch.setattr(broker_disks, "file_system_of", lambda path: made[Path(path).name])
+    monkeypatch.setattr(broker_disks, "file_system_of", lambda directory: made[Path(directory.path).name])
 
 
 def two_directories(tmp_path: Path, ages: dict[str, list[int]]) -> tuple[Path, Path]:
     """Return the log directories of one broker, each with segments of these ages in a topic of its own."""
-    one, two = copy_disk(CLEAN, tmp_path / "one"), tmp_path / "two"
+    one, two = disk_of(CLEAN, tmp_path / "one"), tmp_path / "two"
     two.mkdir()
     for root, letter in ((one, "E"), (two, "F")):
         text = f"version=1\ncluster.id=abc\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAA{letter}Q\n"
@@ -556,7 +589,7 @@ def test_each_full_file_system_needs_room_to_start(tmp_path: Path, monkeypatch: 
 
 def test_no_records_are_given_up_where_other_files_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is due makes room all the same: whether the other files are needed is for you to say."""
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     write(root / "orders-none-0", segments([6, 5, 4, 1], CLOCK))
     (root / "core.4711").write_bytes(b"c" * 9_000_000)
     full_at(monkeypatch)
@@ -568,7 +601,7 @@ def test_no_records_are_given_up_where_other_files_make_room(tmp_path: Path, mon
 
 
 def test_a_file_with_further_hard_links_frees_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     end = write(root / "orders-none-0", segments([20, 19, 18, 1], CLOCK))
     checkpoint(root / "replication-offset-checkpoint", {"orders-none": end})
     full_at(monkeypatch, free=9 << 20)
@@ -587,7 +620,7 @@ def test_a_file_with_further_hard_links_frees_nothing(tmp_path: Path, monkeypatc
 
 
 def test_cleaned_files_go_only_without_swap_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     here = root / "orders-none-0"
     (here / f"{0:020}.log.cleaned").write_bytes(bytes(9000))
     full_at(monkeypatch)
@@ -601,17 +634,17 @@ def test_cleaned_files_go_only_without_swap_files(tmp_path: Path, monkeypatch: p
 
 
 def test_a_disk_without_inodes_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copy_disk(CLEAN, tmp_path / "disk")
+    root = disk_of(CLEAN, tmp_path / "disk")
     size = 100 << 20
     made = FileSystem(1, "/disk", "ext4", "/dev/sdb1", size, size // 10, size - size // 10, 0, 6000, 3)
-    monkeypatch.setattr(broker_disks, "file_system_of", lambda path: made)
+    monkeypatch.setattr(broker_disks, "file_system_of", lambda directory: made)
     assert rows(root, status=1)["space"][0]["verdict"] == "full"
     assert "DISK FULL: 90.0 MiB free of 100.0 MiB at /disk (ext4)" in run(root, *NOW).stdout
     assert "3 inodes free at /disk" in run(root, *NOW).stdout
 
 
 def test_every_path_of_a_command_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = copy_disk(CLEAN, tmp_path / "a disk; touch x")
+    root = disk_of(CLEAN, tmp_path / "a disk; touch x")
     (root / "$(reboot)").write_bytes(b"c" * 100_000)
     (root / "orders-none-0" / f"{0:020}.log.deleted").write_bytes(bytes(5000))
     full_at(monkeypatch)
@@ -626,7 +659,7 @@ def test_every_path_of_a_command_is_quoted(tmp_path: Path, monkeypatch: pytest.M
 def compacted_disk(root: Path, sizes: list[tuple[int, int]], lone: int = 0) -> Path:
     """Return a disk with a topic of a segment for each number and size of records with the same key, with `lone` bytes
     under a key of its own in each, and an active one."""
-    copy_disk(CLEAN, root)
+    disk_of(CLEAN, root)
     made, offset = [], 0
     for index, (count, size) in enumerate(sizes):
         data = b""

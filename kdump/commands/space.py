@@ -31,7 +31,7 @@ Examples:
 
 \b
 Exit status: 0 if the steps free enough, 1 if they free less than is needed, or a stopped broker could still not start,
-2 for a usage error, or if something could not be read.
+2 for a usage error, if something could not be read, or if the free space is unknown and --need does not state a goal.
 """
 
 
@@ -105,7 +105,7 @@ def _run(options: SpaceOptions) -> int:
         topic=of_topic,
         limits=options.reading.limits,
     )
-    is_enough = True
+    is_enough: bool | None = None
     with Progress("space") as progress:
         count = 0
 
@@ -117,9 +117,9 @@ def _run(options: SpaceOptions) -> int:
 
         for answer in run_space(options.paths, question, on_unreadable=report_unreadable, on_partition=on_partition):
             if isinstance(answer, SpaceSummary):
-                is_enough = answer.isEnough is not False
+                is_enough = answer.isEnough
                 of_topic.refuse_unmatched()
             sink.add(answer)
     sink.end()
     output.flush()
-    return 2 if unreadable() else int(not is_enough)
+    return 2 if unreadable() or is_enough is None else int(not is_enough)

@@ -30,6 +30,8 @@ BOOTSTRAP = "bootstrap.checkpoint"
 """File with the first metadata of a cluster, which kafka-storage format writes to a log directory."""
 AT_ROOT = {file_kinds.META_PROPERTIES, file_kinds.OFFSET_CHECKPOINT}
 """Kinds of files that a broker creates in each of its log directories."""
+COPY_OF_PARTITIONS = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
+"""What a log directory is whose `is_copy_of_partitions` is true."""
 NUMBERED = re.compile(r"-?[0-9]+\.(?:log|index|timeindex|txnindex|snapshot|swap|cleaned)$", re.ASCII)
 """File names that a broker parses in a partition directory, whatever the number."""
 
@@ -49,6 +51,12 @@ class LogDirectory:
     def is_of_broker(self) -> bool:
         """Whether a file shows that a broker uses this directory: it then takes every candidate for a partition."""
         return any(target.kind in AT_ROOT for target in self.files.values())
+
+    @property
+    def is_copy_of_partitions(self) -> bool:
+        """Whether no file of a broker's own is here, so that nothing shows how the broker was shut down, or that this
+        is the disk that it uses."""
+        return not any(name != BOOTSTRAP for name in self.files)
 
     @cached_property
     def partitions(self) -> list[PartitionDirectory]:

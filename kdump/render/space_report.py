@@ -25,6 +25,7 @@ from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
+VERDICTS = {"full": "DISK FULL", "low": "LOW", "enough": "ENOUGH SPACE", "unknown": "UNKNOWN"}
 MAX_LINES = 8
 """Maximum number of lines of a command that are shown without --full."""
 COSTS = {
@@ -95,17 +96,18 @@ class SpaceReport(Sink[Any]):
 
     def _verdict(self, summary: SpaceSummary) -> None:
         directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
-        verdict = {"full": "DISK FULL", "low": "LOW", "enough": "ENOUGH SPACE"}[summary.verdict]
+        verdict = VERDICTS[summary.verdict]
         where = ", ".join(each.path for each in directories)
         sizes = {each.mount or each.path: each for each in directories if each.total is not None}
         rooms = [
             f"{size_text(each.free or 0)} free of {size_text(each.total or 0)} at {mount} ({each.fileSystem})"
             for mount, each in sizes.items()
         ]
-        text = f"{where}: {verdict}" + (f": {', '.join(rooms)}" if rooms else "")
+        about = rooms or list(dict.fromkeys(filter(None, (each.unknownBecause for each in directories))))
+        text = f"{where}: {verdict}" + (f": {', '.join(about)}" if about else "")
         nodes = (f"broker {each.nodeId}" for each in directories if each.nodeId is not None)
         if summary.broker == answers.UNKNOWN:
-            text += "; the free space and whether the broker runs are unknown: this is a bundle"
+            text += "; it shows neither the free space of the broker's disk nor whether the broker is running"
         else:
             text += f"; {next(nodes, 'the broker')} is {summary.broker}"
         if summary.verdict == "full":
@@ -114,7 +116,9 @@ class SpaceReport(Sink[Any]):
             text += f"; {count_text(summary.unread, 'path')} could not be read"
         if summary.metadataProblem is not None:
             text += f"; configs may be outdated: {summary.metadataProblem}"
-        style = "bad" if summary.verdict == "full" else "torn" if summary.verdict == "low" else "head"
+        if summary.isEnough is None:
+            text += "; run kdump space on the broker's host, or state with --need how much is to be freed"
+        style = {"full": "bad", "enough": "head"}.get(summary.verdict, "torn")
         self._line(text, style, indent=2)
         if summary.unknownTopics:
             text = (

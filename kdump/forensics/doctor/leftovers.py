@@ -65,7 +65,7 @@ class Leftovers:
         )
 
     def _file_system(self, directory: LogDirectory, run: str) -> None:
-        found = file_system_of(directory.path)
+        found = file_system_of(directory)
         if found is None or found.free >= LOW * found.total:
             return
         is_full = found.free < FULL * found.total

@@ -18,9 +18,8 @@ from kdump.log.directory_listing import is_url, names
 from kdump.log.errors import SourceError, Unlisted
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import CLEAN_MARK, LOCK, LogDirectory, directory_at
+from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LOCK, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
-from kdump.state.metadata_files import BOOTSTRAP
 
 METADATA_LOG = f"{METADATA_TOPIC}-0"
 MISSING = "missing"
@@ -80,10 +79,9 @@ def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
         listed = ", ".join(each.path for each in found[:4])
         raise SourceError(f"{path}: contains {len(found)} log directories ({listed} …); pass those of one broker")
     holds_metadata = several and any(each.topic == METADATA_TOPIC for each in found[0].partitions)
-    if not holds_metadata and not any(name != BOOTSTRAP for name in found[0].files):
-        reason = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
+    if not holds_metadata and found[0].is_copy_of_partitions:
         advice = "it does not show how the broker was shut down; pass a log directory"
-        raise SourceError(f"{found[0].path}: {reason}: {advice}")
+        raise SourceError(f"{found[0].path}: {COPY_OF_PARTITIONS}: {advice}")
     plan = _directory(found[0])
     plan.unlisted = collector.apart_from([found[0].path])
     plan.unread += [str(error) for error in errors if isinstance(error, Unlisted) and error.path in plan.unlisted]

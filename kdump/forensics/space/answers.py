@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 from kdump.answer import BYTES, EPOCH_MS, MS, NESTED, OFFSET, Doc, PathText, answer
 
 RUNNING, STOPPED, UNKNOWN = "running", "stopped", "unknown"
-"""States of a broker. unknown: the paths are bundles, or it cannot be determined on this system."""
+"""States of a broker. unknown: the paths are not its own disk, or it cannot be determined on this system."""
 
 CONFIG, FILES, WAIT = "config", "files", "wait"
 """How a step frees space. config: a command of Kafka's or of the file system; files: a command that removes files;
@@ -29,13 +29,20 @@ class KeptFrom(NamedTuple):
 
 @answer("spaceDirectory")
 class SpaceDirectory(NamedTuple):
-    """A log directory of the broker whose disk is full. The sizes of the file system are None if the path is a bundle,
-    or a URL."""
+    """A log directory of the broker whose disk is full. The sizes of the file system are None if the path is not the
+    broker's own disk (`unknownBecause`)."""
 
     path: Annotated[PathText, Doc("log directory")]
     nodeId: Annotated[int | None, Doc("node.id in meta.properties")]
-    broker: Annotated[str, Doc("running (a process holds the lock), stopped, or unknown (a bundle)")]
-    isClean: Annotated[bool | None, Doc("whether .kafka_cleanshutdown exists; null while the broker is running")]
+    broker: Annotated[str, Doc("running (a process holds the lock), stopped, or unknown (not the broker's own disk)")]
+    unknownBecause: Annotated[
+        str | None,
+        Doc("what the path is if it is not the broker's own disk: a bundle, a URL, a copy of partitions; else null"),
+    ]
+    isClean: Annotated[
+        bool | None,
+        Doc("whether .kafka_cleanshutdown exists; null while the broker is running, and in a copy of partitions"),
+    ]
     mount: Annotated[PathText | None, Doc("mount point of the file system")]
     fileSystem: Annotated[str | None, Doc("type of the file system, such as ext4")]
     device: Annotated[PathText | None, Doc("device that is mounted")]
@@ -64,7 +71,11 @@ class SpaceDirectory(NamedTuple):
     partitions: Annotated[int, Doc("number of live partitions")]
     neededToStart: Annotated[
         int | None,
-        Doc("bytes that must be free for a stopped broker to start and to stay up until retention runs", BYTES),
+        Doc(
+            "bytes that must be free for a stopped broker to start and to stay up until retention runs; null in a copy "
+            "of partitions",
+            BYTES,
+        ),
     ]
 
 
@@ -155,8 +166,8 @@ class SpaceSummary(NamedTuple):
     verdict: Annotated[
         str,
         Doc(
-            "full (on one of the file systems, the broker cannot start, or can no longer write), low, or enough (the "
-            "goal is reached)"
+            "full (on one of the file systems, the broker cannot start, or can no longer write), low, enough (the "
+            "goal is reached), or unknown (without the broker's own disk or --need)"
         ),
     ]
     broker: Annotated[str, Doc("running, stopped or unknown")]

@@ -38,7 +38,7 @@ class BrokerDisks:
         self._needs: dict[str, int] = {}
         for usage in self.usages:
             path = usage.directory.path
-            system = file_system_of(path)
+            system = file_system_of(usage.directory)
             if system is not None:
                 self.systems[system.device] = system
                 self.sources[system.device] = self.sources.get(system.device, frozenset()) | {path}

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.forensics.space.answers import RUNNING, STOPPED, UNKNOWN
+from kdump.forensics.space.file_systems import not_the_disk
 from kdump.format.numbers import parse_int
-from kdump.log import file_system
-from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory
@@ -34,10 +33,9 @@ class BrokerDirectories:
     @property
     def state(self) -> str:
         """Whether the broker is running, by the locks on its log directories."""
-        paths = [each.path for each in self.directories]
-        if any(is_url(path) or file_system.tree_at(path) is not None for path in paths):
+        if any(not_the_disk(each) is not None for each in self.directories):
             return UNKNOWN
-        return RUNNING if any(lock_holder(path) is not None for path in paths) else STOPPED
+        return RUNNING if any(lock_holder(each.path) is not None for each in self.directories) else STOPPED
 
 
 def read_brokers(paths: Iterable[str], limits: Limits, on_unreadable: OnUnreadable) -> list[BrokerDirectories]:

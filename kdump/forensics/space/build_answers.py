@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kdump.forensics.space.answers import FILES, RUNNING, SpaceDirectory, SpaceStep, SpaceSummary, SpaceTopic
 from kdump.forensics.space.broker_disks import BrokerDisks
+from kdump.forensics.space.file_systems import not_the_disk
 from kdump.forensics.space.lower_retention import DAY, RetainedTopic
 from kdump.forensics.space.shortage import Shortage
 from kdump.forensics.space.usage import DirectoryUsage
@@ -25,7 +26,8 @@ def directory_answer(disks: BrokerDisks, usage: DirectoryUsage, node_id: int | N
         path=usage.directory.path,
         nodeId=node_id,
         broker=state,
-        isClean=None if state == RUNNING else usage.directory.is_clean,
+        unknownBecause=not_the_disk(usage.directory),
+        isClean=None if state == RUNNING or usage.directory.is_copy_of_partitions else usage.directory.is_clean,
         mount=system.mount if system else None,
         fileSystem=system.type if system else None,
         device=system.source if system else None,
@@ -84,8 +86,9 @@ def summary_answer(
     is_enough = None if goal is None else all(each.is_over for each in short)
     if missing or disks.inodes_missing(steps, state):
         is_enough = False
+    verdict = "unknown" if goal is None else "full" if disks.is_full() else "low" if goal else "enough"
     return SpaceSummary(
-        verdict="full" if disks.is_full() else "low" if goal else "enough",
+        verdict=verdict,
         broker=state,
         free=free,
         goal=goal,

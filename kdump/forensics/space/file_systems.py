@@ -1,6 +1,6 @@
 """The file systems of log directories: their size, what is free, and what is reserved for root.
 
-Only this machine has these: there are none for a bundle.
+Only the broker's own host has these: there are none for a bundle, or for a copy of partitions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from kdump.log import file_system
 from kdump.log.directory_listing import is_inside, is_url
+from kdump.log.log_directory import COPY_OF_PARTITIONS, LogDirectory
 
 MOUNTS = "/proc/self/mounts"
 ESCAPED = re.compile(r"\\([0-7]{3})")
@@ -32,10 +33,22 @@ class FileSystem(NamedTuple):
     inodes_free: int | None = None
 
 
-def file_system_of(path: str) -> FileSystem | None:
-    """Return the file system of a directory; None for a bundle or URL, or if it cannot be determined."""
-    if is_url(path) or file_system.tree_at(path) is not None:
+def not_the_disk(directory: LogDirectory) -> str | None:
+    """Return what a log directory is if it is not the broker's own disk, so that its file system and locks say nothing
+    about the broker; None otherwise."""
+    if is_url(directory.path):
+        return "a URL"
+    if file_system.tree_at(directory.path) is not None:
+        return "a bundle"
+    return COPY_OF_PARTITIONS if directory.is_copy_of_partitions else None
+
+
+def file_system_of(directory: LogDirectory) -> FileSystem | None:
+    """Return the file system of a log directory; None if it is not the broker's own disk, or if it cannot be
+    determined."""
+    if not_the_disk(directory) is not None:
         return None
+    path = directory.path
     try:
         found = os.statvfs(path)
         device = os.stat(path).st_dev

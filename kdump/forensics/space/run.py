@@ -130,6 +130,8 @@ class _SpaceRun:
         cleanings = first_cleanings(topics, wanted)
         if self.state != RUNNING:
             for usage in disks.usages:
+                if usage.directory.is_copy_of_partitions:
+                    continue  # the broker's disk may have further partitions
                 cleaned = room_for_cleanings(cleanings, frozenset((usage.directory.path,)))
                 needed = needed_to_start(list(usage.live()), is_clean=usage.directory.is_clean, cleaned=cleaned)
                 disks.need(usage, needed)
