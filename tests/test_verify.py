@@ -158,8 +158,9 @@ def test_what_to_do_is_written_once_per_code(tmp_path: Path) -> None:
     _, out, _ = verify(*paths, "--ignore", "index-missing")
     assert out.count("  error   crc-mismatch") == 3
     todo = out[out.index("what to do\n") :].splitlines()
-    assert todo[1] == "  crc-mismatch"
+    assert todo[1] == "  crc-mismatch (the first)"
     assert todo[2].startswith(f"    do:   {CATALOGUE['crc-mismatch'].fix[:60]}")
+    assert "--topic first:0" in " ".join(line.strip() for line in todo)
     assert [line for line in todo if "next:" in line] == [f"    next: kdump inspect {paths[0]} --hex --position 482"]
     assert "what to do" not in verify(TRIMMED, "--ignore", "index-missing")[1]
 

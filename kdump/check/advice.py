@@ -1,4 +1,8 @@
-"""Sentences that codes of several families share: impacts on brokers and consumers, and actions."""
+"""Sentences that codes of several families share: impacts on brokers and consumers, and actions.
+
+In an action, these words stand for what a finding states (filled_advice.py): TOPIC, PARTITION, DIR (the partition's
+directory), SEGMENT (the file), POSITION, OFFSET, NEXT-OFFSET (the first one after the batch) and PRODUCER-ID.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,20 @@ TRUNCATES = "a broker that recovers this log truncates it here, which removes ev
 # CompletedFetch.fetchRecords wraps what the record iterator throws.
 INVALID = "a Java consumer that reaches offset {offset} stops with a KafkaException caused by InvalidRecordException"
 # With an empty log in the ISR or ELR: PartitionChangeBuilder.isValidNewLeader, AbstractFetcherThread.truncateOnFetch.
-RESTORE = (
+SALVAGE = "kdump salvage DIR --out NEW-DIRECTORY"
+RESTORE_TOPIC = (
     "Stop the broker. If kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic TOPIC then shows another "
     "broker as Leader and this one in neither Isr nor Elr, and that leader's copy is intact, move this partition's "
     "directory out of log.dirs and start the broker: it fetches the partition again. Otherwise keep the directory, "
     "because this broker's empty log could become the leader and the other replicas would truncate to it: back the "
-    "directory up and run kdump salvage on the copy. For __cluster_metadata-0, follow the incident page metadata-log "
-    "instead"
+    f"directory up and save its valid batches: {SALVAGE}"
+)
+FOLLOW_METADATA = "For __cluster_metadata-0, follow the incident page metadata-log instead"
+RESTORE = f"{RESTORE_TOPIC}. {FOLLOW_METADATA}"
+# Codes of batches of which salvage can recover records: see its damaged_records.py.
+SAVE_RECORDS = (
+    "If no replica has this batch intact, save the records in it that decode, whose values may be wrong: kdump salvage "
+    "DIR --damaged-records --out NEW-DIRECTORY"
 )
 FETCH_AGAIN = (
     "if another broker leads the partition and this one is in neither Isr nor Elr, move the partition's directory "
@@ -29,7 +40,8 @@ FETCH_METADATA_AGAIN = (
 )
 SKIP = (
     "If you can do without these records, stop the consumer group and move it past the batch: kafka-consumer-groups.sh "
-    "--bootstrap-server HOST:PORT --group GROUP --topic TOPIC:PARTITION --reset-offsets --to-offset OFFSET --execute"
+    "--bootstrap-server HOST:PORT --group GROUP --topic TOPIC:PARTITION --reset-offsets --to-offset NEXT-OFFSET "
+    "--execute"
 )
 # LogLoader.loadSegmentFiles: a segment without its .index is recovered, whether or not the shutdown was clean.
 RECOVER_ONE = (

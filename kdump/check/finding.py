@@ -57,6 +57,9 @@ class Finding(NamedTuple):
     message: Annotated[str, Doc("what is wrong")]
     consequence: Annotated[str, Doc("impact on brokers and consumers")]
     source: Annotated[PathText, Doc("the log directory, or the given path; it differs between copies of a disk")] = ""
+    next_offset: int | None = None
+    """The first offset after the batch, if it is certain."""
+    producer_id: int | None = None
 
 
 @answer("code")
@@ -93,6 +96,8 @@ class Code:
         actual: Any = None,
         severity: str | None = None,
         consequence: str | None = None,
+        next_offset: int | None = None,
+        producer_id: int | None = None,
     ) -> Finding:
         """Return a finding of this code about `target`; severity and consequence default to those of the code."""
         return Finding(
@@ -109,6 +114,8 @@ class Code:
             message=message,
             consequence=consequence or _at(self.consequence, offset),
             source=target.source,
+            next_offset=next_offset,
+            producer_id=producer_id,
         )
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
 from kdump.check.catalogue import CATALOGUE
+from kdump.check.filled_advice import PLACEHOLDER
+from kdump.check.filled_advice import action as filled_action
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding
 from kdump.check.rule import LOST
 from kdump.check.rules.offsets import missing_text
@@ -185,19 +187,25 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             self._text(f"note: {printable(path_text(note))}", "dim")
 
     def _what_to_do(self, repeated: list[Finding]) -> None:
-        """Write the action for each code and the command that shows more, once; codes with the same action together,
-        errors first. `repeated`: findings that are in many partitions."""
+        """Write the action for the first finding of each code and the command that shows more; codes with the same
+        action together, errors first. `repeated`: findings that are in many partitions."""
         first: dict[str, Finding] = {}
-        for finding in [*(story.first for group in self.groups for story in group.stories), *repeated]:
+        counts: Counter[str] = Counter()
+        for story in (story for group in self.groups for story in group.stories):
+            first.setdefault(story.first.code, story.first)
+            counts[story.first.code] += story.codes[story.first.code]
+        for finding in repeated:
             first.setdefault(finding.code, finding)
         actions: dict[str, list[Finding]] = {}
         for finding in sorted(first.values(), key=lambda each: SEVERITIES.index(each.severity)):
-            actions.setdefault(CATALOGUE[finding.code].fix, []).append(finding)
+            actions.setdefault(filled_action(finding), []).append(finding)
         if actions:
             self.output.line("")
             self.output.line(self.paint("what to do", "head"))
         for action, findings in actions.items():
-            self._text(f"  {', '.join(each.code for each in findings)}", STYLE[findings[0].severity])
+            of_first = " (the first)" if any(PLACEHOLDER.search(CATALOGUE[each.code].fix) for each in findings) else ""
+            codes = [f"{each.code}{of_first if counts[each.code] > 1 else ''}" for each in findings]
+            self._text(f"  {', '.join(codes)}", STYLE[findings[0].severity])
             self._text(f"    do:   {action}", "", 10)
             for command in dict.fromkeys(filter(None, map(next_command, findings))):
                 self.output.line(f"    next: {printable(path_text(command))}")  # in one line, to be copied

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
 from kdump.forensics.recovery.recovery_time import RecoveryTime
-from kdump.forensics.restart.plan_text import loss_texts, release_texts
+from kdump.forensics.restart.plan_text import loss_texts, release_texts, saved_text
 from kdump.forensics.restart.plan_values import (
     CLEAN,
     DEGRADED,
@@ -198,6 +198,12 @@ class RestartReport(Sink[PlanAnswer]):
         for path in plan.copyFirst:
             # Not wrapped, so that it can be copied.
             self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
+        saved = [each for each in plan.partitions if each.salvage]
+        if saved:
+            self._head("save what the startup removes")
+        for each in saved:
+            self.output.line(printable(f"  {path_text(each.salvage)}"))
+            self._text(f"    saves {saved_text(each)}")
 
     def _table(self, plan: RestartPlan) -> None:
         """Write the partitions about which there is something to report, and the few that take longest to recover."""

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,19 @@ from typing import Any
 import click
 import pytest
 
+import kdump
 from kdump.check.catalogue import CATALOGUE
+from kdump.check.engine.units import units
+from kdump.check.filled_advice import PLACEHOLDER, action, stated_values
+from kdump.check.options import Options
 from kdump.check.rules.directories import misnamed
+from kdump.check.totals import CheckTotals
 from kdump.cli import cli
 from kdump.log.paths import Target
 from tests import craft
-from tests.command import objects
-from tests.conftest import ROOT
+from tests.command import objects, run
+from tests.conftest import DISKS, ROOT, sample
+from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk
 from tests.remedies import REMEDIES
 
 TRIALS: dict[str, dict[str, Any]] = {
@@ -230,3 +238,130 @@ STRANGE = re.compile(
 def test_plain_english(code: Any) -> None:
     for text in (code.meaning, code.consequence, code.fix, code.unless):
         assert not STRANGE.search(text), STRANGE.search(text)
+
+
+# --- The actions of findings, with what a finding states filled in ---------------------------------------------------
+
+CHOSEN = {"NEW-DIRECTORY": "out", "SIZE": "1M", "GROUP": "g", "HOST:PORT": "h:1", "MS": "1", "FILE": "f"}
+"""Placeholders for what you choose: no finding states it."""
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Return the words of each kdump command in an action that is to be run as it stands: those with arguments."""
+    found = []
+    for match in re.finditer(r"kdump [a-z-]+(?: (?:--[a-z-]+|'[^']*'|[^\s()']*[/A-Z0-9][^\s()']*))*", text):
+        command = re.sub(r"(?<=[^.])[.,:;](?: .*)?$", "", match[0])
+        words = shlex.split(command)[1:]
+        if len(words) > 1:
+            found.append(words)
+    return found
+
+
+def check_commands(text: str) -> None:
+    """Parse the kdump commands in an action as the command line does."""
+    assert isinstance(cli, click.Group)
+    for name, *words in commands_in(text):
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        command.make_context(name, [CHOSEN.get(word, word) for word in words])
+
+
+def findings(path: str) -> list[Any]:
+    """Return the findings of a whole directory, or of a file."""
+    made = units((path,), Options(), pytest.fail)
+    return [finding for unit in made for finding in unit.run(CheckTotals(), lambda count: None)]
+
+
+def placeholders(text: str) -> set[str]:
+    return set(PLACEHOLDER.findall(text))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("damage", sample([*DAMAGES, *DOUBTS], 25, "advice"), ids=lambda each: each.name)
+def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -> None:
+    root = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "a disk")
+    damage.apply(root)
+    for finding in findings(str(root)):
+        text = action(finding)
+        assert not placeholders(text) & stated_values(finding).keys(), text
+        left = placeholders(text)
+        assert "NEXT-OFFSET" not in left or finding.next_offset is None
+        assert left <= {"NEXT-OFFSET", "TOPIC"}, (finding, text)
+        check_commands(text)
+
+
+@pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
+def test_an_action_without_a_finding_parses(code: Any) -> None:
+    check_commands(code.fix.replace("POSITION", "1").replace("PRODUCER-ID", "1").replace("SEGMENT", "x.log"))
+
+
+@pytest.mark.parametrize("topic", ["a b", r"\1", "$(x)", "TOPIC"])
+def test_a_name_from_the_disk_is_one_word_of_the_command(topic: str) -> None:
+    at = Target(f"/disk/{topic}-0/{0:020}.log", 0, topic, 0)
+    finding = CATALOGUE["crc-mismatch"].finding(at, message="", offset=5, next_offset=9)
+    text = action(finding)
+    assert f"--topic {shlex.quote(f'{topic}:0')} --reset-offsets --to-offset 9 --execute" in text
+    assert ["salvage", f"/disk/{topic}-0", "--damaged-records", "--out", "NEW-DIRECTORY"] in commands_in(text)
+
+
+def test_the_offset_after_a_batch_is_stated_only_if_it_is_certain(tmp_path: Path) -> None:
+    made = craft.batch([craft.record(n) for n in range(3)], offset=7)
+    segment = tmp_path / "t-0" / f"{7:020}.log"
+    segment.parent.mkdir()
+    for byte, after in ((len(made) - 1, 10), (26, None)):  # in a record; in lastOffsetDelta, which then is another one
+        segment.write_bytes(craft.flip(made, 8 * byte))
+        (finding,) = (each for each in findings(str(segment)) if each.code == "crc-mismatch")
+        assert finding.next_offset == after
+        assert (f"--to-offset {after or 'NEXT-OFFSET'} " in action(finding)) is True
+
+
+SAVED = {code.code for code in CATALOGUE.values() if "--damaged-records" in code.fix}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "damage",
+    sample([each for each in DAMAGES if CATALOGUE[each.code].family in ("bytes", "records")], 20, "saved"),
+    ids=lambda each: each.name,
+)
+def test_damaged_records_are_advised_where_salvage_recovers_some(damage: Any, tmp_path: Path) -> None:
+    root = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
+    partition = (root / damage.apply(root).file).parent
+    out = tmp_path / "out"
+    run("salvage", partition, "--damaged-records", "--out", out)
+    ledger = out / "ledger.jsonl"
+    rows = [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+    assert {row["code"] for row in rows if row.get("fate") == "recovered"} <= SAVED
+
+
+@pytest.mark.parametrize("code", sorted(SAVED))
+def test_salvage_recovers_what_is_advised(code: str, tmp_path: Path) -> None:
+    """The second of three records is damaged: the first one is recovered."""
+    good, bad = craft.record(0, value=b"good"), craft.record(1, value=b"bad")
+    records = [good, bad, craft.record(2)]
+    if code == "record-malformed":
+        records[1] = craft.varint(2) + bad[1:]
+    elif code == "offset-delta-invalid":
+        records[1] = craft.record(0)
+    made = craft.batch(records, **({"recordCount": 2, "lastOffsetDelta": 2} if code == "record-count-mismatch" else {}))
+    if code == "crc-mismatch":
+        made = made[:-2] + bytes([made[-2] ^ 0xFF, made[-1] ^ 0xFF])
+    elif code == "decompression-failed":
+        dice = random.Random(1)
+        records = [craft.record(n, value=dice.randbytes(1000)) for n in range(300)]
+        made = craft.batch(records, "gzip", payload=craft.compress("gzip", b"".join(records))[:-9000])
+    segment = tmp_path / "t-0" / f"{0:020}.log"
+    segment.parent.mkdir()
+    segment.write_bytes(made)
+    assert code in {each.code for each in findings(str(segment))}
+    (salvaged,) = kdump.salvage(str(segment.parent), str(tmp_path / "out"), damaged_records=True)
+    assert salvaged.records["recovered"] > 0
+
+
+def test_the_metadata_log_has_its_own_action() -> None:
+    at = Target(f"/disk/__cluster_metadata-0/{0:020}.log", 0, "__cluster_metadata", 0)
+    for code in ("crc-mismatch", "batch-truncated"):
+        text = action(CATALOGUE[code].finding(at, message="", offset=5))
+        assert "follow the incident page metadata-log" in text
+        assert "kafka-consumer-groups.sh" not in text
+        assert "kafka-topics.sh" not in text

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kdump.check.advice import RECOVER_ONE, RESTORE, SKIP, STOPS, TRUNCATES
+from kdump.check.advice import RECOVER_ONE, RESTORE, SAVE_RECORDS, SKIP, STOPS, TRUNCATES
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
 from kdump.format.batch_header import BatchHeader
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import PADDING, TORN, Batch, Problem, Region
+from kdump.log.region import PADDING, TORN, Batch, DefaultRecordBatch, Problem, Region
 
 if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.rule import SegmentContext
@@ -42,7 +42,7 @@ CRC_MISMATCH = Code(
     severity=ERROR,
     meaning="The stored checksum (CRC-32C in magic 2, CRC-32 in 0 and 1) does not match the bytes.",
     consequence=f"{STOPS}; {TRUNCATES}",
-    fix=f"{RESTORE}. {SKIP}",
+    fix=f"{RESTORE}. {SAVE_RECORDS}. {SKIP}",
     source=(
         "DefaultRecordBatch.ensureValid, LegacyRecord.ensureValid, CompletedFetch, AbstractFetcherThread, "
         "LogSegment.recover"
@@ -276,12 +276,21 @@ def problem_finding(code: Code, target: Target, batch: Batch, problem: Problem) 
         expected=problem.expected,
         actual=problem.actual,
         consequence=OURS if problem.is_ours else None,
+        next_offset=next_offset(batch),
     )
 
 
 def first_offset(batch: Batch) -> int:
     """Return the first offset of the batch, or its last if the first is unknown."""
     return batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+
+
+def next_offset(batch: Batch) -> int | None:
+    """Return the first offset after the batch; None if a damaged header may state it."""
+    header = batch.header if isinstance(batch, DefaultRecordBatch) else None
+    if header is not None and not batch.crcValid and header.recordCount != header.lastOffsetDelta + 1:
+        return None
+    return batch.lastOffset + 1 if batch.lastOffset >= first_offset(batch) >= 0 else None
 
 
 WRAPPER = f"consumers check the checksums of the messages inside it, not this one; {TRUNCATES}"
@@ -304,6 +313,7 @@ def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence
         expected=batch.computedCrc,
         actual=batch.crc,
         consequence=consequence,
+        next_offset=next_offset(batch),
     )
 
 
@@ -317,6 +327,7 @@ def inner_crc_mismatch(target: Target, record: Record) -> Finding:
         size=batch.size,
         offset=first_offset(batch),
         actual=record.crc,
+        next_offset=next_offset(batch),
     )
 
 

@@ -70,8 +70,8 @@ SEGMENT_OVERLAP = Code(
         "them twice"
     ),
     fix=(
-        "Stop the broker, compare the two (kdump inspect --records) and move the .log that does not belong out of the "
-        "directory, together with its indexes"
+        "Stop the broker, compare the two (kdump inspect SEGMENT --records) and move the .log that does not belong out "
+        "of the directory, together with its indexes"
     ),
     source="LogSegments.floorSegment, LogLoader",
 )

@@ -77,8 +77,8 @@ PRODUCER_EPOCH_DECREASED = Code(
         "with InvalidProducerEpochException only in a produce request"
     ),
     fix=(
-        "Look at the batches of both epochs (kdump inspect --producer-id): usually two instances used one "
-        "transactional ID"
+        "Look at the batches of both epochs (kdump inspect DIR --producer-id PRODUCER-ID): usually two instances used "
+        "one transactional ID"
     ),
     source="ProducerAppendInfo.checkProducerEpoch",
     unless=f"{OLD}; {COMPACTED}",
@@ -143,4 +143,5 @@ class ProducerSequenceRule(Rule):
             actual=broken.actual,
             severity=severity,
             consequence=consequence,
+            producer_id=batch.producerId,
         )

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kdump.check.advice import INVALID, RESTORE, SKIP
+from kdump.check.advice import INVALID, RESTORE, SAVE_RECORDS, SKIP
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding, codes_in
 from kdump.check.rules import bytes as byte_rules
-from kdump.check.rules.bytes import crc_mismatch, first_offset, inner_crc_mismatch, problem_finding
+from kdump.check.rules.bytes import crc_mismatch, first_offset, inner_crc_mismatch, next_offset, problem_finding
 from kdump.core.record_checks import check_records, invalid_header
 from kdump.core.record_columns import RecordColumns, headers
 from kdump.format.batch_header import BATCH_ATTRIBUTES
@@ -59,7 +59,7 @@ RECORD_COUNT_MISMATCH = Code(
         "lastOffsetDelta + 1.)"
     ),
     consequence=f"{INVALID}; if recordCount is 0, it skips the batch without an error",
-    fix=f"{REWRITTEN}. {SKIP}",
+    fix=f"{REWRITTEN}. {SAVE_RECORDS}. {SKIP}",
     source="DefaultRecordBatch.RecordIterator",
     always_checked=True,
 )
@@ -76,7 +76,7 @@ RECORD_MALFORMED = Code(
         f"{INVALID}, or in magic 0 and 1 with an IllegalArgumentException; in a compacted topic the log cleaner marks "
         "the partition uncleanable"
     ),
-    fix=f"{REWRITTEN}. {SKIP}",
+    fix=f"{REWRITTEN}. {SAVE_RECORDS}. {SKIP}",
     source="DefaultRecord.readFrom, LegacyRecord",
 )
 
@@ -89,7 +89,10 @@ DECOMPRESSION_FAILED = Code(
         "a Java consumer that reaches offset {offset} stops with a KafkaException, or with an IllegalArgumentException "
         "if the codec ID is unknown; in a compacted topic the log cleaner marks the partition uncleanable"
     ),
-    fix=f"If the payload exceeds kdump's limit, raise it (kdump verify --max-decompressed-size). {REWRITTEN}. {SKIP}",
+    fix=(
+        "If the payload exceeds kdump's limit, raise it (kdump verify DIR --max-decompressed-size SIZE). "
+        f"{REWRITTEN}. {SAVE_RECORDS}. {SKIP}"
+    ),
     source="DefaultRecordBatch.compressedIterator, CompressionType.forId",
 )
 
@@ -128,7 +131,7 @@ OFFSET_DELTA_INVALID = Code(
     consequence=(
         "from offset {offset} on, a consumer receives records with wrong offsets and skips those below its position"
     ),
-    fix=f"{WRITER}. {SKIP}",
+    fix=f"{WRITER}. {SAVE_RECORDS}. {SKIP}",
     source="LogValidator.validateRecord, DefaultRecordBatch",
 )
 
@@ -234,8 +237,9 @@ NULL_KEY_COMPACTED = Code(
     meaning="A data record in a compacted topic has no key.",
     consequence="the log cleaner removes the record when it cleans the segment",
     fix=(
-        "If the record matters, copy it now (kdump inspect --records --json). Brokers reject records without a key in "
-        "a compacted topic, so either the topic was not compacted when this one was written, or the copy is old"
+        "If the record matters, copy it now (kdump inspect SEGMENT --position POSITION --records --json). Brokers "
+        "reject records without a key in a compacted topic, so either the topic was not compacted when this one was "
+        "written, or the copy is old"
     ),
     source="LogValidator.validateKey, Cleaner.shouldRetainRecord",
 )
@@ -286,7 +290,7 @@ def _stored(target: Target, batch: Batch, known: RecordVerdict, *, keyed: bool) 
             continue
         values = each._asdict()
         del values["code"]
-        yield code.finding(target, **values)
+        yield code.finding(target, next_offset=next_offset(batch), **values)
 
 
 def _decoded(target: Target, batch: Batch, *, keyed: bool) -> Iterator[Finding]:
@@ -301,7 +305,8 @@ def _decoded(target: Target, batch: Batch, *, keyed: bool) -> Iterator[Finding]:
 
 def _found(target: Target, batch: Batch, code: Code, *, offset: int | None = None, **more: Any) -> Finding:
     at = first_offset(batch) if offset is None else offset
-    return code.finding(target, position=batch.position, size=batch.size, offset=at, **more)
+    after = next_offset(batch)
+    return code.finding(target, position=batch.position, size=batch.size, offset=at, next_offset=after, **more)
 
 
 def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kdump.check.advice import RESTORE
+from kdump.check.advice import RESTORE, SALVAGE
 from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.rule import NONE, Rule, SegmentContext
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
@@ -22,9 +22,8 @@ SEGMENT_TOO_LARGE = Code(
         "whether or not its batches are valid"
     ),
     fix=(
-        "Do not truncate it: no broker writes such a file, and any part of it may be foreign. Run kdump salvage, which "
-        "writes its valid batches to segments that a broker opens, and replace the partition's directory with what it "
-        f"writes. Or: {RESTORE}"
+        "Do not truncate it: no broker writes such a file, and any part of it may be foreign. Write its valid batches "
+        f"to segments that a broker opens, and replace the partition's directory with them: {SALVAGE}. Or: {RESTORE}"
     ),
     source="FileRecords, LogSegment.open, LogLoader.loadSegmentFiles",
 )

@@ -63,8 +63,9 @@ TRANSACTION_INVALID = Code(
         "segment that it recovers"
     ),
     fix=(
-        "Look at the producer (kdump inspect --producer-id) and compare with another replica. Do not delete the .index "
-        f"or the producer snapshots of this partition, which makes the broker replay the batch. {RESTORE}"
+        "Look at the producer (kdump inspect DIR --producer-id PRODUCER-ID) and compare with another replica. Do not "
+        "delete the .index or the producer snapshots of this partition, which makes the broker replay the batch. "
+        f"{RESTORE}"
     ),
     source="ProducerAppendInfo.appendDataBatch, appendEndTxnMarker",
     unless="warning for a marker with a lower epoch than the producer's",
@@ -94,7 +95,14 @@ class TransactionRule(Rule):
         )
         position, size, base = batch.position, batch.size, batch.baseOffset
         return [
-            TRANSACTION_INVALID.finding(seen.part.target, message=message, position=position, size=size, offset=base)
+            TRANSACTION_INVALID.finding(
+                seen.part.target,
+                message=message,
+                position=position,
+                size=size,
+                offset=base,
+                producer_id=batch.producerId,
+            )
         ]
 
     def _marker(self, seen: BatchContext, ended: CompletedTxn) -> Iterator[Finding]:
@@ -114,6 +122,7 @@ class TransactionRule(Rule):
                 actual=epoch,
                 severity=WARNING,
                 consequence="a fenced coordinator wrote this marker; it still ends the transaction",
+                producer_id=ended.producer_id,
             )
 
     def end(self) -> Iterable[Finding]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.second_look import FindingKey, key
 from kdump.check.engine.units import CheckUnit
+from kdump.check.filled_advice import actions
 from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.totals import CheckTotals
 from kdump.forensics.doctor.answers import Priority
-from kdump.forensics.doctor.damage_actions import damage_actions
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.startup import NEVER_MISSING
@@ -214,7 +214,7 @@ class DamageExamination:
             commands=tuple(commands),
             commandForAll=command("verify", first.source or name),
             titleForAll=code.meaning,
-            actions=damage_actions(code.fix, first.topic, first.partition),
+            actions=actions(first),
             never=NEVER.get(first.code) or NEVER[code.family],
         )
 

@@ -10,7 +10,7 @@ from kdump.forensics.doctor.disks import Broker, Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.forensics.restart.lock_holder import lock_holder
-from kdump.forensics.restart.plan_text import loss_texts, release_texts
+from kdump.forensics.restart.plan_text import loss_texts, release_texts, saved_text
 from kdump.forensics.restart.plan_values import (
     CLEAN,
     DEGRADED,
@@ -296,7 +296,7 @@ class StartupExamination:
 
 def _choice(each: PartitionPlan) -> str:
     """Return what to decide about records that a startup loses, once the directory is copied."""
-    salvage = f"kdump salvage COPY-OF-{each.name} --out NEW-DIRECTORY saves the valid batches after the damage"
+    salvage = f"{each.salvage} saves {saved_text(each)}" if each.salvage else "nothing valid can be saved from here"
     others = each.replicas
     if others is None:
         return f"then decide: if another replica has the records, the truncation costs nothing; otherwise {salvage}"

@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 
+from kdump.check.filled_advice import PLACEHOLDER
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import AT_ROOT
 from kdump.log.paths import PARTITION
 
+_IN_ACTIONS = {
+    "TOPIC:PARTITION": "{topic}:{partitionNumber}",
+    "TOPIC": "{topic}",
+    "PARTITION": "{partitionNumber}",
+    "DIR": "{path}",
+}
+"""The placeholders of check/advice.py that messages may state, as parts of commands."""
 _PLACE = re.compile(r"\{(\w+)\}")
 IN_PARTITIONS = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
 UNKNOWN = {
@@ -18,6 +26,7 @@ UNKNOWN = {
     "otherFile": "OTHER-FILE",
     "directory": "LOGDIR",
     "producerId": "PRODUCER-ID",
+    "partitionNumber": "PARTITION",
 }
 """What stands in a command for a part that the message does not have; for others, their name in capitals."""
 
@@ -56,6 +65,9 @@ def fill(commands: tuple[str, ...], parts: dict[str, str], disk: str | None, on_
         name = PARTITION.match(partition)
         if name is not None:
             values.setdefault("topic", partition.rpartition("-")[0])
+            values["partitionNumber"] = name["partition"]
+    if partition is not None:
+        values["path"] = f"LOGDIR/{partition}"
     directory = disk or parts.get("directory") or _log_directory(parts.get("file", ""), partition)
     if directory:
         values["disk"] = directory
@@ -72,6 +84,12 @@ def fill(commands: tuple[str, ...], parts: dict[str, str], disk: str | None, on_
         return UNKNOWN.get(name, name.upper())
 
     return list(dict.fromkeys(_PLACE.sub(value, command) for command in commands))
+
+
+def fill_action(action: str, parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> str:
+    """Return an action with the placeholders of check/advice.py filled in that a message states."""
+    named = PLACEHOLDER.sub(lambda match: _IN_ACTIONS.get(match[0], match[0]), action)
+    return fill((named,), parts, disk, on_disk)[0] if named != action else action
 
 
 def _log_directory(path: str, partition: str | None) -> str:

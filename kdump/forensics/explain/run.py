@@ -10,7 +10,7 @@ from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
 from kdump.forensics.explain.answers import Explanation, ExplanationSummary, FindingExplanation
 from kdump.forensics.explain.catalogue import by_name, find, messages
-from kdump.forensics.explain.commands import fill
+from kdump.forensics.explain.commands import fill, fill_action
 from kdump.forensics.explain.disk_evidence import DiskEvidence
 from kdump.forensics.explain.grouping import Groups
 from kdump.forensics.explain.log_entries import Entry, LogReader, is_frame, parse_head
@@ -186,6 +186,7 @@ def look_up(found: Explanation, disk: DiskEvidence | None) -> dict[str, str]:
     if message is not None:
         directory = None if disk is None else disk.directory_of(found)
         found.commands = fill(message.commands, found.about, directory, on_disk)
+        found.action = fill_action(message.action, found.about, directory, on_disk)
     return on_disk
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.forensics.restart.plan_values import RestartPlan
+from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
 from kdump.forensics.restart.summary import totals
 from kdump.format.count_text import count_text, first_of
 from kdump.format.kafka_release import ZOOKEEPER
@@ -35,6 +35,16 @@ def loss_texts(plan: RestartPlan) -> list[str]:
         partitions = f"{every}{count_text(numbers.strays, 'partition')}"
         parts.append(f"DELETES {partitions} AS STRAY" if deletes else f"MAKES {partitions} STRAY")
     return parts
+
+
+def saved_text(plan: PartitionPlan) -> str:
+    """Return what `plan.salvage` saves of what a startup removes."""
+    batches, damaged = sum(cut.batches for cut in plan.cuts), sum(cut.damagedBatches for cut in plan.cuts)
+    parts = [count_text(batches, "valid batch", "valid batches")] if batches else []
+    if damaged:
+        of = count_text(damaged, "damaged batch", "damaged batches")
+        parts.append(f"the records that decode of {of}, whose values may be wrong")
+    return " and ".join(parts)
 
 
 def release_texts(plan: RestartPlan) -> Iterator[str]:

@@ -3,6 +3,7 @@ broker."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
@@ -248,6 +249,22 @@ class PartitionPlan:
         if self.strayDeleted:
             return [self.path]
         return [self.path] if (self.loses or (self.stops and self.cuts)) and not (self.stray or self.missing) else []
+
+    @property
+    def salvage(
+        self,
+    ) -> Annotated[
+        PathText,
+        Doc(
+            "kdump command that saves the valid batches after the startup's truncation, and the readable records of "
+            "damaged ones; empty if there are none",
+            after="copyFirst",
+        ),
+    ]:
+        if not self.copyFirst or not any(cut.batches or cut.damagedBatches for cut in self.cuts):
+            return ""
+        records = " --damaged-records" if any(cut.damagedBatches for cut in self.cuts) else ""
+        return f"kdump salvage {shlex.quote(self.path)}{records} --out NEW-DIRECTORY"
 
 
 @answer("restartDirectory")

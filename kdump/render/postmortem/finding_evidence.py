@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kdump.check.catalogue import CATALOGUE
+from kdump.check.filled_advice import action
 from kdump.check.finding import ERROR, INFO, SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.rule import LOST
@@ -152,7 +153,7 @@ def _explain(
         message=names.clean(finding.message),
         consequence=names.clean(finding.consequence),
         meaning=entry.meaning,
-        fix=entry.fix,
+        fix=names.clean(action(finding)) if names.redaction is None else entry.fix,
         more=more,
         lost=names.clean(story.lost),
     )
