@@ -911,3 +911,46 @@ def test_large_batches_that_their_headers_exclude_are_not_read(tmp_path: Path, m
     sizes.clear()
     assert len(objects(path)) == 60
     assert sum(sizes) >= len(data)
+
+
+# --- What is wrong with a batch shows at its field and in its row ----------------------------------------------------
+
+THREE = [craft.record(n) for n in range(3)]
+HEADERS: dict[str, tuple[dict[str, int], str, str, bool]] = {
+    "count-too-small": ({"recordCount": 2}, "recordCount", "COUNT!", False),
+    "count-too-large": ({"recordCount": 4, "lastOffsetDelta": 3}, "recordCount", "COUNT!", True),
+    "count-impossible": ({"recordCount": 9000}, "recordCount", "COUNT!", True),
+    "count-negative": ({"recordCount": -1}, "recordCount", "COUNT!", True),
+    "max-timestamp": ({"maxTimestamp": 5}, "maxTimestamp", "", False),
+    "attributes": ({"attributes": 0x100}, "attributes", "ATTRIBUTES!", True),
+    "producer-epoch": ({"producerId": 4}, "producerEpoch", "PRODUCER!", True),
+    "no-sequence": ({"producerId": 4, "producerEpoch": 0}, "baseSequence", "PRODUCER!", True),
+    "no-producer": ({"attributes": 0x10}, "producerId", "PRODUCER!", True),
+    "last-offset": ({"lastOffsetDelta": -2}, "lastOffsetDelta", "OFFSET!", True),
+    "valid": ({}, "", "", False),
+}
+"""Header fields; the field at which the hexdump marks it; the flag; and whether the header alone shows it."""
+
+
+@pytest.mark.parametrize("name", HEADERS)
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_a_wrong_field_is_marked(name: str, codec: str, tmp_path: Path) -> None:
+    fields, marked, flag, in_header = HEADERS[name]
+    attributes = {"none": 0, "gzip": 1}[codec] | fields.get("attributes", 0)
+    path = tmp_path / "t-0" / f"{0:020}.log"
+    path.parent.mkdir()
+    path.write_bytes(craft.batch(THREE, codec, **(fields | {"attributes": attributes})))
+    dump = run(path, "--hex").stdout
+    wrong = [line for line in dump.splitlines() if "WRONG" in line]
+    assert not [line for line in wrong if f" {marked} " not in line]
+    assert bool(wrong) == bool(marked)
+    assert not [line for line in dump.splitlines() if line.startswith("! RecordBatch.")]
+    flags = [row["flags"] for row in table_rows(run(path, "--columns", "flags").stdout)]
+    if name == "count-too-large" and codec == "gzip":
+        in_header = False  # compressed, there may be room for 4 records
+    assert [each.split(",")[-1] for each in flags] == [flag if in_header else ("txn" if attributes & 0x10 else "")]
+
+
+def table_rows(text: str) -> list[dict[str, str]]:
+    _, *lines = text.splitlines()
+    return [{"flags": line.strip()} for line in lines if not line.startswith("  !")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
@@ -23,6 +23,10 @@ SHORT, LONGEST = 14, 256
 
 SHOWN = 256
 """Maximum number of bytes of a field that are shown as text."""
+
+
+OF_RECORDS = ("Record", "RecordHeader")
+"""Structures inside a batch."""
 
 
 class FieldMeaning(NamedTuple):
@@ -72,12 +76,21 @@ def bit_words(bits: Bits, value: int) -> FieldMeaning:
 
 
 class BatchFieldMeanings:
-    """Meanings of the header fields of one batch or message."""
+    """Meanings of the header fields of one batch or message. `wrong`: messages of findings, shown at the field that
+    they begin with."""
 
-    def __init__(self, batch: Batch, zone: tzinfo) -> None:
+    def __init__(self, batch: Batch, zone: tzinfo, wrong: Iterable[str] = ()) -> None:
         self.batch = batch
         self.zone = zone
-        self.wrong = {problem.field: problem.reason for problem in batch.problems if not problem.space}
+        self.marked: set[str] = set()
+        """Fields that were marked as wrong."""
+        self.wrong = {
+            problem.field: problem.reason
+            for problem in batch.problems
+            if not problem.space and problem.struct not in OF_RECORDS
+        }
+        for message in wrong:
+            self.wrong.setdefault(message.partition(" ")[0], message)
         self.of: dict[str, Callable[[Any], str]] = {
             "batchLength": lambda v: self._length(12 + v),
             "messageSize": lambda v: self._length(12 + v),
@@ -95,6 +108,12 @@ class BatchFieldMeanings:
         }
 
     def __call__(self, span: Span) -> FieldMeaning:
+        words = self._words(span)
+        if words.wrong:
+            self.marked.add(span.field.name)
+        return words
+
+    def _words(self, span: Span) -> FieldMeaning:
         name = span.field.name
         words = general(span, self.zone)
         if name in self.of:

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from kdump.check.finding import Finding
+from kdump.check.rules.records import header_findings, verdict
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control_record import control_spans
@@ -30,6 +31,7 @@ from kdump.log.window import Window
 from kdump.render.decoded_values import lines
 from kdump.render.escape import printable
 from kdump.render.field_meanings import (
+    OF_RECORDS,
     BatchFieldMeanings,
     FieldMeaning,
     MessageFieldMeanings,
@@ -68,6 +70,8 @@ class Hexdump:
         self.decoding = decoding
         self.target: Target | None = None
         """The current file."""
+        self._decoded_to = 0
+        """End of the last record of the batch that decodes."""
         self.full = full
         self.zone = zone
         self.paint = painter(output.colour)
@@ -104,7 +108,7 @@ class Hexdump:
     def batch(self, batch: Batch, chosen: Iterable[Record]) -> None:
         """Write the header, then the selected records."""
         self._text(title(batch), "head")
-        words = BatchFieldMeanings(batch, self.zone)
+        words = BatchFieldMeanings(batch, self.zone, self._examined(batch))
         self._labels()
         if isinstance(batch, DefaultRecordBatch):
             data = b"".join(batch.chunks(0, BATCH_HEADER.size))
@@ -117,6 +121,20 @@ class Hexdump:
             return
         self._records(batch, chosen, words)
         self.output.line("")
+
+    def _examined(self, batch: Batch) -> list[str]:
+        """Decode the batch once before it is shown, so that its problems are noted in it when its header is shown.
+        Return the messages of the findings about it."""
+        target = self.target or Target("", None, None, None)
+        found = [finding.message for finding in header_findings(target, batch)]
+        if isinstance(getattr(batch.window, "source", None), BundleLog):
+            records = batch.known_records
+        else:
+            records = verdict(target, batch, keyed=False)
+            self._decoded_to = batch.decoded_to
+        if records is not None and batch.crcValid:
+            found += [finding.message for finding in records.findings]
+        return found
 
     def entry(self, entry: Entry) -> None:
         """Write an entry of an index, a snapshot or a checkpoint, or the bytes around the entries."""
@@ -175,11 +193,10 @@ class Hexdump:
         if not batch.problems:
             self._skipped(batch.possible_records - expected)
         for problem in batch.problems:
-            negative = problem.field == "recordCount" and (batch.recordCount or 0) < 0
-            if problem.field not in words.wrong and not negative:  # else it is reported at the field itself
+            if problem.struct in OF_RECORDS or problem.field not in words.marked:  # else it is reported at the field
                 where = f"+{problem.position}" if problem.space else str(problem.position)
                 self._text(f"! {problem.struct}.{problem.field} at {where}: {problem.reason}", "bad")
-                if problem.struct in ("Record", "RecordHeader"):
+                if problem.struct in OF_RECORDS:
                     self._broken_record(batch, problem)
 
     def _skipped(self, count: int) -> None:
@@ -212,7 +229,7 @@ class Hexdump:
     def _broken_record(self, batch: Batch, problem: Problem) -> None:
         """Write the record at which decoding stopped: its fields as far as they are valid, then the bytes at that
         point."""
-        start = batch.decoded_to
+        start = self._decoded_to
         if not 0 <= problem.position - start < LARGEST_BROKEN:
             start = problem.position
         size = problem.position - start + CUT

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 from kdump import jsonl
 from kdump.answer import ANSWERS, Key, answer_keys
+from kdump.check.rules.records import header_findings
 from kdump.core.record_columns import each_header
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
+from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.render.csv_rows import TYPE
@@ -26,6 +28,18 @@ FLAGS = {
     "isControlBatch": "control",
     "hasDeleteHorizonMs": "horizon",
 }
+DAMAGE_FLAGS = {
+    "batch-length-invalid": "LENGTH!",
+    "crc-mismatch": "CRC!",
+    "record-count-mismatch": "COUNT!",
+    "offset-invalid": "OFFSET!",
+    "attributes-reserved": "ATTRIBUTES!",
+    "producer-fields-invalid": "PRODUCER!",
+}
+"""Flags of findings that headers and checksums show, by code."""
+OTHER_DAMAGE = "RECORDS!"
+"""Flag of the others, which reading the offsets of a wrapper (magic 0 and 1) may note."""
+NOWHERE = Target("", None, None, None)
 SHOWN_BYTES = 512
 """Maximum number of bytes of a key or value that a cell reads, unless everything is shown."""
 MANY = 10_000
@@ -86,11 +100,8 @@ def batch_columns(zone: tzinfo, names: list[str] | None, same: dict[str, Column]
         words = [word for key, word in FLAGS.items() if getattr(batch, key)]
         if batch.timestampType == "LogAppendTime":
             words.append("logAppend")
-        if any(problem.code == "batch-length-invalid" for problem in batch.problems):
-            words.append("LENGTH!")
-        if not batch.crcValid:
-            words.append("CRC!")
-        return ",".join(words)
+        found = {DAMAGE_FLAGS.get(finding.code, OTHER_DAMAGE) for finding in header_findings(NOWHERE, batch)}
+        return ",".join((*words, *(flag for flag in (*DAMAGE_FLAGS.values(), OTHER_DAMAGE) if flag in found)))
 
     def producer(batch: Batch) -> str:
         none = batch.producerId is None or (batch.producerId == -1 and batch.producerEpoch == -1)

@@ -232,6 +232,11 @@ def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
         yield problem_finding(CODES[problem.code], part.target, batch, problem)
     if not batch.crcValid:
         yield crc_mismatch(part.target, batch, diagnose(batch).text)
+    yield from offset_findings(part.target, batch)
+
+
+def offset_findings(target: Target, batch: Batch) -> Iterator[Finding]:
+    """Yield findings for negative offsets in a header."""
     header = getattr(batch, "header", None)
     if isinstance(header, BatchHeader):
         for name in ("baseOffset", "lastOffsetDelta"):
@@ -239,7 +244,7 @@ def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
             if value < 0:
                 message = f"{name} {value} is negative"
                 yield OFFSET_INVALID.finding(
-                    part.target,
+                    target,
                     message=message,
                     position=batch.position,
                     size=batch.size,
@@ -249,9 +254,7 @@ def batch_findings(part: SegmentContext, batch: Batch) -> Iterator[Finding]:
     elif batch.lastOffset < 0:
         message = f"offset {batch.lastOffset} is negative"
         position, size = batch.position, batch.size
-        yield OFFSET_INVALID.finding(
-            part.target, message=message, position=position, size=size, offset=first_offset(batch)
-        )
+        yield OFFSET_INVALID.finding(target, message=message, position=position, size=size, offset=first_offset(batch))
 
 
 OURS = "kdump could not decode it; whether a consumer can read it is unknown"

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.advice import INVALID, RESTORE, SAVE_RECORDS, SKIP
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding, codes_in
 from kdump.check.rules import bytes as byte_rules
-from kdump.check.rules.bytes import crc_mismatch, first_offset, inner_crc_mismatch, next_offset, problem_finding
+from kdump.check.rules.bytes import (
+    crc_mismatch,
+    first_offset,
+    inner_crc_mismatch,
+    next_offset,
+    offset_findings,
+    problem_finding,
+)
 from kdump.core.record_checks import check_records, invalid_header
 from kdump.core.record_columns import RecordColumns, headers
 from kdump.format.batch_header import BATCH_ATTRIBUTES
@@ -320,12 +327,12 @@ def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
     fields = f"producerId {header.producerId}, producerEpoch {header.producerEpoch}, baseSequence {header.baseSequence}"
     if header.producerId < 0:
         if header.isTransactional:
-            yield make(PRODUCER_FIELDS_INVALID, message=f"a transactional batch without a producer ID: {fields}")
+            yield make(PRODUCER_FIELDS_INVALID, message=f"producerId of a transactional batch is missing: {fields}")
     elif header.producerEpoch < 0:
-        yield make(PRODUCER_FIELDS_INVALID, message=f"a batch with a producer ID, but without an epoch: {fields}")
+        yield make(PRODUCER_FIELDS_INVALID, message=f"producerEpoch of a batch with a producer ID is missing: {fields}")
     elif header.baseSequence < 0 and not header.isControlBatch:
         yield make(
-            PRODUCER_FIELDS_INVALID, message=f"a data batch with a producer ID, but without a sequence: {fields}"
+            PRODUCER_FIELDS_INVALID, message=f"baseSequence of a data batch with a producer ID is missing: {fields}"
         )
 
 
@@ -445,8 +452,7 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
     if keyed and unkeyed:
         yield make(NULL_KEY_COMPACTED, message=f"{count_text(unkeyed, 'message')} without a key")
     if not batch.is_compressed:
-        if batch.attributes & ~0x0F:
-            yield make(ATTRIBUTES_RESERVED, message=f"attributes 0x{batch.attributes & 0xFF:02x}: reserved bits set")
+        yield from _message_attributes(make, batch)
         return
     mild = {"severity": WARNING, "consequence": "current brokers and consumers use the inner messages and ignore it"}
     if batch.header.keySize >= 0:
@@ -469,6 +475,11 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
             yield make(TIMESTAMP_MISMATCH, message=message, expected=expected, actual=batch.maxTimestamp)
 
 
+def _message_attributes(make: Make, batch: LegacyRecordBatch) -> Iterator[Finding]:
+    if not batch.is_compressed and batch.attributes & ~0x0F:
+        yield make(ATTRIBUTES_RESERVED, message=f"attributes 0x{batch.attributes & 0xFF:02x}: reserved bits set")
+
+
 def noted_findings(target: Target, batch: Batch) -> Iterator[Finding]:
     """Yield findings for a checksum that does not match and for the problems that decoding has noted so far."""
     if not batch.crcValid:
@@ -489,6 +500,19 @@ def count_findings(target: Target, batch: Batch) -> Iterator[Finding]:
     problem = undecoded_count_problem(batch)
     if problem is not None:
         yield _noted(target, batch, problem)
+
+
+def header_findings(target: Target, batch: Batch) -> Iterator[Finding]:
+    """Yield the findings about a batch that its header and its checksum show, without decoding its records, and those
+    for the problems noted in it so far."""
+    yield from noted_and_count_findings(target, batch)
+    yield from offset_findings(target, batch)
+    if batch.crcValid:
+        make: Make = partial(_found, target, batch)
+        if isinstance(batch, DefaultRecordBatch):
+            yield from _header(make, batch)
+        elif isinstance(batch, LegacyRecordBatch):
+            yield from _message_attributes(make, batch)
 
 
 def _noted(target: Target, batch: Batch, problem: Problem) -> Finding:
