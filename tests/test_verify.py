@@ -479,3 +479,29 @@ def test_an_abort_marker_at_the_largest_offset(tmp_path: Path, command: str) -> 
     (tmp_path / f"{last - 1:020}.log").write_bytes(data)
     result = CliRunner().invoke(cli, [command, str(tmp_path)])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+
+
+def test_totals_say_what_they_leave_out(tmp_path: Path) -> None:
+    """The records of damaged batches are not counted: no total without them looks like that of the whole."""
+    three = [craft.record(n) for n in range(3)]
+    batches = [craft.batch(three, offset=3 * n) for n in range(5)]
+    batches[1] = craft.flip(batches[1], 8 * 65)  # the checksum
+    batches[2] = craft.batch(three, offset=6, recordCount=2)  # one record too many
+    batches[3] = craft.batch(three, offset=9, recordCount=9000)  # no room for so many
+    segment = tmp_path / "t-0" / f"{0:020}.log"
+    segment.parent.mkdir()
+    segment.write_bytes(b"".join(batches))
+    _, out, _ = verify(segment.parent)
+    assert "5 batches, 6 records in valid batches; 5 in 3 damaged batches, by the headers" in " ".join(out.split())
+    result = run("doctor", segment.parent, "--now", "2026-11-22T09:00Z")
+    assert "6 records in valid batches; 5 in 3 damaged batches, by the headers" in " ".join(result.stdout.split())
+    summary = json.loads(run("verify", segment.parent, "--json").stdout.splitlines()[-1])
+    assert {key: summary[key] for key in ("batches", "records", "damagedBatches", "damagedRecords")} == {
+        "batches": 5,
+        "records": 6,
+        "damagedBatches": 3,
+        "damagedRecords": 5,
+    }
+    segment.write_bytes(craft.batch(three))
+    assert "3 records" in verify(segment.parent)[1]
+    assert "valid batches" not in verify(segment.parent)[1]

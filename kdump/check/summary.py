@@ -25,6 +25,12 @@ class CheckSummary(NamedTuple):
     bytes: Annotated[int, Doc("size of these files", BYTES)]
     batches: Annotated[int, Doc("batches, and messages of magic 0 and 1")]
     records: Annotated[int, Doc("records in valid batches")]
+    damagedBatches: Annotated[
+        int, Doc("batches that are not valid, or whose records do not decode: their records are not in records")
+    ]
+    damagedRecords: Annotated[
+        int, Doc("records that the headers of damagedBatches state, as far as these have room for them")
+    ]
     findings: Annotated[dict[str, int], Doc("number of findings by severity: error, warning, info")]
     known: Annotated[int, Doc("findings omitted because they are in the baseline")]
     unread: Annotated[list[PathText], Doc("what could not be read, and why")]

@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kdump.check.missing_totals import MissingTotals
+from kdump.format.count_text import count_text
 from kdump.log.errors import SourceError, is_gone
+from kdump.log.region import Batch
 from kdump.log.unreadable_paths import same_failure
 
 
@@ -19,6 +21,10 @@ class CheckTotals:
     bytes: int = 0
     batches: int = 0
     records: int = 0
+    """Records in valid batches."""
+    damaged_batches: int = 0
+    damaged_records: int = 0
+    """Records that the headers of damaged batches state, as far as these have room for them."""
     findings: Counter[str] = field(default_factory=Counter)
     known: int = 0
     """Findings that the baseline has accepted."""
@@ -29,6 +35,20 @@ class CheckTotals:
     """Number of partitions of which records, or the results of checksums, are not in the bundle."""
     _problems: set[str] = field(default_factory=set, repr=False, compare=False)
     """Each problem is recorded once, although several rules may read the same file."""
+
+    @property
+    def records_text(self) -> str:
+        """The number of records, and what it leaves out: 1,386 records in valid batches; …"""
+        text = count_text(self.records, "record")
+        if not self.damaged_batches:
+            return text
+        batches = count_text(self.damaged_batches, "damaged batch", "damaged batches")
+        return f"{text} in valid batches; {self.damaged_records:,} in {batches}, by the headers"
+
+    def add_damaged(self, batch: Batch) -> None:
+        """Count a batch whose records are not counted."""
+        self.damaged_batches += 1
+        self.damaged_records += batch.possible_records
 
     def add_unreadable(self, error: SourceError) -> None:
         """Add an error that prevented reading a file or the rest of it."""
@@ -48,6 +68,8 @@ class CheckTotals:
         self.bytes += other.bytes
         self.batches += other.batches
         self.records += other.records
+        self.damaged_batches += other.damaged_batches
+        self.damaged_records += other.damaged_records
         self.findings.update(other.findings)
         self.known += other.known
         for text in (*other.unread, *other.notes):

@@ -320,7 +320,7 @@ def totals_text(totals: CheckTotals, seconds: float | None) -> str:
     `seconds` for a pipe, so that the same disk always gives the same output."""
     parts = [count_text(totals.partitions, "partition")] if totals.partitions else []
     parts += [count_text(totals.files, "file"), size_text(totals.bytes)]
-    parts += [count_text(totals.batches, "batch", "batches"), count_text(totals.records, "record")]
+    parts += [count_text(totals.batches, "batch", "batches"), totals.records_text]
     return ", ".join(parts) + (f" in {seconds:.1f} s" if seconds is not None else "")
 
 

@@ -141,6 +141,8 @@ def summary_object(totals: CheckTotals, seconds: float) -> Object:
             bytes=totals.bytes,
             batches=totals.batches,
             records=totals.records,
+            damagedBatches=totals.damaged_batches,
+            damagedRecords=totals.damaged_records,
             findings={severity: totals.findings[severity] for severity in SEVERITIES},
             known=totals.known,
             unread=totals.unread,

@@ -24,7 +24,7 @@ from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.bundle_index import RECORDS
 from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import ReadingStopped, SourceError
@@ -263,6 +263,8 @@ class PartitionCheck(Resumable):
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
+        if not is_valid or batch.problems or impossible_count(batch) is not None:
+            self.totals.add_damaged(batch)
         yield from self._observe(BatchContext(part, batch, is_valid, marker, damage))
 
     def _marker(self, part: SegmentContext, batch: DefaultRecordBatch, marker: EndTxnMarker) -> Iterator[Finding]:

@@ -82,6 +82,7 @@ def kraft_snapshot(target: Target, known: PartitionContext, options: Options, to
             totals.batches += 1
             if not is_intact(region):
                 damaged = True
+                totals.add_damaged(region)
                 yield from (each._replace(consequence=CORRUPT) for each in batch_findings(part, region))
                 continue
             yield from count_findings(target, region)

@@ -260,7 +260,7 @@ class DamageExamination:
             count_text(warnings, "warning") if warnings else "",
         ]
         checked = count_text(question.partitions, "partition")
-        records = count_text(self.totals.records, "record")
+        records = self.totals.records_text
         question.answer = f"{' and '.join(filter(None, found)) or 'no damage'} in what was read: {records}"
         if not self._left:
             question.answer = (
