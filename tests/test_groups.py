@@ -15,7 +15,7 @@ from kdump.render.all_answers import TYPES
 from kdump.render.stdout import Output
 from kdump.state.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN
 from tests import command
-from tests.conftest import DISKS, FIXTURES, numbers_in
+from tests.conftest import DISKS, FIXTURES, numbers_in, seeded
 from tests.craft import batch, record, split
 from tests.state.test_groups import LOG, commit, modern, segment
 from tests.state.test_metadata import log as metadata_log
@@ -49,7 +49,7 @@ def with_partition(root: Path, name: str, first: int, last: int) -> None:
 
 
 def test_summary_of_clean_1() -> None:
-    rows = {line.split()[0]: line.split() for line in run(CLEAN).stdout.splitlines()}
+    rows = {line.split()[0]: line.split() for line in run(CLEAN).stdout.splitlines() if not line.startswith(" ")}
     assert list(rows) == ["group", "group-classic", "group-consumer", "share-one", "tx-group"]
     assert rows["group-classic"][1:4] == ["classic", "Empty", "2"]
     assert rows["tx-group"][1:3] == ["classic", "Empty"]
@@ -292,3 +292,39 @@ def test_every_damage(tmp_path: Path) -> None:
             assert result.exit_code == (2 if "ends at offset" in result.stderr else 0)
             if not options:
                 assert "kdump: __consumer_offsets-0: " in result.stderr
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_which_offsets_went_back(number: int, tmp_path: Path) -> None:
+    """Compared with a naive replay: the summary points to the history of a group if, and only if, an offset of it went
+    back and has not caught up since."""
+    dice = seeded(f"rewinds {number}")
+    steps = []
+    now: dict[tuple[str, int], int] = {}
+    largest: dict[tuple[str, int], tuple[int, int]] = {}
+    for _ in range(60):
+        at = (dice.choice("abc"), dice.randrange(2))
+        ahead = dice.random() < 0.9
+        before = now.get(at, 0)
+        offset = before + dice.randrange(5) if ahead else dice.randrange(before + 1)
+        steps.append(commit(at[0], "orders", at[1], offset))
+        if offset < before and before - offset > largest.get(at, (0, 0))[0]:
+            largest[at] = before - offset, before
+        now[at] = offset
+    root = disk(tmp_path, *steps)
+    back = {at for at, (_, before) in largest.items() if now[at] < before}
+    found = {each["groupId"]: each["wentBack"] for each in objects(root) if each["type"] == "group"}
+    assert found == {group: sum(at[0] == group for at in back) for group in found}
+    text = run(root).stdout
+    for group in "abc":
+        assert (f"--group {group} --history" in text) == any(at[0] == group for at in back)
+        assert (f"--group {group} --history" in run(root, "--group", group).stdout) == any(at[0] == group for at in back)
+
+
+@pytest.mark.parametrize("columns", [79, 80, 95, 120, 200])
+def test_a_history_shows_the_time(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Output, "width", columns)
+    lines = run(CLEAN, "--history").stdout.splitlines()
+    assert {"time", "group", "name", "fields"} <= set(lines[0].split())
+    assert max(map(len, lines)) <= columns
+    assert all("2026-11-21T07:58" in line for line in lines[1:])

@@ -27,6 +27,8 @@ OFFSET_COMMIT = 1
 """Type of an OffsetCommitKey."""
 VERSION = 2
 """Size in bytes of the version before a value."""
+COMMITTED = 8 + VERSION
+"""Position of the committed offset in what is kept: the first field of each version of the value."""
 LONGEST = 0x7FFF
 """Largest size of a string in bytes."""
 LARGEST = 0x20000
@@ -64,7 +66,8 @@ class NewestCommits:
 
     def put(self, record: Any) -> bool:
         """Keep the commit in a record (kdump.log.record) in place of an earlier one. Returns False for any other
-        record, for a commit in a transaction, for one that may not decode, and if there is no room."""
+        record, for a commit in a transaction, for one that may not decode, for one of a lower offset than the earlier
+        one, and if there is no room."""
         key: bytes
         value: bytes
         data: bytes
@@ -98,6 +101,8 @@ class NewestCommits:
                 return False
             more = ENTRY + len(key) + len(data)
         else:
+            if data[COMMITTED : COMMITTED + 8] < before[COMMITTED : COMMITTED + 8]:
+                return False  # the caller notes that the offset went back
             more = len(data) - len(before)
         if more:
             if self._bytes + more > self._most:

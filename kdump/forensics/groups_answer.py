@@ -43,6 +43,7 @@ class DescribedGroup(NamedTuple):
     lag: Annotated[int | None, Doc("total lag of the partitions whose end is known; null if none is", "records")]
     lagUnknown: Annotated[int, Doc("number of partitions whose end is unknown")]
     remarks: Annotated[int, Doc("number of partitions with a problem with their offset")]
+    wentBack: Annotated[int, Doc("number of partitions whose committed offset went back, and has not caught up since")]
     lastCommit: Annotated[int | None, Doc("newest commitTimestamp", EPOCH_MS)]
     offsetsPartition: Annotated[int, Doc("partition of __consumer_offsets that contains the group")]
 

@@ -17,8 +17,10 @@ Object = dict[str, Any]
 ASSIGNMENTS = ("assigned", "revoking", "target", "standby", "warmup")
 
 
-def group_object(group: Group, positions: list[CommittedPosition], shares: list[SharePosition]) -> Object:
-    """Return a group with totals over its `positions` and `shares`."""
+def group_object(
+    group: Group, positions: list[CommittedPosition], shares: list[SharePosition], went_back: int
+) -> Object:
+    """Return a group with totals over its `positions` and `shares`. `went_back`: how many offsets went back."""
     places: list[CommittedPosition | SharePosition] = [*positions, *shares]
     lags = [each.lag for each in places if each.lag is not None]
     times = [each.commitTimestamp for each in positions if each.commitTimestamp is not None]
@@ -47,6 +49,7 @@ def group_object(group: Group, positions: list[CommittedPosition], shares: list[
             lagUnknown=len(positions) + len(shares) - len(lags),
             remarks=sum(bool(each.remark) for each in positions)
             + sum(bool(each.remark) and each.startOffset >= 0 for each in shares),
+            wentBack=went_back,
             lastCommit=max(times, default=None),
             offsetsPartition=group.partition,
         )

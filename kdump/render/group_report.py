@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kdump.answer import answer_keys, answer_object
+from kdump.format.count_text import count_text
 from kdump.render.escape import printable
 from kdump.render.group_objects import group_object, member_objects
 from kdump.render.sink import Sink
@@ -16,6 +18,7 @@ from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.lag import LagContext, SharePosition, positions, share_positions
+from kdump.state.offset_rewinds import Rewind
 
 Object = dict[str, Any]
 
@@ -27,6 +30,7 @@ class GroupDescription(NamedTuple):
     members: list[Object]
     offsets: list[Object]
     shares: list[Object]
+    rewinds: list[Rewind]
 
 
 def describe_groups(
@@ -37,11 +41,14 @@ def describe_groups(
     for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
         own = [each for each in positions(groups, group.groupId, waiting, context) if topic(each.topic)]
         shares = [each for each in share_positions(groups, group.groupId, context) if topic(each.topic)]
+        committed = groups.offsets.get(group.groupId, {})
+        rewinds = [each for each in groups.rewinds.of(group.groupId, committed) if topic(each.topic)]
         yield GroupDescription(
-            group_object(group, own, shares),
+            group_object(group, own, shares, len(rewinds)),
             member_objects(group, context),
             list(map(answer_object, own)),
             list(map(answer_object, shares)),
+            rewinds,
         )
 
 
@@ -106,7 +113,7 @@ class GroupReport(Sink[GroupDescription]):
             ]
             if len(remarks) > REMARKS:
                 remarks[REMARKS:] = [f"    … and {len(remarks) - REMARKS:,} more: kdump groups --offsets"]
-            self._remarks[answer.group["groupId"]] = remarks
+            self._remarks[answer.group["groupId"]] = [*remarks, *_went_back(answer)]
             self._rows("group", (answer.group,), () if self.is_now else ("lagUnknown",))
         elif self.shown == MEMBERS:
             self._rows("groupMember", answer.members)
@@ -149,6 +156,9 @@ class GroupReport(Sink[GroupDescription]):
         name = printable(group["groupId"])
         for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):
             self.output.line(line.replace(name, self.paint(name, "head"), 1) if line.startswith(name) else line)
+        for text in _went_back(each):
+            for line in self.output.wrapped(text, 4):
+                self.output.line(self.paint(line, "torn"))
         for kind, values in (("groupMember", each.members), ("groupOffset", each.offsets), ("groupShare", each.shares)):
             if values:
                 self.output.line("")
@@ -176,3 +186,13 @@ class GroupReport(Sink[GroupDescription]):
             facts.append(f"lag {group['lag']}")
         facts.append(f"in __consumer_offsets-{group['offsetsPartition']}")
         return ", ".join(facts)
+
+
+def _went_back(each: GroupDescription) -> Iterator[str]:
+    """Yield a line on offsets that went back, with where the history of the group is shown."""
+    if each.rewinds:
+        first = each.rewinds[0]
+        more = f" and in {count_text(len(each.rewinds) - 1, 'more partition')}" if len(each.rewinds) > 1 else ""
+        name = shlex.quote(each.group["groupId"])
+        text = f"committed offsets went back: {first.text}{more}; when and how: --group {name} --history"
+        yield f"    {printable(text)}"

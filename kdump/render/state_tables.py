@@ -81,14 +81,14 @@ TABLES: dict[str, tuple[ColumnSpec, ...]] = {
         ColumnSpec("remark", "", 7, 24),
     ),
     "change": (
-        ColumnSpec("offset"),
-        ColumnSpec("timestamp", "time", 7),
+        ColumnSpec("offset", "", 6),
+        ColumnSpec("timestamp", "time"),
         ColumnSpec("record", "", 3, 14),
         ColumnSpec("groupId", "group", 8, 10),
         ColumnSpec("entity", "", 4),
         ColumnSpec("name", "", 9, 12),
-        ColumnSpec("action"),
-        ColumnSpec("fields", "", 9, 20),
+        ColumnSpec("action", "", 7),
+        ColumnSpec("fields", "", 9, 18),
     ),
     "clusterVoter": (
         ColumnSpec("voterId", "voter"),

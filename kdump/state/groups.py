@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import MS, Doc
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata, PartitionName
+from kdump.state.offset_rewinds import OffsetRewinds
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
@@ -138,6 +139,7 @@ class GroupCoordinatorState:
     offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
     pending: dict[tuple[int, int], dict[tuple[str, str, int], OffsetAndMetadata]] = field(default_factory=dict)
     share: dict[str, dict[PartitionName, ShareState]] = field(default_factory=dict)
+    rewinds: OffsetRewinds = field(default_factory=OffsetRewinds)
     logs: list[LogRead] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 

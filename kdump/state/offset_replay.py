@@ -125,6 +125,8 @@ class OffsetReplay:
     def put_offset(self, group: str, at: tuple[str, int], commit: OffsetAndMetadata) -> None:
         before = self.groups.offsets.find(group, at)
         if self.charge(_size(commit) - (_size(before) if before else 0)):
+            if before is not None and commit.offset < before.offset:
+                self.groups.rewinds.add(group, at, before.offset, commit.offset, commit.recordOffset)
             self.groups.offsets.put(group, at, commit)
             self.report_offset(group, at, before, commit)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,18 +15,18 @@ from kdump.format.count_text import count_text
 from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.state.as_of import Change
-from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
 from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition, positions, share_positions
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
+from kdump.state.offset_rewinds import Rewind
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 
 BEHIND = 3
 """Number of groups with the largest lag that are named."""
-MAX_MOVES = 10_000
-"""Maximum number of offsets that went back which are remembered."""
+MAX_REMOVED = 10_000
+"""Maximum number of removed offsets that are remembered."""
 SHOWN = 3
 """Number of a group's partitions that are evidence."""
 SET_OFFSETS = (
@@ -37,16 +37,6 @@ NEVER = (
     "do not reset offsets while members of the group are running: they commit over it",
     "do not reset to latest to make the lag go away: the records in between are then never processed",
 )
-
-
-class Rewind(NamedTuple):
-    """A committed offset that went back: from and to, with the offset and timestamp of the record that did it."""
-
-    name: str
-    before: int
-    after: int
-    record: int
-    timestamp: int | None
 
 
 class Removal(NamedTuple):
@@ -63,8 +53,6 @@ class GroupsExamination:
     def __init__(self, disks: Disks, on: Examination) -> None:
         self.disks = disks
         self.on = on
-        self._rewinds: dict[tuple[str, str], Rewind] = {}
-        """The largest by group and partition."""
         self._removed: dict[tuple[str, str], Removal] = {}
         """By group and partition, unless an offset was committed again."""
         self._deleted = 0
@@ -106,21 +94,14 @@ class GroupsExamination:
     def _change(self, change: Change) -> None:
         if change.entity != "offset" or change.group is None:
             return
-        before, after = change.fields.get("offset", (None, None))
+        before, _ = change.fields.get("offset", (None, None))
         key = (change.group, change.name)
         if change.action == "removed":
             self._deleted += 1
-            if len(self._removed) < MAX_MOVES:
+            if len(self._removed) < MAX_REMOVED:
                 self._removed[key] = Removal(change.name, before, change.offset)
         elif change.action in ("created", "changed"):
             self._removed.pop(key, None)
-        if change.action != "changed" or before is None or after is None or after >= before:
-            return
-        known = self._rewinds.get(key)
-        if (known is None or before - after > known.before - known.after) and (
-            known is not None or len(self._rewinds) < MAX_MOVES
-        ):
-            self._rewinds[key] = Rewind(change.name, before, after, change.offset, change.timestamp)
 
     def _groups(self, groups: GroupCoordinatorState, context: LagContext) -> None:
         waiting = groups.pending_by_group()
@@ -140,7 +121,7 @@ class GroupsExamination:
             troubled += bool(bad)
             if bad:
                 self._out_of_range(group, bad)
-            self._went_back(group, groups.offsets.get(group, {}))
+            self._went_back(group, groups.rewinds.of(group, groups.offsets.get(group, {})))
             self._gone(group, context)
         lags.sort(key=lambda each: (-each[0], each[1]))
         text = count_text(len(groups.groups), "group")
@@ -175,18 +156,11 @@ class GroupsExamination:
             never=NEVER,
         )
 
-    def _went_back(self, group: str, offsets: Mapping[PartitionName, OffsetAndMetadata]) -> None:
-        """Report offsets that went back, unless the group has caught up since."""
-        now = {f"{topic}-{number}": each.offset for (topic, number), each in offsets.items()}
-        moves = [each for (name, _), each in self._rewinds.items() if name == group]
-        moves = [each for each in moves if now.get(each.name, 0) < each.before]
+    def _went_back(self, group: str, moves: list[Rewind]) -> None:
+        """Report offsets that went back."""
         if not moves:
             return
-        moves.sort(key=lambda each: (each.record, each.name))
-        evidence = [
-            f"{each.name}: from {each.before} to {each.after}, by the record at offset {each.record} of {OFFSETS_TOPIC}"
-            for each in moves
-        ]
+        evidence = [f"{each.text}, by the record at offset {each.record} of {OFFSETS_TOPIC}" for each in moves]
         self.on.item(
             Priority.GROUPS,
             "warning",
