@@ -318,7 +318,9 @@ def test_which_offsets_went_back(number: int, tmp_path: Path) -> None:
     text = run(root).stdout
     for group in "abc":
         assert (f"--group {group} --history" in text) == any(at[0] == group for at in back)
-        assert (f"--group {group} --history" in run(root, "--group", group).stdout) == any(at[0] == group for at in back)
+        assert (f"--group {group} --history" in run(root, "--group", group).stdout) == any(
+            at[0] == group for at in back
+        )
 
 
 @pytest.mark.parametrize("columns", [79, 80, 95, 120, 200])

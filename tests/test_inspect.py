@@ -954,3 +954,38 @@ def test_a_wrong_field_is_marked(name: str, codec: str, tmp_path: Path) -> None:
 def table_rows(text: str) -> list[dict[str, str]]:
     _, *lines = text.splitlines()
     return [{"flags": line.strip()} for line in lines if not line.startswith("  !")]
+
+
+# --- Conditions on records, and files that have none -----------------------------------------------------------------
+
+ON_RECORDS = [
+    ("--key", "k"), ("--key-regex", "k"), ("--value-regex", "v"), ("--header", "h"), ("--control",),
+    ("--transactional",), ("--producer-id", "1"), ("--time", "2026-01-01.."), ("--read-committed",),
+    ("--extract", "key"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("condition", ON_RECORDS, ids=lambda each: each[0])
+@pytest.mark.parametrize("name", [f"{0:020}.index", "leader-epoch-checkpoint", "partition.metadata"])
+def test_a_condition_on_records_of_a_file_without_any(name: str, condition: tuple[str, ...]) -> None:
+    folder = next((FIXTURES / "indexed-1").iterdir())
+    result = run(folder / name, *condition)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = (each for each in result.stderr.splitlines() if "time range" not in each)
+    assert f"has no records, to which {condition[0]} applies; give " in line
+    assert line.endswith(f"{0:020}.log" if name.endswith(".index") else "a segment or a directory of them")
+
+
+def test_a_directory_that_is_searched_has_other_files(tmp_path: Path) -> None:
+    folder = next((FIXTURES / "indexed-1").iterdir())
+    result = run(folder, "--key", "no such key")
+    assert result.exit_code == 1
+    assert "nothing matches in 1 file" in result.stderr
+    assert "has no records" not in result.stderr
+
+
+def test_conditions_that_entries_meet() -> None:
+    folder = next((FIXTURES / "indexed-1").iterdir())
+    assert run(folder / f"{0:020}.index", "--offset", "0..").exit_code == 0
+    assert run(folder / f"{0:020}.timeindex", "--time", "2000-01-01..").exit_code == 0
+    assert run(folder / f"{120:020}.snapshot", "--producer-id", "-5").exit_code == 1

@@ -246,6 +246,16 @@ class Files:
         """Report a path or device that could not be read; the other files are still processed."""
         self.failed = report_unreadable(error) or self.failed
 
+    def refuse(self, target: Target, kind: FileKind, conditions: list[str]) -> None:
+        """Report a file without records as one that could not be searched for records."""
+        if target.source != target.path:
+            return  # found in a directory, of which it is no part of what is searched
+        segment = f"{target.path.rpartition('.')[0]}.log"
+        instead = segment if kind in INDEXES and file_system.isfile(segment) else "a segment or a directory of them"
+        options = f"{', '.join(conditions)} {'applies' if len(conditions) == 1 else 'apply'}"
+        text = f"{target.path}: {kind.title} has no records, to which {options}; give {instead}"
+        self.report_unreadable(SourceError(text))
+
     def ended(self, target: Target, window: Window, kind: FileKind, count: int) -> None:
         """Print notes on a file after reading it. `count`: batches, or entries and other regions, that were read."""
         source = window.source

@@ -125,6 +125,9 @@ class InspectRun:
         self._fast_entries: FastEntries | None = None
         """Writes the entries of indexes, many at a time; None if that is not possible."""
         self._nothing = False
+        self._extracts = False
+        self._has_committed = False
+        """Whether a file was shown as a read_committed consumer sees it."""
         self._csv: CsvView | None = None
 
     @property
@@ -157,7 +160,7 @@ class InspectRun:
         gaps = coverage.gaps()
         if gaps:
             print_error(gaps)
-        if not coverage.matched:
+        if not coverage.matched and (coverage.files or not self.files.failed):
             # With --last, batches are read more than once, so their number would be wrong.
             batches = None if self.options.last else self.scan.batches
             print_error(outside or coverage.result(batches, is_complete=is_all))
@@ -225,11 +228,17 @@ class InspectRun:
         """Return the opened file and its kind; None if it cannot be read. With --read-committed, also finds out what a
         read_committed consumer sees of it."""
         opened = self.files.open(target, keep=keep or self.committed is not None)
-        if opened is None or self.committed is None:
-            return opened
+        if opened is None:
+            return None
         window, kind = opened
-        if kind not in BATCHES:
-            notes_of(target, "--read-committed applies only to segments; this file is not shown")
+        conditions = self.selection.conditions_on_records(kind)
+        if self._extracts and kind not in BATCHES:
+            conditions.append("--extract")
+        if conditions:
+            window.source.close()
+            self.files.refuse(target, kind, conditions)
+            return None
+        if self.committed is None or kind not in BATCHES:
             return opened
         self._drained()
         try:
@@ -240,11 +249,12 @@ class InspectRun:
             window.source.close()
             return None
         window.source.keep = keep
+        self._has_committed = True
         return opened
 
     def _left_out(self) -> None:
         # With --last, batches are read more than once, so the counts would be wrong.
-        if self.committed is not None and not self.options.last:
+        if self.committed is not None and self._has_committed and not self.options.last:
             self.committed.end()
 
     def extract(self, part: str) -> None:
@@ -254,6 +264,7 @@ class InspectRun:
                 "--extract writes raw bytes, which may contain terminal control sequences; redirect it to a file"
             )
         self.coverage = self.files.coverage = None
+        self._extracts = True
         first, more = self._first_two()
         if first is None:
             return

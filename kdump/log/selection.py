@@ -12,6 +12,7 @@ from kdump.core.record_columns import RecordColumns, headers, keep_between, keep
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.numbers import LONG_MAX, LONG_MIN
 from kdump.log.batch_records import records
+from kdump.log.file_kinds import BATCHES, PRODUCER_SNAPSHOT, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
@@ -68,6 +69,24 @@ class Selection:
     def looks_at_content(self) -> bool:
         """True if there are conditions on keys, values or headers."""
         return bool(self.keys or self.key_regex or self.value_regex or self.headers)
+
+    def conditions_on_records(self, kind: FileKind) -> list[str]:
+        """Return the options of the conditions that nothing in a file of that kind can meet, because it has no batches
+        and no records."""
+        if kind in BATCHES:
+            return []
+        given = {
+            "--key": self.keys,
+            "--key-regex": self.key_regex,
+            "--value-regex": self.value_regex,
+            "--header": self.headers,
+            "--control": self.control,
+            "--transactional": self.transactional,
+            "--producer-id": self.producer_ids and kind not in (TXN_INDEX, PRODUCER_SNAPSHOT),
+            "--time": self.times and kind not in (TIME_INDEX, PRODUCER_SNAPSHOT),
+            "--read-committed": self.gate,
+        }
+        return [option for option, condition in given.items() if condition]
 
     @property
     def is_all(self) -> bool:

@@ -175,7 +175,8 @@ def test_filters_and_forms_go_with_it() -> None:
 def test_only_segments(tmp_path: Path) -> None:
     result = run(PAYMENTS.with_suffix(".txnindex"))
     assert result.stdout == ""
-    assert "--read-committed applies only to segments" in result.stderr
+    assert "to which --read-committed applies" in result.stderr
+    assert result.exit_code == 2
 
 
 def test_too_many_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
