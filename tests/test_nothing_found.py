@@ -65,3 +65,21 @@ def test_an_empty_log(command: str, tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert result.output
     assert not any(line != line.rstrip() for line in result.output.splitlines())
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "retention", "inspect", "transactions", "producers", "stats"])
+def test_a_topic_that_may_have_only_its_id(command: str, tmp_path: Path) -> None:
+    for topic_id in ("vkVXBAQsTpC2kKb7Zc5bAw", "wkVXBAQsTpC2kKb7Zc5bAw"):
+        shutil.copytree(FIXTURES / "clean-1" / "payments-0", tmp_path / topic_id / "0")
+    result = run(command, tmp_path, "--topic", "payments")
+    assert result.exit_code == 2
+    assert (
+        "--topic payments: no match; not compared: 2 topics whose path has only a topic ID, vkVXBAQsTpC2kKb7Zc5bAw, "
+        "wkVXBAQsTpC2kKb7Zc5bAw: select it with --topic ID" in result.stderr
+    )
+    assert run(command, tmp_path, "--topic", "vkVXBAQsTpC2kKb7Zc5bAw").exit_code in (0, 1)
+
+
+def test_a_name_of_22_characters_is_no_topic_id(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "clean-1" / "payments-0", tmp_path / "payments-audit-logging-0")
+    assert "topic ID" not in run("ls", tmp_path, "--topic", "payments").stderr

@@ -11,7 +11,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import click
 
+from kdump.format.count_text import count_text
 from kdump.log.errors import SourceError
+from kdump.log.remote_paths import looks_like_topic_id, with_only_ids
 
 F = TypeVar("F", bound=Callable[..., Any])
 Name = TypeVar("Name", int, str)
@@ -66,9 +68,14 @@ class TopicFilter:
 
     def unmatched(self) -> Iterator[str]:
         """Yield a line for each pattern that has matched no name so far."""
-        names = [name for name in self._known if name]
+        ids = [name for name in self._known if self.option == "--topic" and looks_like_topic_id(name)]
+        names = [name for name in self._known if name and name not in ids]
         for text in self._unmatched:
-            yield _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
+            line = _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
+            if ids:
+                topics = with_only_ids(count_text(len(ids), "topic"), ids)
+                line += f"; not compared: {topics}: select it with --topic ID"
+            yield line
 
     @property
     def is_unmatched(self) -> bool:

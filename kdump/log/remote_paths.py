@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
@@ -33,6 +34,21 @@ def remote_partition(directory: str) -> RemotePartition | None:
         return RemotePartition(match["topic"], int(match["partition"]))
     match = _ABOVE.fullmatch(os.path.basename(above)) if _NUMBER.fullmatch(name) else None
     return RemotePartition(match["topic"] or match["id"], int(name)) if match else None
+
+
+def looks_like_topic_id(topic: str) -> bool:
+    """Return True if the name of a topic is probably a topic ID: nearly all have uppercase letters, unlike names."""
+    return TOPIC_ID.fullmatch(topic) is not None and topic.lower() != topic
+
+
+MAX_IDS = 3
+"""Maximum number of topic IDs that are listed."""
+
+
+def with_only_ids(what: str, ids: Sequence[str]) -> str:
+    """Return which topic IDs `what` (2 segments) has in place of names."""
+    more = " and others" if len(ids) > MAX_IDS else ""
+    return f"{what} whose path has only a topic ID, {', '.join(ids[:MAX_IDS])}{more}"
 
 
 def nameless_topic(directory: str) -> str | None:

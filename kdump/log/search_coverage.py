@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
 from kdump.log.region import PADDING, Batch, Region
+from kdump.log.remote_paths import MAX_IDS, with_only_ids
 from kdump.log.selection import Selection
 
 MAX_LISTED = 3
@@ -36,7 +37,7 @@ class SearchCoverage:
     """Segments in remote storage that were left out because --topic does not match the topic ID, and their path has no
     name."""
     topic_ids: dict[str, None] = field(default_factory=dict)
-    """The first MAX_LISTED + 1 of these topic IDs."""
+    """The first MAX_IDS + 1 of these topic IDs."""
     others: int = 0
     """Files that are not Kafka's, in directories whose other files were all selected."""
     others_listed: list[str] = field(default_factory=list)
@@ -51,7 +52,7 @@ class SearchCoverage:
     def without_topic_name(self, topic_id: str) -> None:
         """Count a segment of a topic that may be one of those selected."""
         self.nameless += 1
-        if len(self.topic_ids) <= MAX_LISTED:
+        if len(self.topic_ids) <= MAX_IDS:
             self.topic_ids[topic_id] = None
 
     def batch(self, path: str, batch: Batch, rows: int) -> None:
@@ -94,10 +95,7 @@ class SearchCoverage:
             many = count_text(self.regions, "region")
             found.append(f"{many} of {size_text(self.region_bytes)} without a readable batch")
         if self.nameless:
-            many = count_text(self.nameless, "segment")
-            ids = list(self.topic_ids)
-            more = " and others" if len(ids) > MAX_LISTED else ""
-            found.append(f"{many} whose path has only a topic ID, {', '.join(ids[:MAX_LISTED])}{more}")
+            found.append(with_only_ids(count_text(self.nameless, "segment"), list(self.topic_ids)))
         if self.others:
             more = f" and {self.others - MAX_LISTED:,} more" if self.others > MAX_LISTED else ""
             many = count_text(self.others, "file that is", "files that are")
