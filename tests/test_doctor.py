@@ -641,3 +641,33 @@ def test_remote_storage_is_not_examined(tmp_path: Path) -> None:
     (damage,) = [each for each in found if each["type"] == "doctorQuestion" and each["question"] == "damage"]
     assert damage["notExamined"] == ["1 partition has older offsets only in remote storage: tiered-0 110377..215208"]
     assert not damage["isComplete"]
+
+
+@pytest.mark.parametrize("topic_id", ["", "pP1dXJ1nQGmUFh2wsbRm4Q"], ids=["unknown", "deleted"])
+def test_a_stray_directory_is_judged_as_space_does(topic_id: str, disk: Path) -> None:
+    stray = disk / f"lost-0.{'b' * 32}-stray"
+    shutil.copytree(disk / "orders-none-0", stray)
+    (stray / "partition.metadata").unlink(missing_ok=True)
+    if topic_id:
+        (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+    (item,) = (each for each in items_in(answers(disk, *NOW)) if each["code"] == "directory-stray")
+    (action,) = item["actions"]
+    told = [
+        each["text"]
+        for each in map(json.loads, run("space", disk, *NOW, "--need", "1G", "--json").stdout.splitlines())
+        if each["type"] in ("spaceStep", "spaceKept") and str(stray) in (each.get("path"), *each.get("paths", ()))
+    ]
+    assert len(told) == 1
+    why = told[0].removeprefix("stray directory: ").removeprefix("not offered: ").partition("; copy it elsewhere")[0]
+    assert why in action
+    assert action.startswith("remove it as kdump space" if topic_id else "keep it: ")
+
+
+def test_the_copy_of_the_later_leader_is_named(tmp_path: Path) -> None:
+    roots = incident("diverged-replicas", tmp_path / "disks")
+    found = {each["code"]: each for each in items_in(answers(*roots, *NOW))}["replicas-diverge"]
+    diff = run("diff", *(root / "ledger-0" for root in roots)).stdout
+    assert "B has the log of the later leader (epoch 2)" in diff
+    later = f"the log of the later leader from there on (leader epoch 2): {roots[1] / 'ledger-0'}"
+    assert later in found["evidence"]
+    assert any(f"the later leader's log is {roots[1] / 'ledger-0'}" in each for each in found["actions"])

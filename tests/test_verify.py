@@ -492,9 +492,9 @@ def test_totals_say_what_they_leave_out(tmp_path: Path) -> None:
     segment.parent.mkdir()
     segment.write_bytes(b"".join(batches))
     _, out, _ = verify(segment.parent)
-    assert "5 batches, 6 records in valid batches; 5 in 3 damaged batches, by the headers" in " ".join(out.split())
+    assert "5 batches, 6 records in valid batches (3 damaged batches state 5 more)" in " ".join(out.split())
     result = run("doctor", segment.parent, "--now", "2026-11-22T09:00Z")
-    assert "6 records in valid batches; 5 in 3 damaged batches, by the headers" in " ".join(result.stdout.split())
+    assert "6 records in valid batches (3 damaged batches state 5 more)" in " ".join(result.stdout.split())
     summary = json.loads(run("verify", segment.parent, "--json").stdout.splitlines()[-1])
     assert {key: summary[key] for key in ("batches", "records", "damagedBatches", "damagedRecords")} == {
         "batches": 5,

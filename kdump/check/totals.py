@@ -38,12 +38,13 @@ class CheckTotals:
 
     @property
     def records_text(self) -> str:
-        """The number of records, and what it leaves out: 1,386 records in valid batches; …"""
+        """The number of records, and what it leaves out: 6 records in valid batches (3 damaged batches state 5 more)."""
         text = count_text(self.records, "record")
         if not self.damaged_batches:
             return text
         batches = count_text(self.damaged_batches, "damaged batch", "damaged batches")
-        return f"{text} in valid batches; {self.damaged_records:,} in {batches}, by the headers"
+        states = "states" if self.damaged_batches == 1 else "state"
+        return f"{text} in valid batches ({batches} {states} {self.damaged_records:,} more)"
 
     def add_damaged(self, batch: Batch) -> None:
         """Count a batch whose records are not counted."""

@@ -51,6 +51,14 @@ class FollowerOutcome(NamedTuple):
     """Whether the follower then has what the leader has, all of it valid; None if unknown."""
 
 
+class LaterLeader(NamedTuple):
+    """Copies, by number, with the log of the later leader from the first divergent offset on, and the others."""
+
+    epoch: int
+    copies: list[int]
+    earlier: list[int]
+
+
 @dataclass
 class Diff:
     """Copies of a partition, compared with each other.
@@ -117,6 +125,23 @@ class Diff:
                 if found is not None:
                     return found
         return None
+
+    def epoch_at(self, number: int) -> int | None:
+        """Return the epoch in the header of the copy's batch that contains the first divergent offset; None if it has
+        none."""
+        batch = self.batch_at(number)
+        return None if batch is None else batch.leaderEpoch
+
+    @property
+    def later_leader(self) -> LaterLeader | None:
+        """The copies of the later leader, by the epochs where the copies diverge; None if these do not show it."""
+        epochs = [self.epoch_at(number) for number in range(len(self.copies))]
+        known = [each for each in epochs if each is not None]
+        if self.first is None or self.first[1].kind == DAMAGE or len(known) < len(epochs) or len(set(known)) < 2:
+            return None
+        latest = max(known)
+        later = [number for number, epoch in enumerate(epochs) if epoch == latest]
+        return LaterLeader(latest, later, [number for number, epoch in enumerate(epochs) if epoch != latest])
 
     def tail(self, number: int) -> DivergentTail | None:
         """Return what a copy contains from the first divergence of histories on; None if it is not part of it."""

@@ -117,16 +117,9 @@ def epochs(diff: Diff) -> list[EpochThere]:
     if offset is None:
         return []
     return [
-        EpochThere(copy.path, epoch_at(diff, number), copy.checkpoint_epoch(offset))
+        EpochThere(copy.path, diff.epoch_at(number), copy.checkpoint_epoch(offset))
         for number, copy in enumerate(diff.copies)
     ]
-
-
-def epoch_at(diff: Diff, number: int) -> int | None:
-    """Return the epoch in the header of the copy's batch that contains the first divergent offset; None if it has
-    none."""
-    batch = diff.batch_at(number)
-    return None if batch is None else batch.leaderEpoch
 
 
 def _pair(pair: Comparison, left: str, right: str) -> ComparedPair:

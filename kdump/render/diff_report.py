@@ -29,7 +29,6 @@ from kdump.forensics.differences import (
 )
 from kdump.format.count_text import count_text
 from kdump.render.diff_next_steps import letter, next_steps, save_commands
-from kdump.render.diff_objects import epoch_at
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
@@ -147,7 +146,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if offset is None:
             return
         numbers = range(len(diff.copies))
-        own = [(letter(n), epoch_at(diff, n)) for n in numbers]
+        own = [(letter(n), diff.epoch_at(n)) for n in numbers]
         checkpointed = [(letter(n), diff.copies[n].checkpoint_epoch(offset)) for n in numbers]
         parts = [f"{epoch} in {name}" for name, epoch in own if epoch is not None]
         text = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
@@ -159,7 +158,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if text:
             yield text
         yield from _epoch_start_text(diff, offset)
-        yield from _later_leader(diff, [epoch for _, epoch in own])
+        yield from _later_leader(diff)
         marks = [(letter(n), diff.copies[n].highWatermark) for n in numbers]
         above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
         if diff.cause != DAMAGE and above:
@@ -307,15 +306,13 @@ def _epoch_start_text(diff: Diff, offset: int) -> Iterator[str]:
             return
 
 
-def _later_leader(diff: Diff, epochs: list[int | None]) -> Iterator[str]:
+def _later_leader(diff: Diff) -> Iterator[str]:
     """Say which copy has the later leader's log. Whether the other's records were acknowledged, only a high watermark
-    shows. `epochs`: of the copies, at the offset where they diverge."""
-    known = [each for each in epochs if each is not None]
-    if diff.first is None or diff.first[1].kind == DAMAGE or len(known) < len(epochs) or len(set(known)) < 2:
+    shows."""
+    found = diff.later_leader
+    if found is None:
         return
-    latest = max(known)
-    later = [letter(number) for number, epoch in enumerate(epochs) if epoch == latest]
-    earlier = [number for number, epoch in enumerate(epochs) if epoch != latest]
+    latest, later, earlier = found.epoch, [letter(number) for number in found.copies], found.earlier
     names = " and ".join(later)
     yield f"from there on, {names} {'have' if len(later) > 1 else 'has'} the log of the later leader (epoch {latest})"
     unknown = [letter(number) for number in earlier if diff.copies[number].highWatermark is None]

@@ -128,7 +128,8 @@ class BatchFieldMeanings:
             return words._replace(meaning="", wrong=wrong)
         if name == "crc" and not self.batch.crcValid:
             return words._replace(wrong=f"computed 0x{self.batch.computedCrc:08x}")
-        return words._replace(wrong=self.wrong.get(name, ""))
+        wrong = self.wrong.get(name, "")
+        return words._replace(wrong=wrong, meaning="" if wrong and name == "recordCount" else words.meaning)
 
     def _length(self, size: int) -> str:
         return f"the batch ends before {self.batch.position + size}"

@@ -20,8 +20,12 @@ from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.startup import NEVER_MISSING
+from kdump.forensics.space.replica_copies import ReplicaCopies
+from kdump.forensics.space.stray_directories import stray_verdict
 from kdump.format.count_text import count_text, first_of
+from kdump.format.numbers import parse_int
 from kdump.log.directory_listing import length
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.partition_summary import partition_summary
 from kdump.state.topic_config import effective
 
@@ -34,6 +38,7 @@ SHOWN = 2
 MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
 REMOTE_STORAGE = "remote.storage.enable"
+STRAY = "directory-stray"
 OF_TRANSACTIONS = ("transaction-open", "transaction-hanging")
 NEVER: dict[str, tuple[str, ...]] = {
     "partition-missing": NEVER_MISSING,
@@ -214,9 +219,24 @@ class DamageExamination:
             commands=tuple(commands),
             commandForAll=command("verify", first.source or name),
             titleForAll=code.meaning,
-            actions=actions(first),
+            actions=self._actions(first, unit.partition),
             never=NEVER.get(first.code) or NEVER[code.family],
         )
+
+    def _actions(self, finding: Finding, place: PartitionDirectory | None) -> tuple[str, ...]:
+        """Return the actions for a finding. On a -stray directory, it is what `kdump space` decides."""
+        if finding.code != STRAY or place is None or place.state != "stray":
+            return actions(finding)
+        broker = next((each for each in self.disks.brokers if place.source in (d.path for d in each.directories)), None)
+        if broker is None:
+            return actions(finding)
+        others = [each.as_others for each in self.disks.brokers if each is not broker]
+        copies = ReplicaCopies(others, self.disks.metadata()[1], self.disks.options, {})
+        verdict = stray_verdict(place, copies, parse_int(broker.ids.get("node.id")))
+        run = command("space", *broker.paths)
+        if verdict.cost is None:
+            return (f"keep it: {verdict.why}; copy it elsewhere, or give {run} the disks of other brokers (--with)",)
+        return (f"remove it as {run} shows, while the broker is stopped, if you need nothing of it: {verdict.why}",)
 
     def _only_suspects(self) -> None:
         """Report what the headers show of partitions that were not reached."""

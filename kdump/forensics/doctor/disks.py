@@ -14,6 +14,8 @@ from kdump.check.options import Options
 from kdump.forensics.doctor.answers import ExaminedDisk
 from kdump.forensics.find_partitions import PartitionInput, partitions_of
 from kdump.forensics.restart.lock_holder import lock_holder
+from kdump.forensics.space.brokers import BrokerDirectories
+from kdump.format.numbers import parse_int
 from kdump.log import file_system
 from kdump.log.directory_listing import is_directory
 from kdump.log.errors import SourceError, is_gone
@@ -38,6 +40,11 @@ class Broker:
     paths: list[str]
     directories: list[LogDirectory] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def as_others(self) -> BrokerDirectories:
+        """The broker, as one whose disks may have copies of another's partitions."""
+        return BrokerDirectories(parse_int(self.ids.get("node.id")), self.ids.get("cluster.id"), self.directories)
 
     @property
     def quoted(self) -> str:

@@ -74,6 +74,16 @@ def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None
         batch = made.batch_at(number)
         has = f"a batch of leader epoch {batch.leaderEpoch}" if batch is not None else "nothing valid"
         evidence.append(f"{copy.path}: {has} there; log end offset {copy.logEndOffset}")
+    later = made.later_leader
+    actions = ["kdump diff shows which copy has what, and what each would drop as the follower of another"]
+    if later is not None:
+        names = " and ".join(paths[number] for number in later.copies)
+        evidence.append(f"the log of the later leader from there on (leader epoch {later.epoch}): {names}")
+        others = " and ".join(paths[number] for number in later.earlier)
+        actions.append(
+            f"the later leader's log is {names}: before a broker truncates {others} to match it, save what that has "
+            f"from offset {made.firstDivergentOffset} on; kdump diff states the command"
+        )
     on.item(
         Priority.DIVERGENCE,
         "error",
@@ -87,6 +97,6 @@ def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None
         commands=(command("diff", *paths),),
         commandForAll=command("diff", *(broker.paths[0] for broker in disks.brokers)),
         titleForAll="the replicas diverge",
-        actions=("kdump diff shows which copy has what, and what each would drop as the follower of another",),
+        actions=tuple(actions),
         never=NEVER,
     )

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kdump.forensics.space.answers import FILES, JUDGE, NOTHING, RECORDS, RUNNING, STOPPED, WAIT, SpaceKept, SpaceStep
-from kdump.forensics.space.replica_copies import ReplicaCopies, topic_id
+from kdump.forensics.space.replica_copies import ReplicaCopies
+from kdump.forensics.space.stray_directories import stray_verdict
 from kdump.forensics.space.usage import DirectoryUsage, PartitionUsage
 from kdump.format.count_text import all_of, count_text
 
@@ -119,11 +120,9 @@ def stray_steps(
     for each in usage.in_state("stray"):
         if not is_selected(each.place.topic or ""):
             continue
-        cost, why = _stray(each, copies, node_id)
-        elsewhere = copies.elsewhere(each.place)
-        where = f"; another copy is complete on {elsewhere}" if elsewhere else "; no other copy is among the paths"
-        if cost is None and not elsewhere:
-            text = f"not offered: {why}, so that this may be the only copy; copy it elsewhere, or pass --with"
+        cost, why = stray_verdict(each.place, copies, node_id)
+        if cost is None:
+            text = f"not offered: {why}; copy it elsewhere, or pass --with"
             yield SpaceKept(each.place.path, each.allocated, False, text)
             continue
         yield step(
@@ -134,27 +133,12 @@ def stray_steps(
             frees=each.allocated,
             size=each.size,
             files=each.files,
-            cost=NOTHING if elsewhere else cost,
+            cost=cost,
             needs="stopped",
-            text=f"stray directory: {why}{where}",
+            text=f"stray directory: {why}",
             command=f"rm -rf {_quoted(each.place.path)}",
             paths=(each.place.path,),
         )
-
-
-def _stray(usage: PartitionUsage, copies: ReplicaCopies, node_id: int | None) -> tuple[str | None, str]:
-    """Return what removing a stray directory costs, None if that is unknown, and why it is stray."""
-    own, metadata, number = topic_id(usage.place), copies.metadata, usage.place.partition
-    if metadata is None or metadata.problems or not metadata.topics or own is None:
-        return None, "the metadata or the topic ID is missing"
-    described = metadata.by_id.get(own)
-    if described is None:
-        return JUDGE, "the cluster has deleted its topic, and no client can read its records"
-    info = described.partitions.get(number or 0)
-    if info is None or info.leader < 0 or not info.isr or node_id in info.replicas:
-        return None, "the partition has no leader elsewhere"
-    brokers = ", ".join(map(str, info.isr))
-    return NOTHING, f"the replica was moved to other brokers, and is in sync on {brokers}"
 
 
 def other_steps(usage: DirectoryUsage) -> Iterator[SpaceStep]:
