@@ -261,9 +261,10 @@ def check_commands(text: str) -> None:
     """Parse the kdump commands in an action as the command line does."""
     assert isinstance(cli, click.Group)
     for name, *words in commands_in(text):
-        command = cli.get_command(click.Context(cli), name)
+        above = click.Context(cli, **cli.context_settings)
+        command = cli.get_command(above, name)
         assert command is not None
-        command.make_context(name, [CHOSEN.get(word, word) for word in words])
+        command.make_context(name, [CHOSEN.get(word, word) for word in words], parent=above)
 
 
 def findings(path: str) -> list[Any]:
