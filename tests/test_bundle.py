@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gzip
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
@@ -265,6 +267,26 @@ def test_several_log_directories(tmp_path: Path) -> None:
     assert [row["directory"] for row in listed if row["type"] == "logDirectory"] == [
         str(tmp_path / "b" / disk.name) for disk in disks
     ]
+
+
+def test_transactions_of_one_record_take_few_bytes(tmp_path: Path) -> None:
+    """At most 16 bytes per batch and a thousandth of the log, COMMIT markers included."""
+    dice, sequences = seeded("transactions"), dict.fromkeys(range(1000, 1500), 0)
+    marker = record(key=struct.pack(">hh", 0, 1), value=struct.pack(">hi", 0, 7))
+    time, batches = 1_700_000_000_000, []
+    for offset in range(0, 20_000, 2):
+        producer = dice.randrange(1000, 1500)
+        time += dice.randrange(50)
+        fields = {"producerId": producer, "producerEpoch": 0, "baseTimestamp": time, "maxTimestamp": time}
+        own = {"attributes": 0x10, "baseSequence": sequences[producer], **fields}
+        batches.append(one(dice.randbytes(20), offset, **own))
+        batches.append(batch(marker, count=1, offset=offset + 1, attributes=0x30, **fields))
+        sequences[producer] += 1
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes(b"".join(batches))
+    made = objects("bundle", log.parent, "--out", tmp_path / "b")[0]
+    assert made["bundleBytes"] < 8 * len(batches) + made["segmentBytes"] / 1000
 
 
 def test_what_was_not_read_is_said_first(tmp_path: Path) -> None:
@@ -1170,6 +1192,15 @@ def test_a_packed_bundle_with_something_else_in_it(name: str, kind: bytes, small
     done = run("ls", path)
     assert done.exit_code == 2
     assert "is not a file of a bundle" in done.stderr
+
+
+def test_a_packed_bundle_that_is_compressed(tmp_path: Path) -> None:
+    """It is none of Kafka's files, and not a damaged meta.properties."""
+    run("bundle", DISKS / "kafka-4.3" / "clean-1", "--out", tmp_path / "b", "--tar", tmp_path / "b.tar")
+    (tmp_path / "b.tar.gz").write_bytes(gzip.compress((tmp_path / "b.tar").read_bytes()))
+    done = run("verify", tmp_path / "b.tar.gz")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "b.tar.gz" in done.stderr
 
 
 def changed_manifest(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:

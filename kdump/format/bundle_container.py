@@ -26,6 +26,9 @@ MAX_FRAME = 8 << 20
 MAX_HEAD = 64 << 10
 """Maximum bytes of the head, expanded."""
 MAX_EXPANSION = 100
+SKIPPABLE = Struct("<II")
+"""Head of a frame of zstd's that a reader skips, with the size of the rest: what expands more is padded with one."""
+SKIPPABLE_MAGIC = 0x184D2A50
 LEVEL = 3
 """zstd's default level: higher ones take several times as long for a few percent."""
 
@@ -55,7 +58,10 @@ class ContainerWriter:
         size = len(data)
         assert size <= limit
         stored = self._compressor.compress(data)
-        if len(stored) >= size or size > MAX_EXPANSION * len(stored):
+        missing = -(-size // MAX_EXPANSION) - len(stored)
+        if missing > 0:
+            stored += SKIPPABLE.pack(SKIPPABLE_MAGIC, max(0, missing - SKIPPABLE.size)).ljust(missing, b"\0")
+        if len(stored) >= size:
             stored = bytes(data)
         return self._write(stored, size)
 

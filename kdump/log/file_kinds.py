@@ -155,7 +155,7 @@ def _text_kind(data: bytes, whole: bool) -> FileKind | None:
         return EPOCH_CHECKPOINT if re.fullmatch(rb"-?\d+ -?\d+", third) else OFFSET_CHECKPOINT
     if re.match(rb"version: \d+\ntopic_id: ", data):
         return PARTITION_METADATA
-    if re.search(rb"^(?:cluster\.id|node\.id|broker\.id)=", data, re.MULTILINE):
+    if b"\0" not in data and re.search(rb"^(?:cluster\.id|node\.id|broker\.id)=", data, re.MULTILINE):
         return META_PROPERTIES
     if data.lstrip().startswith(b"{") and whole:
         try:
