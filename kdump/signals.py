@@ -40,8 +40,6 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
     for each in ENDING:  # a second one would interrupt the cleanup
         signal.signal(each, again)
-    # What hangs up may also send this one, and Textual then fails to show the screen again (linux_driver.py).
-    signal.signal(signal.SIGCONT, signal.SIG_DFL)
     raise Terminated(number)
 
 

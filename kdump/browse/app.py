@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import asyncio
+import signal
+from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -15,6 +17,7 @@ from kdump.browse.panes import Pane
 from kdump.browse.screens import TextScreen
 from kdump.format.numbers import parse_long
 from kdump.format.size_text import size_text
+from kdump.signals import ENDING
 
 MAX_COPIED = 256 * 1024
 """Size in bytes of the largest record that is copied: it is sent to the terminal, perhaps through ssh, and shown."""
@@ -32,6 +35,21 @@ class BrowseApp(CommandLine):
         Binding("escape", "stop", "stop, or out", show=False),
         Binding("ctrl+z", "suspend_process", "suspend", show=False),
     ]
+
+    ended_by = 0
+    """Number of the signal that ended it."""
+
+    async def run_async(self, *arguments: Any, **options: Any) -> Any:
+        """Run until it is left, or one of ENDING arrives: asyncio would discard what their handlers raise."""
+        loop = asyncio.get_running_loop()
+        for number in ENDING:
+            if callable(signal.getsignal(number)):
+                loop.add_signal_handler(number, self._end_by, number)
+        return await super().run_async(*arguments, **options)
+
+    def _end_by(self, number: int) -> None:
+        self.ended_by = number
+        self.exit()
 
     async def on_event(self, event: events.Event) -> None:
         """Take the key that answers a question; pass on all other events."""

@@ -38,7 +38,7 @@ class CheckTotals:
 
     @property
     def records_text(self) -> str:
-        """The number of records, and what it leaves out: 6 records in valid batches (3 damaged batches state 5 more)."""
+        """The number of records and what it leaves out: 6 records in valid batches (3 damaged batches state 5 more)."""
         text = count_text(self.records, "record")
         if not self.damaged_batches:
             return text

@@ -17,6 +17,7 @@ from kdump.commands.typed_options import CommandOptions, fill, option_types, tak
 from kdump.extras import how_to_install
 from kdump.log import file_system
 from kdump.log.selection import Selection
+from kdump.signals import Terminated
 
 EXAMPLES = """
 \b
@@ -67,6 +68,8 @@ def command(options: BrowseOptions) -> None:
         sys.exit(2)
     app = BrowseApp(browser(options), prompt_parsers(options.zone))
     app.run(mouse=options.mouse)
+    if app.ended_by:
+        raise Terminated(app.ended_by)
     if app.return_code:
         sys.exit(app.return_code)
 
