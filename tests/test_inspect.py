@@ -984,6 +984,15 @@ def test_a_directory_that_is_searched_has_other_files(tmp_path: Path) -> None:
     assert "has no records" not in result.stderr
 
 
+def test_files_without_records_next_to_a_segment() -> None:
+    """As a shell names them for PARTITION/*: with the segments, everything with records was searched."""
+    folder = next((FIXTURES / "indexed-1").iterdir())
+    result = run(*sorted(folder.iterdir()), "--key", "no such key")
+    assert result.exit_code == 1
+    assert "nothing matches in 1 file" in result.stderr
+    assert "has no records" not in result.stderr
+
+
 def test_conditions_that_entries_meet() -> None:
     folder = next((FIXTURES / "indexed-1").iterdir())
     assert run(folder / f"{0:020}.index", "--offset", "0..").exit_code == 0

@@ -51,6 +51,13 @@ class BrowseApp(CommandLine):
         self.ended_by = number
         self.exit()
 
+    def _continue(self) -> None:
+        """Show the screen again after SIGCONT. Textual does this in the signal handler, which can wait for itself, and
+        unless SIGTSTP came before, it does not end its input thread, without which the process does not end."""
+        if self._driver is not None and not self.ended_by:
+            self._driver.suspend_application_mode()
+            self._driver.resume_application_mode()
+
     async def on_event(self, event: events.Event) -> None:
         """Take the key that answers a question; pass on all other events."""
         if isinstance(event, events.Key) and self.takes_key is not None:
@@ -63,6 +70,8 @@ class BrowseApp(CommandLine):
         await super().on_event(event)
 
     def on_mount(self) -> None:
+        if callable(signal.getsignal(signal.SIGCONT)):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, self._continue)
         panes = self.query_one("#panes")
         panes.move_child(self.tree_pane, before=0)
         panes.move_child(self.query_one("#gap"), after=self.tree_pane)

@@ -155,6 +155,7 @@ class Files:
         self.of_topic = of_topic
         self.follow = follow
         self.failed = False
+        self._without_records: list[SourceError] = []
         self.named: list[int] = []
         """The base offsets in the names of segments, including segments outside the selected offsets."""
 
@@ -247,14 +248,19 @@ class Files:
         self.failed = report_unreadable(error) or self.failed
 
     def refuse(self, target: Target, kind: FileKind, conditions: list[str]) -> None:
-        """Report a file without records as one that could not be searched for records."""
+        """Note that a file has no records, to which these conditions apply (`report_refused`)."""
         if target.source != target.path:
             return  # found in a directory, of which it is no part of what is searched
         segment = f"{target.path.rpartition('.')[0]}.log"
         instead = segment if kind in INDEXES and file_system.isfile(segment) else "a segment or a directory of them"
         options = f"{', '.join(conditions)} {'applies' if len(conditions) == 1 else 'apply'}"
         text = f"{target.path}: {kind.title} has no records, to which {options}; give {instead}"
-        self.report_unreadable(SourceError(text))
+        self._without_records.append(SourceError(text))
+
+    def report_refused(self) -> None:
+        """Report the files without records as ones that could not be searched: there were no others."""
+        for error in self._without_records:
+            self.report_unreadable(error)
 
     def ended(self, target: Target, window: Window, kind: FileKind, count: int) -> None:
         """Print notes on a file after reading it. `count`: batches, or entries and other regions, that were read."""

@@ -128,6 +128,8 @@ class InspectRun:
         self._extracts = False
         self._has_committed = False
         """Whether a file was shown as a read_committed consumer sees it."""
+        self._has_batches = False
+        """Whether a file with batches was opened."""
         self._csv: CsvView | None = None
 
     @property
@@ -211,6 +213,8 @@ class InspectRun:
             raise click.UsageError(str(error)) from None
         finally:
             view.end()
+            if not self._has_batches:
+                self.files.report_refused()
             self.files.notes()
             self._left_out()
 
@@ -231,6 +235,7 @@ class InspectRun:
         if opened is None:
             return None
         window, kind = opened
+        self._has_batches = self._has_batches or kind in BATCHES
         conditions = self.selection.conditions_on_records(kind)
         if self._extracts and kind not in BATCHES:
             conditions.append("--extract")
@@ -267,6 +272,8 @@ class InspectRun:
         self._extracts = True
         first, more = self._first_two()
         if first is None:
+            if not self._has_batches:
+                self.files.report_refused()
             return
         if more is not None and self.options.limit != 1:
             offsets = f"{first.offset} and {more.offset}"

@@ -1,6 +1,7 @@
 # Made from column_numbers.py by tools/core_columns.py.
 cdef enum:
     LOG_OVERHEAD = 12
+    MIN_RECORD_SIZE = 7
     BATCH_START = 0
     BATCH_END = 1
     BASE_OFFSET = 2

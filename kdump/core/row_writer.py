@@ -109,6 +109,7 @@ else:
         LOG_APPEND_TIME,
         LOG_OVERHEAD,
         MAX_TIMESTAMP,
+        MIN_RECORD_SIZE,
         OFFSET_DELTA,
         PRODUCER_EPOCH,
         PRODUCER_ID,
@@ -228,6 +229,24 @@ def _timestamp(head: cython.p_longlong, record: cython.p_longlong):
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _is_odd(head: cython.p_longlong):
+    """Return whether a batch may have flags of damage, which kdump.check.rules.records.header_findings decides."""
+    known: cython.longlong = CODEC | LOG_APPEND_TIME | IS_TRANSACTIONAL | IS_CONTROL | HAS_DELETE_HORIZON
+    delta: cython.longlong = minus(head[LAST_OFFSET], head[BASE_OFFSET])
+    if head[BASE_OFFSET] < 0 or delta < 0 or head[ATTRIBUTES] & ~known:
+        return True
+    room: cython.longlong = head[BATCH_END] - head[BATCH_START] - HEADER_SIZE
+    if head[RECORD_COUNT] < 0 or head[RECORD_COUNT] * MIN_RECORD_SIZE > room:
+        return True
+    if head[PRODUCER_ID] < 0:
+        return head[ATTRIBUTES] & IS_TRANSACTIONAL != 0
+    return head[PRODUCER_EPOCH] < 0 or (head[BASE_SEQUENCE] < 0 and not head[ATTRIBUTES] & IS_CONTROL)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 @cython.returns(cython.Py_ssize_t)
 def _cell(
     out: cython.p_uchar,
@@ -318,6 +337,8 @@ def _cell(
     elif kind == OFFSETS_CELL:
         return _span(out, to, head[BASE_OFFSET], head[LAST_OFFSET])
     elif kind == FLAGS_CELL:
+        if _is_odd(head):
+            return -1
         start = to
         if head[ATTRIBUTES] & IS_TRANSACTIONAL:
             to = put_text(out, to, b"txn,", 4)

@@ -126,7 +126,10 @@ def test_any(tmp_path_factory: pytest.TempPathFactory, groups: list[Group], room
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_most_is_written_from_columns(codec: str, tmp_path: Path, written: list[int]) -> None:
     records = [craft.record(i, b"key %d" % i, b"value" * i, [(b"h", b"x"), (b"null", None)]) for i in range(50)]
-    data = b"".join(craft.batch(records, codec, offset=50 * i, producerId=7, producerEpoch=0) for i in range(200))
+    data = b"".join(
+        craft.batch(records, codec, offset=50 * i, producerId=7, producerEpoch=0, baseSequence=50 * i)
+        for i in range(200)
+    )
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(data)
     for form, batches_alone in ((["--json"], 0), ([], 100), (["--records"], 2)):
@@ -287,3 +290,33 @@ def test_headers_are_looked_at_as_far_as_a_terminal_shows_them(
     whole = ", ".join(f"{bytes_text(key, 512)}={bytes_text(value, 512)}" for key, value in headers)
     assert cut(text, width) == cut(whole, width)
     assert len(text) < 16_000
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"producerId": 4},
+        {"producerId": 4, "producerEpoch": 0},
+        {"producerId": 4, "producerEpoch": 0, "attributes": 0x20},
+        {"attributes": 0x10},
+        {"attributes": 0x80},
+        {"attributes": -0x8000},
+        {"recordCount": 4},
+        {"recordCount": 0},
+        {"recordCount": -1},
+        {"recordCount": 500, "lastOffsetDelta": 499},
+        {"recordCount": 500_000, "lastOffsetDelta": 499_999, "attributes": 4},
+        {"lastOffsetDelta": -1},
+        {"lastOffsetDelta": 7},
+        {"offset": -5},
+    ],
+    ids=str,
+)
+def test_flags_of_wrong_headers(fields: dict[str, int], tmp_path: Path) -> None:
+    records = [craft.record(i) for i in range(3)]
+    usual = [craft.batch(records, offset=3 * i) for i in range(300)]
+    odd = craft.batch(records, **{"offset": 900, **fields})
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(b"".join([*usual, odd, *(craft.batch(records, offset=910 + 3 * i) for i in range(5))]))
+    both(path)
+    both(path, "--columns", "position,flags,size")

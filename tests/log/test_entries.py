@@ -165,7 +165,7 @@ def test_choosing(tmp_path: Path) -> None:
     assert [entry[0] for entry in said(snapshot, "-n", "1")] == [9]
     times = tmp_path / "00000000000000000100.timeindex"
     assert said(times, "--time", "1795247903000..") == [[1795247903012, 178]]
-    assert inspect(times, "--key", "x", status=1)[0] == []
+    assert inspect(times, "--key", "x", status=2)[0] == []
     assert said(times, "--position", "12..") == [[1795247903012, 178]]
 
 
