@@ -45,6 +45,7 @@ def test_a_signal_ends_browse_without_a_traceback(number: signal.Signals, tmp_pa
     callback runs: here, that of a key."""
     own, its = pty.openpty()
     shown = tmp_path / "screen"
+    before = signal.signal(number, signal.SIG_DFL)  # under nohup it is ignored, and so it would be there
     with shown.open("wb") as screen:
         browse = subprocess.Popen(
             [sys.executable, "-m", "kdump", "browse", str(FIXTURES / "clean-1")],
@@ -53,6 +54,7 @@ def test_a_signal_ends_browse_without_a_traceback(number: signal.Signals, tmp_pa
             stderr=screen,  # where Textual writes
             env={**os.environ, "TERM": "xterm-256color"},
         )
+    signal.signal(number, before)
     os.close(its)
     until = time.monotonic() + WAIT
     while b"__cluster_metadata" not in shown.read_bytes() and time.monotonic() < until:
