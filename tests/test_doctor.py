@@ -652,13 +652,13 @@ def test_a_stray_directory_is_judged_as_space_does(topic_id: str, disk: Path) ->
         (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
     (item,) = (each for each in items_in(answers(disk, *NOW)) if each["code"] == "directory-stray")
     (action,) = item["actions"]
-    told = [
+    texts = [
         each["text"]
         for each in map(json.loads, run("space", disk, *NOW, "--need", "1G", "--json").stdout.splitlines())
         if each["type"] in ("spaceStep", "spaceKept") and str(stray) in (each.get("path"), *each.get("paths", ()))
     ]
-    assert len(told) == 1
-    why = told[0].removeprefix("stray directory: ").removeprefix("not offered: ").partition("; copy it elsewhere")[0]
+    assert len(texts) == 1
+    why = texts[0].removeprefix("stray directory: ").removeprefix("not offered: ").partition("; copy it elsewhere")[0]
     assert why in action
     assert action.startswith("remove it as kdump space" if topic_id else "keep it: ")
 

@@ -306,7 +306,7 @@ def test_which_offsets_went_back(number: int, tmp_path: Path) -> None:
         at = (dice.choice("abc"), dice.randrange(2))
         ahead = dice.random() < 0.9
         before = now.get(at, 0)
-        offset = before + dice.randrange(5) if ahead else dice.randrange(before + 1)
+        offset = before + dice.randrange(5) if ahead else dice.randrange(-1, before + 1)
         steps.append(commit(at[0], "orders", at[1], offset))
         if offset < before and before - offset > largest.get(at, (0, 0))[0]:
             largest[at] = before - offset, before

@@ -750,7 +750,7 @@ def test_what_cannot_be_read_at_all(path: str, words: str, monkeypatch: pytest.M
     assert words in result.stderr
 
 
-def test_follow_reads_anew_what_was_cut_or_preallocated(tmp_path: Path) -> None:
+def test_follow_reads_again_what_was_cut_or_preallocated(tmp_path: Path) -> None:
     """The file is truncated and written again, then overwritten in place with zeros: only what is on the disk is
     shown."""
     path = write(tmp_path / f"{0:020}.log", craft.one(b"old0", 0), craft.one(b"old1", 1))

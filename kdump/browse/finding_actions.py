@@ -37,11 +37,11 @@ class FindingActions(Navigation):
         inside = browser.depth > 0 and browser.directory()
         return inside or browser.places.path
 
-    def _checked(self, *, anew: bool = False) -> BackgroundVerify:
-        """Return the check that covers the current place; start one if there is none. `anew`: also if it was
+    def _checked(self, *, again: bool = False) -> BackgroundVerify:
+        """Return the check that covers the current place; start one if there is none. `again`: also if it was
         stopped."""
         path = self._here()
-        if self.check is not None and self.check.covers(path) and not (anew and self.check.stopped):
+        if self.check is not None and self.check.covers(path) and not (again and self.check.stopped):
             return self.check
         check = self.check = BackgroundVerify(path)
 
@@ -84,7 +84,7 @@ class FindingActions(Navigation):
         elif direction > 0 and check.running:
             self.awaited = direction
         elif direction > 0 and check.stopped:
-            self._checked(anew=True)
+            self._checked(again=True)
             self._step(direction)
         elif not check.serious:
             self.trouble(check.summary())

@@ -40,7 +40,7 @@ class SearchGaps:
 
     def result(self, text: str) -> str:
         """Return the sentence for a search without a match, after what it did not cover."""
-        gaps = [self.coverage.gaps().removeprefix("NOT SEARCHED: ")] if self.coverage.gaps() else []
+        gaps = self.coverage.gaps()
         if self.absent:
             gaps.append(f"{count_text(self.absent, 'batch', 'batches')} whose records are not in the bundle")
         gaps += self.unread[:1]

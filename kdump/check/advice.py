@@ -14,8 +14,8 @@ STOPS = (
 TRUNCATES = "a broker that recovers this log truncates it here, which removes everything after it, valid or not"
 # CompletedFetch.fetchRecords wraps what the record iterator throws.
 INVALID = "a Java consumer that reaches offset {offset} stops with a KafkaException caused by InvalidRecordException"
-# With an empty log in the ISR or ELR: PartitionChangeBuilder.isValidNewLeader, AbstractFetcherThread.truncateOnFetch.
 SALVAGE = "kdump salvage DIR --out NEW-DIRECTORY"
+# With an empty log in the ISR or ELR: PartitionChangeBuilder.isValidNewLeader, AbstractFetcherThread.truncateOnFetch.
 RESTORE_TOPIC = (
     "Stop the broker. If kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic TOPIC then shows another "
     "broker as Leader and this one in neither Isr nor Elr, and that leader's copy is intact, move this partition's "

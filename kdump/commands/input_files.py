@@ -156,6 +156,7 @@ class Files:
         self.follow = follow
         self.failed = False
         self._without_records: list[SourceError] = []
+        self._has_batches = False
         self.named: list[int] = []
         """The base offsets in the names of segments, including segments outside the selected offsets."""
 
@@ -234,6 +235,7 @@ class Files:
         try:
             window = self.scan.open(target, keep=keep)
             kind = target.kind or by_content(window)
+            self._has_batches = self._has_batches or kind in BATCHES
         except SourceError as error:
             self.report_unreadable(error)
             return None
@@ -258,8 +260,8 @@ class Files:
         self._without_records.append(SourceError(text))
 
     def report_refused(self) -> None:
-        """Report the files without records as ones that could not be searched: there were no others."""
-        for error in self._without_records:
+        """Report the files without records as ones that could not be searched, if there were no others."""
+        for error in () if self._has_batches else self._without_records:
             self.report_unreadable(error)
 
     def ended(self, target: Target, window: Window, kind: FileKind, count: int) -> None:

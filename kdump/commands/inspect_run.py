@@ -128,8 +128,6 @@ class InspectRun:
         self._extracts = False
         self._has_committed = False
         """Whether a file was shown as a read_committed consumer sees it."""
-        self._has_batches = False
-        """Whether a file with batches was opened."""
         self._csv: CsvView | None = None
 
     @property
@@ -161,7 +159,7 @@ class InspectRun:
         outside = "" if coverage.matched else self._outside()
         gaps = coverage.gaps()
         if gaps:
-            print_error(gaps)
+            print_error(f"NOT SEARCHED: {'; '.join(gaps)}")
         if not coverage.matched and (coverage.files or not self.files.failed):
             # With --last, batches are read more than once, so their number would be wrong.
             batches = None if self.options.last else self.scan.batches
@@ -213,8 +211,7 @@ class InspectRun:
             raise click.UsageError(str(error)) from None
         finally:
             view.end()
-            if not self._has_batches:
-                self.files.report_refused()
+            self.files.report_refused()
             self.files.notes()
             self._left_out()
 
@@ -235,7 +232,6 @@ class InspectRun:
         if opened is None:
             return None
         window, kind = opened
-        self._has_batches = self._has_batches or kind in BATCHES
         conditions = self.selection.conditions_on_records(kind)
         if self._extracts and kind not in BATCHES:
             conditions.append("--extract")
@@ -272,8 +268,7 @@ class InspectRun:
         self._extracts = True
         first, more = self._first_two()
         if first is None:
-            if not self._has_batches:
-                self.files.report_refused()
+            self.files.report_refused()
             return
         if more is not None and self.options.limit != 1:
             offsets = f"{first.offset} and {more.offset}"

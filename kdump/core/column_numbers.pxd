@@ -1,5 +1,6 @@
 # Made from column_numbers.py by tools/core_columns.py.
 cdef enum:
+    KNOWN_ATTRIBUTES = 127
     LOG_OVERHEAD = 12
     MIN_RECORD_SIZE = 7
     BATCH_START = 0

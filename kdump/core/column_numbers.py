@@ -15,6 +15,7 @@ from kdump.format.batch_header import (
     TIMESTAMP_TYPE,
     TRANSACTIONAL,
 )
+from kdump.format.batch_header import KNOWN_ATTRIBUTES as KNOWN_ATTRIBUTES
 from kdump.format.batch_header import LOG_OVERHEAD as LOG_OVERHEAD
 from kdump.format.batch_header import MIN_RECORD_SIZE as MIN_RECORD_SIZE
 from kdump.format.legacy_message import MESSAGE_V0, MESSAGE_V1, MIN_SIZES

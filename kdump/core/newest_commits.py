@@ -29,6 +29,8 @@ VERSION = 2
 """Size in bytes of the version before a value."""
 COMMITTED = 8 + VERSION
 """Position of the committed offset in what is kept: the first field of each version of the value."""
+NEGATIVE = b"\x80"
+"""The bytes of a negative offset are not less than this."""
 LONGEST = 0x7FFF
 """Largest size of a string in bytes."""
 LARGEST = 0x20000
@@ -101,7 +103,7 @@ class NewestCommits:
                 return False
             more = ENTRY + len(key) + len(data)
         else:
-            if data[COMMITTED : COMMITTED + 8] < before[COMMITTED : COMMITTED + 8]:
+            if not before[COMMITTED : COMMITTED + 8] <= data[COMMITTED : COMMITTED + 8] < NEGATIVE:
                 return False  # the caller notes that the offset went back
             more = len(data) - len(before)
         if more:

@@ -104,6 +104,7 @@ else:
         IS_TRANSACTIONAL,
         KEY_SIZE,
         KEY_START,
+        KNOWN_ATTRIBUTES,
         LAST_OFFSET,
         LEADER_EPOCH,
         LOG_APPEND_TIME,
@@ -232,9 +233,8 @@ def _timestamp(head: cython.p_longlong, record: cython.p_longlong):
 @cython.returns(cython.bint)
 def _is_odd(head: cython.p_longlong):
     """Return whether a batch may have flags of damage, which kdump.check.rules.records.header_findings decides."""
-    known: cython.longlong = CODEC | LOG_APPEND_TIME | IS_TRANSACTIONAL | IS_CONTROL | HAS_DELETE_HORIZON
     delta: cython.longlong = minus(head[LAST_OFFSET], head[BASE_OFFSET])
-    if head[BASE_OFFSET] < 0 or delta < 0 or head[ATTRIBUTES] & ~known:
+    if head[BASE_OFFSET] < 0 or delta < 0 or head[ATTRIBUTES] & ~KNOWN_ATTRIBUTES:
         return True
     room: cython.longlong = head[BATCH_END] - head[BATCH_START] - HEADER_SIZE
     if head[RECORD_COUNT] < 0 or head[RECORD_COUNT] * MIN_RECORD_SIZE > room:

@@ -20,7 +20,7 @@ from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
 from kdump.log.paths import Target
 from kdump.state.identity import meta_properties
-from kdump.state.small_files import properties
+from kdump.state.small_files import topic_id
 
 PartitionKey = tuple[str, int]
 
@@ -99,8 +99,7 @@ def of_partition(place: PartitionDirectory, options: Options) -> Copy:
 def copy_of(place: PartitionDirectory, known: PartitionContext) -> Copy:
     """Return the copy in a partition directory, about which this is known."""
     segments = [segment.log for segment in place.segments if segment.log is not None]
-    values = properties(place.text("partition.metadata"))
-    return Copy(place.path, segments, known, values.get("topic_id"))
+    return Copy(place.path, segments, known, topic_id(place))
 
 
 def relisted(copy: Copy) -> Copy:

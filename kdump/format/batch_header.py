@@ -46,6 +46,8 @@ DELETE_HORIZON = Bits(
     "1: from baseTimestamp on, the log cleaner may remove the tombstones and markers in it",
 )
 BATCH_ATTRIBUTES = (COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL, CONTROL, DELETE_HORIZON)
+KNOWN_ATTRIBUTES = sum(bits.mask for bits in BATCH_ATTRIBUTES)
+"""The attributes that Kafka has given a meaning."""
 _CONTROL = CONTROL.mask
 """Asked for each record."""
 

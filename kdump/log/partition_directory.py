@@ -282,12 +282,12 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
             _sort_in(found, name, target)
     for stem, names_end in segments.items():
         offset = by_name(stem + names_end[0])[1] or 0
-        endings, seconds = _endings(names_end)
-        for second in seconds:
-            at = Target(os.path.join(path, stem + second), offset, topic, number, file_kinds.SEGMENT, source)
+        own, others = _own_and_others(names_end)
+        for ending in others:
+            at = Target(os.path.join(path, stem + ending), offset, topic, number, file_kinds.SEGMENT, source)
             found.others.append(at)
-        segment = SegmentFiles.of_names(stem, offset, place, endings)
-        if any(kind is file_kinds.SEGMENT for _, kind in endings):
+        segment = SegmentFiles.of_names(stem, offset, place, own)
+        if any(kind is file_kinds.SEGMENT for _, kind in own):
             found.segments.append(segment)
         else:
             found.orphans.extend(segment.indexes.values())
@@ -297,22 +297,22 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
 
 
 @lru_cache(256)
-def _endings(names_end: tuple[str, ...]) -> tuple[Endings, tuple[str, ...]]:
+def _own_and_others(endings: tuple[str, ...]) -> tuple[Endings, tuple[str, ...]]:
     """Return the endings of the files with one base offset, and those of files that are none of its segment: if there
     are several, such as a .log and its compressed copy, the segment is that which is named .log, else the first."""
     found: dict[FileKind, str] = {}
-    seconds = []
-    for ending in names_end:
+    others = []
+    for ending in endings:
         kind = by_name("0" * 20 + ending)[0]
         assert kind is not None
         before = found.get(kind)
         if kind is file_kinds.SEGMENT and before is not None:
-            seconds.append(before if ending == ".log" else ending)
+            others.append(before if ending == ".log" else ending)
             if ending != ".log":
                 continue
         found.pop(kind, None)
         found[kind] = ending
-    return tuple((ending, kind) for kind, ending in found.items()), tuple(seconds)
+    return tuple((ending, kind) for kind, ending in found.items()), tuple(others)
 
 
 def _sort_in(files: PartitionFiles, name: str, target: Target) -> None:

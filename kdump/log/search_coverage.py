@@ -84,8 +84,8 @@ class SearchCoverage:
             read += f", {count_text(batches, 'batch', 'batches')}"
         return f"nothing matches in {read}" if is_complete else f"nothing matches in what could be searched: {read}"
 
-    def gaps(self) -> str:
-        """Return what could not be searched; an empty string if there is nothing."""
+    def gaps(self) -> list[str]:
+        """Return what could not be searched."""
         found = []
         if self.damaged:
             many = count_text(self.damaged, "damaged batch", "damaged batches")
@@ -100,7 +100,7 @@ class SearchCoverage:
             more = f" and {self.others - MAX_LISTED:,} more" if self.others > MAX_LISTED else ""
             many = count_text(self.others, "file that is", "files that are")
             found.append(f"{many} not Kafka's ({', '.join(self.others_listed[:MAX_LISTED])}{more})")
-        return f"NOT SEARCHED: {'; '.join(found)}" if found else ""
+        return found
 
     def left_out(self) -> str:
         """Return what was not to be searched; an empty string if there is nothing."""

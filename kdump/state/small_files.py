@@ -8,6 +8,7 @@ import time
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.live_files import PAUSES, identity, is_young
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.state.partition_summary import Open, open_window
 
@@ -60,6 +61,11 @@ def properties(target: Target | None, broken: list[str] | None = None) -> dict[s
     return (
         {entry.values["name"]: entry.values["value"] for entry in read_entries(target, broken=broken)} if target else {}
     )
+
+
+def topic_id(place: PartitionDirectory) -> str | None:
+    """Return the topic ID in the partition.metadata of a directory; None without one."""
+    return properties(place.text("partition.metadata")).get("topic_id")
 
 
 def offsets(target: Target | None, broken: list[str] | None = None, problems: list[str] | None = None) -> Offsets:

@@ -329,14 +329,14 @@ def test_where_a_result_is_not_put(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "clean-2", disk)
     below = tmp_path / "files"
     below.mkdir()
-    for out, source, said in (
+    for out, source, reason in (
         (disk, disk, "a Kafka log directory"),
         (disk / "out", disk, "a Kafka log directory"),
         (disk / "out", below, "a Kafka log directory"),
         (below / "out", below, "which is read"),
         (tmp_path, disk, "not the result of a scan"),
     ):
-        with pytest.raises(StoreError, match=said):
+        with pytest.raises(StoreError, match=reason):
             Store(str(out)).begin([str(source)])
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="not a directory"):

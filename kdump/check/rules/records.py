@@ -19,7 +19,7 @@ from kdump.check.rules.bytes import (
 )
 from kdump.core.record_checks import check_records, invalid_header
 from kdump.core.record_columns import RecordColumns, headers
-from kdump.format.batch_header import BATCH_ATTRIBUTES
+from kdump.format.batch_header import KNOWN_ATTRIBUTES
 from kdump.format.control_record import CONTROL_TYPES, decode_control
 from kdump.format.count_text import count_text
 from kdump.format.numbers import int64
@@ -255,7 +255,6 @@ NULL_KEY_COMPACTED = Code(
 CODES = {**byte_rules.CODES, **codes_in(globals())}
 """The codes that decoding may note by name."""
 
-KNOWN_BITS = sum(bits.mask for bits in BATCH_ATTRIBUTES)
 MARKERS = ("COMMIT", "ABORT")
 Make = Callable[..., Finding]
 
@@ -317,7 +316,7 @@ def _found(target: Target, batch: Batch, code: Code, *, offset: int | None = Non
 
 
 def _header(make: Make, batch: DefaultRecordBatch) -> Iterator[Finding]:
-    unknown = batch.attributes & 0xFFFF & ~KNOWN_BITS
+    unknown = batch.attributes & 0xFFFF & ~KNOWN_ATTRIBUTES
     if unknown:
         yield make(
             ATTRIBUTES_RESERVED,

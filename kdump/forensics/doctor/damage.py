@@ -17,7 +17,7 @@ from kdump.check.filled_advice import actions
 from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.totals import CheckTotals
 from kdump.forensics.doctor.answers import Priority
-from kdump.forensics.doctor.disks import Disks
+from kdump.forensics.doctor.disks import Broker, Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.startup import NEVER_MISSING
 from kdump.forensics.space.replica_copies import ReplicaCopies
@@ -94,6 +94,8 @@ class DamageExamination:
         self._suspects: dict[str, str] = {}
         """Damage that headers show, by the name of the unit."""
         self._no_headers = 0
+        self._copies: dict[int, ReplicaCopies] = {}
+        """By the id() of the broker that has no part in them."""
 
     def run(self) -> None:
         """Check until the time is over."""
@@ -230,13 +232,18 @@ class DamageExamination:
         broker = next((each for each in self.disks.brokers if place.source in (d.path for d in each.directories)), None)
         if broker is None:
             return actions(finding)
-        others = [each.as_others for each in self.disks.brokers if each is not broker]
-        copies = ReplicaCopies(others, self.disks.metadata()[1], self.disks.options, {})
-        verdict = stray_verdict(place, copies, parse_int(broker.ids.get("node.id")))
+        verdict = stray_verdict(place, self._copies_for(broker), parse_int(broker.ids.get("node.id")))
         run = command("space", *broker.paths)
         if verdict.cost is None:
             return (f"keep it: {verdict.why}; copy it elsewhere, or give {run} the disks of other brokers (--with)",)
         return (f"remove it as {run} shows, while the broker is stopped, if you need nothing of it: {verdict.why}",)
+
+    def _copies_for(self, broker: Broker) -> ReplicaCopies:
+        """Return the partitions of the other brokers."""
+        if id(broker) not in self._copies:
+            others = [each.as_others for each in self.disks.brokers if each is not broker]
+            self._copies[id(broker)] = ReplicaCopies(others, self.disks.metadata()[1], self.disks.options, {})
+        return self._copies[id(broker)]
 
     def _only_suspects(self) -> None:
         """Report what the headers show of partitions that were not reached."""

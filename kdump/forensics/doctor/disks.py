@@ -93,7 +93,7 @@ class Disks:
 
     @cached_property
     def _units_and_places(self) -> tuple[list[CheckUnit], list[PartitionInput]]:
-        """Both in one pass, because the files of a partition are grouped anew each time. Lists each partition that has
+        """Both in one pass, because the files of a partition are grouped again each time. Lists each partition that has
         not been listed."""
         units: list[CheckUnit] = []
 

@@ -20,7 +20,14 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.core.record_columns import each_row
-from kdump.format.batch_header import BATCH_HEADER, CODECS, COMPRESSION, LOG_OVERHEAD, MAGIC_POSITION
+from kdump.format.batch_header import (
+    BATCH_HEADER,
+    CODECS,
+    COMPRESSION,
+    KNOWN_ATTRIBUTES,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+)
 from kdump.format.checksum import checksum
 from kdump.format.crc_flip import single_bit_flips
 from kdump.format.errors import DecodeError
@@ -43,7 +50,6 @@ LARGEST = 64 * 1024 * 1024
 """Bytes of records that are collected from one batch, in memory."""
 HIGHEST = (1 << 63) - 1
 """Largest offset or timestamp."""
-KNOWN_BITS = sum(bits.mask for bits in BATCH_HEADER.field("attributes").bits)
 GZIP = next(number for number, name in CODECS.items() if name == "gzip")
 
 
@@ -118,7 +124,7 @@ def _records(batch: DefaultRecordBatch) -> tuple[Batch, int] | None:
     appended = header.timestampType == "LogAppendTime"
     fields: dict[str, Any] = {
         "batchLength": BATCH_HEADER.size - LOG_OVERHEAD + len(payload),
-        "attributes": header.attributes & KNOWN_BITS & ~COMPRESSION.mask,
+        "attributes": header.attributes & KNOWN_ATTRIBUTES & ~COMPRESSION.mask,
         "maxTimestamp": header.maxTimestamp if appended else max(-1, header.baseTimestamp + largest),
         "recordCount": len(parts),
     }

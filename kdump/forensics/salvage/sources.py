@@ -15,7 +15,7 @@ from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_live
-from kdump.state.small_files import properties
+from kdump.state.small_files import topic_id
 
 LOG = ".log"
 """Part of a name by which a file is read as a segment: LogFileUtils.isLogFile accepts every name that ends with it."""
@@ -154,8 +154,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
             is_selected = was_named or (not place.state and place.topic != METADATA_TOPIC)
             if not (is_selected and (segments or spares or misnamed)):
                 continue
-            values = properties(place.text("partition.metadata"))
-            copy = Copy(place.path, segments, unit.known, values.get("topic_id"))
+            copy = Copy(place.path, segments, unit.known, topic_id(place))
             yield FoundCopy(copy, place, spares, was_named, misnamed, unknown_names)
         elif target is not None:
             alone = target.path == "-" or "://" in target.path

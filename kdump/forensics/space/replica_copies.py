@@ -20,7 +20,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.log_offsets import log_end
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.small_files import properties
+from kdump.state.small_files import topic_id
 from kdump.state.topic_config import effective
 
 Key = tuple[str, int]
@@ -135,11 +135,6 @@ class ReplicaCopies:
             if same and own_end is not None and other_end is not None and other_end >= own_end:
                 return f"broker {copy.node_id}: {copy.place.path}"
         return ""
-
-
-def topic_id(place: PartitionDirectory) -> str | None:
-    """Return the topic ID in partition.metadata; None without one."""
-    return properties(place.text("partition.metadata")).get("topic_id")
 
 
 def reassignment(stays: dict[Key, tuple[int, ...]]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.forensics.space.answers import JUDGE, NOTHING
-from kdump.forensics.space.replica_copies import ReplicaCopies, topic_id
+from kdump.forensics.space.replica_copies import ReplicaCopies
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.state.small_files import topic_id
 
 
 class StrayVerdict(NamedTuple):
