@@ -93,9 +93,7 @@ class ScanCommandOptions(CommandOptions):
 @click.option(
     "--from-scratch", is_flag=True, help="Read everything again, and use nothing of an earlier scan into DIR."
 )
-@click.option(
-    "--compact", is_flag=True, help="Also put the rows of small files together, which many scans into DIR have left."
-)
+@click.option("--compact", is_flag=True, help="Also merge files of a table that are smaller than 64 MiB.")
 @click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
 @click.option("--split-size", type=SizeParam(), help="Read at least this much in one task.  [64M]")
 @warning_options
@@ -195,7 +193,12 @@ class ScanCommand:
         require_readable(spark, store)
         tasks = SparkTasks(spark)
         with Progress("scan") as progress:
-            done = scan(tasks, self.scan, store, progress.at)
+
+            def show(done: int, total: int, activity: str) -> None:
+                progress.show(activity and f"{activity}, {100 * done // max(1, total)}%")
+                progress.at(done, total)
+
+            done = scan(tasks, self.scan, store, show)
         summary = summarize(spark, tasks, self.scan, store, done, began)
         if also is not None:
             also.publish(store)

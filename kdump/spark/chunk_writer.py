@@ -6,8 +6,9 @@ from __future__ import annotations
 import secrets
 from typing import Any, NamedTuple
 
+from kdump.spark.pack_reader import entries
 from kdump.spark.pack_writer import PackWriter, Ranges
-from kdump.spark.packs import Pack, entries
+from kdump.spark.packs import Pack
 from kdump.spark.store import Store
 
 SPAN = 8 * 1024 * 1024 * 1024

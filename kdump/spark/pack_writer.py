@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from kdump.spark.arrow import Rows
 from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.batch_rows import BatchColumns
-from kdump.spark.packs import ENTRY, Pack, description, entries, hidden, rows_of
+from kdump.spark.pack_reader import entries, rows_of
+from kdump.spark.packs import ENTRY, Pack, TableRows, description, hidden, table_file
 from kdump.spark.store import Store
 from kdump.spark.tables import BATCHES, RESULTS, SparkTable
 
@@ -100,11 +101,9 @@ class PackWriter:
 
     def finish(self) -> Pack:
         """Complete the files. Raises StoreError."""
-        with self.stack:
-            for table in self.tables.values():
-                table.close()
-        tables = {name: table.count for name, table in sorted(self.tables.items())}
-        pack = Pack(self.stem, self.group, tables, sum(table.size for table in self.tables.values()))
+        self.stack.close()
+        tables = {name: TableRows(table.count, table.size, self.stem) for name, table in sorted(self.tables.items())}
+        pack = Pack(self.stem, self.group, tables)
         with self.entries:
             self._write_entries()
             assert self.entry_writer is not None
@@ -114,10 +113,9 @@ class PackWriter:
 
     def abandon(self, error: BaseException) -> None:
         """Discard the files."""
-        for writer in (*(table.writer for table in self.tables.values()), self.entry_writer):
+        if self.entry_writer is not None:
             with suppress(Exception):  # pyarrow would write to the closed file later
-                if writer is not None:
-                    writer.close()
+                self.entry_writer.close()
         for stack in (self.entries, self.stack):
             stack.__exit__(type(error), error, error.__traceback__)
 
@@ -136,10 +134,24 @@ class PackWriter:
     def _table(self, name: str) -> TableWriter:
         table = self.tables.get(name)
         if table is None:
-            file = f"{name}/{self.stem}.parquet"
-            writing = self.store.writing(file if self.store.is_remote else hidden(file))
-            table = self.tables[name] = TableWriter(RESULTS[name], self.stack.enter_context(writing))
+            writing = table_writer(self.store, RESULTS[name], self.stem)
+            table = self.tables[name] = self.stack.enter_context(writing)
         return table
+
+
+@contextmanager
+def table_writer(store: Store, table: SparkTable, stem: str) -> Iterator[TableWriter]:
+    """Write a file of a table. Locally, its name is hidden until the scan is finished. Raises StoreError."""
+    name = table_file(table.name, stem)
+    with store.writing(name if store.is_remote else hidden(name)) as file:
+        writer = TableWriter(table, file)
+        try:
+            yield writer
+            writer.close()
+        except BaseException:
+            with suppress(Exception):  # pyarrow would write to the closed file later
+                writer.writer.close()
+            raise
 
 
 class TableWriter:

@@ -1,6 +1,6 @@
 """Packs: what one task of a scan has written. A pack has at most one Parquet file for each table, with the rows of many
 units (partitions, files), one unit after the other, and a file with an entry for each unit: what was read, and which
-rows of the tables are its own.
+rows of the tables are its own. Of several packs, the rows of a table can be in one file (kdump.spark.merged_files).
 
 Packs are never changed. If a unit of a pack has changed, a task copies the rows of the others to a new pack, which then
 stands for the old one. The file _kdump/packs.json lists the packs of the result. It is replaced at the end of a scan,
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from kdump.spark.arrow_types import TYPES
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.tables import IDENTITY, RESULTS
 
-LAYOUT = "5"
+LAYOUT = "6"
 """Version of the layout of a result's files: units written with another version are read again."""
 UNITS = f"{OWN}/units"
 LIST = f"{OWN}/packs.json"
@@ -84,23 +84,41 @@ PLANNED = ["key", "fingerprint", "rows", "kept"]
 MAX_LIST_BYTES = 256 * 1024 * 1024
 
 
+class TableRows(NamedTuple):
+    """The rows of a table that a pack has: their number, their size in bytes, the stem of the name of the file with
+    them, and the number of the first one there."""
+
+    number: int
+    bytes: int
+    stem: str
+    start: int = 0
+
+
 class Pack(NamedTuple):
-    """A pack: the stem of its file names, the group of units that it has some of, and the number of rows by table."""
+    """A pack: the stem of its file names, the group of units that it has some of, and its rows by table."""
 
     stem: str
     group: str
-    tables: dict[str, int]
-    bytes: int = 0
-    """Size of its files."""
+    tables: dict[str, TableRows]
+
+    @property
+    def bytes(self) -> int:
+        """Size of its rows."""
+        return sum(rows.bytes for rows in self.tables.values())
 
     def file(self, table: str) -> str:
-        """Return the name of its file for a table."""
-        return f"{table}/{self.stem}{ENDING}"
+        """Return the name of the file with its rows of a table."""
+        return table_file(table, self.tables[table].stem)
 
     @property
     def entries(self) -> str:
         """The name of the file with its entries, which is written last."""
         return f"{UNITS}/{self.stem}{ENDING}"
+
+
+def table_file(table: str, stem: str) -> str:
+    """Return the name of a file of a table."""
+    return f"{table}/{stem}{ENDING}"
 
 
 def new_run() -> str:
@@ -127,7 +145,7 @@ def committed(store: Store) -> list[Pack]:
         found = json.loads(data) if data is not None and len(data) <= MAX_LIST_BYTES else {}
         if found.get("layout") != LAYOUT:
             return []
-        return [Pack(str(stem), str(group), dict(tables), int(size)) for stem, group, tables, size in found["packs"]]
+        return [Pack(str(stem), str(group), _table_rows(tables)) for stem, group, tables in found["packs"]]
     except (ValueError, TypeError, KeyError, AttributeError):
         return []
 
@@ -146,9 +164,18 @@ def all_packs(store: Store) -> list[Pack]:
     return sorted(pack for pack in known.values() if _is_complete(pack, there))
 
 
+def _table_rows(tables: dict[str, list[Any]]) -> dict[str, TableRows]:
+    return {
+        name: TableRows(int(count), int(size), str(stem), int(start))
+        for name, (count, size, stem, start) in tables.items()
+    }
+
+
 def _is_complete(pack: Pack, there: dict[str, set[str]]) -> bool:
-    file = f"{pack.stem}{ENDING}"
-    return file in there[UNITS] and all({file, f".{file}"} & there.get(table, set()) for table in pack.tables)
+    files = ((table, f"{rows.stem}{ENDING}") for table, rows in pack.tables.items())
+    return f"{pack.stem}{ENDING}" in there[UNITS] and all(
+        {file, f".{file}"} & there.get(table, set()) for table, file in files
+    )
 
 
 def _described(store: Store, stem: str) -> Pack | None:
@@ -158,68 +185,20 @@ def _described(store: Store, stem: str) -> Pack | None:
             about = json.loads((pq.read_metadata(file).metadata or {})[ABOUT])
         if about["layout"] != LAYOUT:
             return None
-        return Pack(stem, str(about["group"]), dict(about["tables"]), int(about["bytes"]))
+        return Pack(stem, str(about["group"]), _table_rows(about["tables"]))
     except (StoreError, OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
 
 
 def description(pack: Pack) -> dict[str, str]:
     """Return what the metadata of a pack's file of entries says of it."""
-    about = {"layout": LAYOUT, "group": pack.group, "tables": pack.tables, "bytes": pack.bytes}
+    about = {"layout": LAYOUT, "group": pack.group, "tables": pack.tables}
     return {ABOUT.decode(): json.dumps(about)}
-
-
-def entries(store: Store, pack: Pack, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    """Return the entries of a pack. Raises StoreError."""
-    try:
-        with store.open(pack.entries) as file:
-            found: list[dict[str, Any]] = pq.read_table(file, columns=columns).to_pylist()
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise StoreError(f"{store.path(pack.entries)}: cannot be read: {error}") from error
-    return found
-
-
-def open_table(store: Store, pack: Pack, table: str) -> Any:
-    """Open a pack's file for a table, whether or not its scan was finished. Raises StoreError."""
-    name = pack.file(table)
-    if not store.is_remote:
-        try:
-            return store.open(hidden(name))
-        except StoreError:
-            pass
-    return store.open(name)
-
-
-def rows_of(store: Store, pack: Pack, table: str, ranges: Iterable[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a pack's table, given the first of each range and their number, in ascending order. Raises
-    StoreError."""
-    try:
-        with open_table(store, pack, table) as opened:
-            file = pq.ParquetFile(opened)
-            left = [(start, start + count) for start, count in ranges if count]
-            begin = 0
-            for number in range(file.num_row_groups):
-                end = begin + file.metadata.row_group(number).num_rows
-                if left and left[0][0] < end:
-                    group = file.read_row_group(number)
-                    while left and left[0][0] < end:
-                        start, stop = left[0]
-                        first = max(start, begin)
-                        yield from group.slice(first - begin, min(stop, end) - first).to_batches()
-                        if stop > end:
-                            break
-                        left.pop(0)
-                begin = end
-            if left:
-                raise StoreError(f"{store.path(pack.file(table))}: has {begin} rows, expected {left[-1][1]}")
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise StoreError(f"{store.path(pack.file(table))}: cannot be read: {error}") from error
 
 
 def commit(store: Store, packs: list[Pack]) -> None:
     """Make these the packs of the result, and delete all other files of earlier scans. Raises StoreError."""
-    rows = [[pack.stem, pack.group, pack.tables, pack.bytes] for pack in sorted(packs)]
-    store.write(LIST, json.dumps({"layout": LAYOUT, "packs": rows}).encode())
+    store.write(LIST, json.dumps({"layout": LAYOUT, "packs": sorted(packs)}).encode())
     finish_commit(store, packs)
     sweep(store, packs)
 
@@ -229,20 +208,22 @@ def finish_commit(store: Store, packs: Iterable[Pack]) -> None:
     if store.is_remote:
         return
     waiting = {table: {name for name in store.list(table) if name.startswith(".")} for table in RESULTS}
-    for pack in packs:
-        for table in pack.tables:
-            name = pack.file(table)
-            if hidden(name).rpartition("/")[2] in waiting.get(table, ()):
-                store.rename(hidden(name), name)
+    for table, name in {(table, pack.file(table)) for pack in packs for table in pack.tables}:
+        if hidden(name).rpartition("/")[2] in waiting.get(table, ()):
+            store.rename(hidden(name), name)
 
 
 def sweep(store: Store, packs: Iterable[Pack]) -> None:
     """Delete the files of packs that are not among these: those of earlier scans, and what a killed scan has left."""
     every = list(packs)
     for directory in (UNITS, *PACKED):
-        named = {f"{pack.stem}{ENDING}" for pack in every if directory == UNITS or directory in pack.tables}
+        kept = {
+            pack.entries if directory == UNITS else pack.file(directory)
+            for pack in every
+            if directory == UNITS or directory in pack.tables
+        }
         for name in store.list(directory):
-            if name not in named and (name.endswith(ENDING) or name.startswith(".")):
+            if f"{directory}/{name}" not in kept and (name.endswith(ENDING) or name.startswith(".")):
                 store.remove(f"{directory}/{name}")
 
 

@@ -18,7 +18,8 @@ from kdump.spark.bundles import mount_for_task
 from kdump.spark.chunk_writer import ChunkWriter, KeptRows
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.disk_identity import DiskIdentity
-from kdump.spark.packs import ENDING, UNITS, Pack, all_packs, entries
+from kdump.spark.pack_reader import entries
+from kdump.spark.packs import ENDING, UNITS, Pack, all_packs
 from kdump.spark.read_task import TaskItem
 from kdump.spark.resume_point import is_unchanged, parse_resume_point
 from kdump.spark.scan_setup import ScanSetup

@@ -40,7 +40,7 @@ def open_result(spark: SparkSession, store: Store) -> None:
                 spark,
                 table.name,
                 table.ddl(),
-                [store.path(each.file(table.name)) for each in packs if table.name in each.tables],
+                sorted({store.path(each.file(table.name)) for each in packs if table.name in each.tables}),
             )
 
 

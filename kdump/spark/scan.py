@@ -12,6 +12,7 @@ from kdump.check.options import Options
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.region import Limits
 from kdump.spark.data_source_options import SPLIT, ReadOptions
+from kdump.spark.merged_files import merge_files
 from kdump.spark.packs import UNITS, Pack, all_packs, commit, committed, finish_commit, new_run, refuse_old
 from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group
@@ -30,7 +31,7 @@ ALL = (
 CHUNKS_PER_CORE = 4
 """Number of chunks for each core that a plan aims at, so that the cores finish at about the same time."""
 
-OnProgress = Callable[[int, int], None]
+OnProgress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,10 @@ class ScanResult:
 
 
 def scan(
-    tasks: TaskRunner, options: ScanOptions, store: Store, on_progress: OnProgress = lambda done, total: None
+    tasks: TaskRunner, options: ScanOptions, store: Store, on_progress: OnProgress = lambda *at: None
 ) -> ScanResult:
-    """Read what has changed, and write its rows. `on_progress` is called with the bytes read so far and the total.
-    Raises StoreError, or what Spark raises."""
+    """Read what has changed, and write its rows. `on_progress` is called with the bytes read so far, the
+    total, and what is done with them if that is not reading. Raises StoreError, or what Spark raises."""
     check = Options(
         limits=options.limits,
         transaction_timeout=options.transaction_timeout,
@@ -96,7 +97,8 @@ def scan(
     sources = named(merged(sorted(found, key=lambda each: paths.index(each.path))), tasks, setup.limits)
     store.begin([source.path for source in sources.sources])
     refuse_old(store)
-    finish_commit(store, committed(store))
+    before = committed(store)
+    finish_commit(store, before)
     plans = tasks.run(plan_group, _groups(setup, sources, tasks.parallelism))
     chunks = sorted((chunk for plan in plans for chunk in plan.chunks), key=lambda chunk: -chunk.size)
     sizes = {chunk.stem: chunk.size for chunk in chunks}
@@ -104,10 +106,19 @@ def scan(
     results: list[ChunkResult] = tasks.run(
         read_chunk_file,
         [ChunkTask(setup, chunk) for chunk in chunks],
-        lambda: on_progress(_done(store, sizes), total),
+        lambda: on_progress(_done(store, sizes), total, ""),
     )
     results += [plan.written for plan in plans if plan.written is not None]
     packs = [pack for plan in plans for pack in plan.packs] + [result.pack for result in results]
+    packs = merge_files(
+        tasks,
+        store,
+        setup.run,
+        before,
+        packs,
+        compact=options.compact,
+        on_progress=lambda done, total: on_progress(done, total, "merging files"),
+    )
     commit(store, packs)
     store.remove(RUNS)
     return ScanResult(

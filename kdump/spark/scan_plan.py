@@ -17,7 +17,9 @@ from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import Fleet, FoundDirectory
-from kdump.spark.packs import LAYOUT, PLANNED, Pack, entries
+from kdump.spark.merged_files import SMALL
+from kdump.spark.pack_reader import entries
+from kdump.spark.packs import LAYOUT, PLANNED, Pack
 from kdump.spark.read_chunk import Chunk, ChunkFile, ChunkResult, SliceJob, put_chunk, read_chunk, resumed_job
 from kdump.spark.read_task import OPENING
 from kdump.spark.scan_setup import ScanSetup
@@ -31,8 +33,6 @@ from kdump.state.metadata import ReadMetadata
 from kdump.state.metadata_cache import MetadataCache
 from kdump.version import __version__
 
-SMALL = 64 * 1024 * 1024
-"""Size of a pack in bytes below which --compact copies it into another one."""
 COPIED = 1024 * 1024 * 1024
 """Bytes of packs that one task copies."""
 RUNS = f"{OWN}/runs"

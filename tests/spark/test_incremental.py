@@ -14,6 +14,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.region import Limits
-from kdump.spark.packs import UNITS, committed, entries
+from kdump.spark.merged_files import SMALL, Merged, MergeTask, merge_files
+from kdump.spark.pack_reader import entries, rows_of
+from kdump.spark.packs import UNITS, Pack, TableRows, committed
 from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.scan import ScanOptions, ScanResult, scan
 from kdump.spark.segment_split import opened
@@ -62,6 +65,7 @@ def rows(out: Path) -> dict[str, Any]:
     store = Store(str(out))
     packs = committed(store)
     files = {f"{OWN}/packs.json", f"{OWN}/README"}
+    in_files: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for pack in packs:
         files |= {pack.entries, *(pack.file(table) for table in pack.tables)}
         owned: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -71,16 +75,23 @@ def rows(out: Path) -> dict[str, Any]:
             for each in entry["rows"]:
                 assert 0 <= each["kept"] <= each["count"]
                 owned[each["table"]].append((each["start"], each["start"] + each["count"]))
-        for table, count in pack.tables.items():
-            made = pq.ParquetFile(out / pack.file(table)).read().to_pylist()
-            assert len(made) == count
-            ends = sorted(owned.pop(table))
-            assert [start for start, _ in ends] == [0, *(end for _, end in ends[:-1])]  # each row is of one unit
-            assert ends[-1][1] == count
+        for table, held in pack.tables.items():
+            in_files[pack.file(table)].append((held.start, held.start + held.number))
+            made = [each for batch in rows_of(store, pack, table, [(0, held.number)]) for each in batch.to_pylist()]
+            assert len(made) == held.number
+            assert_complete(owned.pop(table), held.number)  # each row is of one unit
             found[table] += map(repr, made)
         assert not owned
+    for name, ranges in in_files.items():
+        assert_complete(ranges, pq.ParquetFile(out / name).metadata.num_rows)  # and of one pack
     assert {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()} == files
     return {name: sorted(each) for name, each in found.items()}
+
+
+def assert_complete(ranges: list[tuple[int, int]], count: int) -> None:
+    ranges.sort()
+    assert [start for start, _ in ranges] == [0, *(end for _, end in ranges[:-1])]
+    assert ranges[-1][1] == count
 
 
 Change = Callable[[Path, random.Random], None]
@@ -232,19 +243,20 @@ class Failing(Store):
     """A store that fails after this number of files, as if the machine had crashed."""
 
     left = 0
+    """Of the class, because each task has its own copy of the store."""
 
     def writing(self, name: str) -> Any:
-        self.left -= 1
-        if self.left < 0:
+        Failing.left -= 1
+        if Failing.left < 0:
             raise StoreError(f"{name}: no more")
         return super().writing(name)
 
 
 def interrupted(disk: Path, out: Path, dice: random.Random) -> None:
     store = Failing(str(out))
-    store.left = dice.randrange(1, 30)
+    Failing.left = dice.randrange(1, 80)
     with suppress(StoreError):
-        run(disk, out, store)
+        run(disk, out, store, compact=dice.random() < 0.5)
 
 
 def sums(out: Path, result: ScanResult) -> UnitSums:
@@ -255,12 +267,15 @@ def history(seed: int, steps: int, tmp_path: Path) -> int:
     """Run changes and scans, and compare each scan with one from scratch. Returns how many scans resumed where an
     earlier one ended."""
     dice = seeded(seed)
-    disk, out = a_disk(tmp_path), tmp_path / "out"
+    fleet, out = tmp_path / "fleet", tmp_path / "out"
+    disk = a_disk(fleet)
+    for number in range(dice.randrange(3)):
+        shutil.copytree(FIXTURES / "clean-2" / "ledger-0", fleet / f"other-{number}" / "ledger-0")
     for _ in range(dice.randrange(3)):
         roll(disk, dice)
     if dice.random() < 0.5:
         (disk / "meta.properties").write_text("cluster.id=c\nnode.id=1\nversion=1\n")
-    run(disk, out)
+    run(fleet, out)
     done: list[str] = []
     continued = 0
     for step in range(steps):
@@ -269,29 +284,32 @@ def history(seed: int, steps: int, tmp_path: Path) -> int:
             change(disk, dice)
             done.append(change.__name__)
         if dice.random() < 0.3:
-            interrupted(disk, out, dice)
+            interrupted(fleet, out, dice)
             done.append("interrupted")
             if dice.random() < 0.3:
                 chosen[0](disk, dice)
-        found = run(disk, out)
-        done.append(f"scan that continued {found.continued}")
+        compact = dice.random() < 0.4
+        found = run(fleet, out, compact=compact)
+        done.append(f"scan {'--compact ' * compact}that continued {found.continued}")
         continued += found.continued
         scratch = tmp_path / f"scratch-{step}"
-        alone = run(disk, scratch)
+        alone = run(fleet, scratch)
         assert rows(out) == rows(scratch), done
         assert sums(out, found) == sums(scratch, alone)
         shutil.rmtree(scratch)
-    assert run(disk, out).read == 0
-    run(disk, out, from_scratch=True)
-    run(disk, tmp_path / "scratch")
+    assert run(fleet, out).read == 0
+    run(fleet, out, from_scratch=True)
+    run(fleet, tmp_path / "scratch")
     assert rows(out) == rows(tmp_path / "scratch"), done
     return continued
 
 
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Stop the clock."""
+    """Stop the clock. Files of the result are large from 3,000 bytes on."""
     monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
+    monkeypatch.setattr("kdump.spark.merged_files.SMALL", 3000)
+    monkeypatch.setattr("kdump.spark.merged_files.ENOUGH", 3750)
     return monkeypatch
 
 
@@ -631,19 +649,72 @@ def test_a_result_of_an_earlier_version_is_not_mixed_with_this_one(tmp_path: Pat
     assert sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file()) == ["0123.json", "README"]
 
 
-def test_small_files_are_put_together(tmp_path: Path) -> None:
-    disk, out = a_disk(tmp_path), tmp_path / "out"
+def test_small_files_are_merged(tmp_path: Path) -> None:
+    """Those of one broker's packs, and those of a table of several brokers."""
+    fleet, out = tmp_path / "fleet", tmp_path / "out"
     dice = random.Random(3)
-    for _ in range(4):
-        grow(disk, dice)
-        roll(disk, dice)
-        shutil.copytree(disk / "users-0", disk / f"users-{dice.randrange(1000)}")
-        run(disk, out)
+    disks = [a_disk(fleet / f"broker-{number}") for number in range(3)]
+    for _ in range(3):
+        for disk in disks:
+            grow(disk, dice)
+            roll(disk, dice)
+            shutil.copytree(disk / "users-0", disk / f"users-{dice.randrange(1000)}")
+        run(fleet, out)
     before = rows(out)
-    assert len(committed(Store(str(out)))) > 2
-    found = run(disk, out, compact=True)
-    assert (found.read, len(found.packs)) == (0, 1)
+    found = run(fleet, out, compact=True)
+    assert (found.read, len(found.packs)) == (0, len(disks))
+    assert {len(files) for files in parquet_files(out).values()} == {1}
     assert rows(out) == before
+    again = parquet_files(out)
+    assert run(fleet, out, compact=True).read == 0
+    assert parquet_files(out) == again  # nothing left to do
+    grow(disks[0], dice)
+    run(fleet, out)
+    run(fleet, tmp_path / "scratch")
+    assert rows(out) == rows(tmp_path / "scratch")
+
+
+def parquet_files(out: Path) -> dict[str, list[str]]:
+    """Return the names of the files of each table."""
+    found = {path.name: sorted(file.name for file in path.glob("*.parquet")) for path in out.iterdir()}
+    return {name: files for name, files in found.items() if files}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_table_has_a_small_file_unless_it_is_the_only_one(seed: int) -> None:
+    """Whatever the sizes of the files are, and however the tables are distributed among packs."""
+    dice = seeded(seed)
+    packs: list[Pack] = []
+    before: list[Pack] = []
+    for turn in range(4):
+        for number in range(dice.randrange(6)):
+            stem = f"{turn}-{number}"
+            sizes = {name: dice.choice((0, 100, SMALL // 2, SMALL, 3 * SMALL)) for name in ("batches", "segments")}
+            held = {name: TableRows(10, size, stem) for name, size in sizes.items() if size or dice.random() < 0.5}
+            packs.append(Pack(stem, f"group-{number % 3}", held))
+        mixed = dice.sample(packs, len(packs))
+        packs = merge_files(Merger(), Store("/result"), f"run{turn}", before, mixed, compact=True)
+        for table in ("batches", "segments"):
+            files: dict[str, int] = defaultdict(int)
+            for pack in packs:
+                if table in pack.tables:
+                    files[pack.tables[table].stem] += pack.tables[table].bytes
+            assert len(files) <= 1 or min(files.values()) >= SMALL
+            assert sum(files.values()) == sum(pack.tables[table].bytes for pack in mixed if table in pack.tables)
+        before = packs
+        packs = [pack for pack in packs if dice.random() < 0.8]
+
+
+class Merger(Here):
+    """Merges no files, but says where their rows would be."""
+
+    def run(self, work: Callable[[Any], Any], inputs: Sequence[Any], on_wait: Any = None) -> list[Any]:
+        return [Merged(task.table, moved(task)) for task in inputs]
+
+
+def moved(task: MergeTask) -> list[tuple[str, TableRows]]:
+    starts = accumulate((rows.number for _, rows in task.rows), initial=0)
+    return [(pack, rows._replace(stem=task.stem, start=start)) for (pack, rows), start in zip(task.rows, starts)]
 
 
 def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
