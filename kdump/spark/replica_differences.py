@@ -35,33 +35,62 @@ ONLY_CHANGED = """
   and exists (select 1 from changed c where c.cluster <=> segments.cluster and c.topic = segments.topic
               and c.partition = segments.partition)
 """
-COMPARED = f"""
-  select r.cluster, r.topic, r.partition, r.source, r.replicas, b.base, b.last, b.epoch, b.records,
-         bit_or(bit) over at as present,
-         aggregate(r.replicas, 0L, (bits, r) -> if(base between r.first and r.end, bits | r.bit, bits)) as expected,
-         bit_or(bit) over (partition by r.cluster, r.topic, r.partition, base, crc, last, valid)
-         <> bit_or(bit) over at as isUnlike,
-         sum(records) over (partition by r.cluster, r.topic, r.partition, r.source order by base
-                            rows between current row and unbounded following) as remaining,
-         not min(valid) over at as isDamaged, max(rewritten) over at as isRewritten,
-         max(rewritten) over (partition by r.cluster, r.topic, r.partition) as isCleaned,
-         coalesce(max(last) over (partition by r.cluster, r.topic, r.partition order by base
-                                  range between unbounded preceding and 1 preceding) >= base, false) as isInside
+RANGES = """
+  select cluster, topic, partition, collect_list(struct(source, broker, first, end, bit)) as replicas
+  from replicas where copies > 1 group by 1, 2, 3
+"""
+ROWS = f"""
+  select r.cluster, r.topic, r.partition, r.source, r.bit, b.base, b.last, b.epoch, b.records, b.crc, b.valid,
+         b.rewritten
   from (
     select cluster, topic, partition, source, coalesce(baseOffset, lastOffset) as base, lastOffset as last, crc,
            coalesce(crcValid, false) as valid, partitionLeaderEpoch as epoch, {POSSIBLE_RECORDS} as records,
            coalesce(hasDeleteHorizonMs, false) or coalesce(recordCount < lastOffsetDelta + 1, false) as rewritten
     from batches where state = 'live' and lastOffset is not null) b
-  join (
-    select *, collect_list(struct(source, broker, first, end, bit))
-              over (partition by cluster, topic, partition) as replicas
-    from replicas where copies > 1) r
+  join replicas r
   on b.cluster <=> r.cluster and b.topic = r.topic and b.partition = r.partition and b.source = r.source
-  window at as (partition by r.cluster, r.topic, r.partition, base)
+  where copies > 1
 """
-"""The batches of partitions with several replicas, each with what the others have at the same offset. `rewritten`: the
-log cleaner has evidently rewritten it, with fewer records than offsets, or a delete horizon. `remaining`: records from
-there to the end of the replica. `isInside`: it begins inside another batch."""
+"""The batches of partitions with several replicas. `rewritten`: the log cleaner has evidently rewritten it, with fewer
+records than offsets, or a delete horizon."""
+AT = """
+  select a.*, {expected} as expected, isMixed or (present & {expected}) <> {expected} as isSuspect
+  from (
+    select cluster, topic, partition, base, bit_or(bit) as present, max(last) as reached,
+           min(coalesce(crc, -1)) <> max(coalesce(crc, -1)) or min(last) <> max(last) or min(valid) <> max(valid)
+           as isMixed, not min(valid) as isDamaged, max(rewritten) as isRewritten
+    from rows group by 1, 2, 3, 4) a
+  join ranges r on a.cluster <=> r.cluster and a.topic = r.topic and a.partition = r.partition
+""".format(expected="aggregate(r.replicas, 0L, (bits, r) -> if(base between r.first and r.end, bits | r.bit, bits))")
+"""What the replicas have at each offset: those with a batch (`present`), and those that reach over it (`expected`).
+This is one row for all replicas, because nearly all batches are the same in each of them."""
+AFFECTED = "select distinct cluster, topic, partition from at where isSuspect"
+OF_AFFECTED = """
+  left semi join affected f on x.cluster <=> f.cluster and x.topic = f.topic and x.partition = f.partition
+"""
+SUSPECTS = f"""
+  select * from (
+    select x.*, max(isRewritten) over (partition by cluster, topic, partition) as isCleaned,
+           coalesce(max(reached) over (partition by cluster, topic, partition order by base
+                                       rows between unbounded preceding and 1 preceding) >= base, false) as isInside
+    from at x {OF_AFFECTED})
+  where isSuspect
+"""
+"""Offsets at which they are not the same. `isInside`: a batch begins there inside another one."""
+COMPARED = f"""
+  select x.cluster, x.topic, x.partition, x.source, x.base, x.last, x.epoch, x.records, x.remaining, a.present,
+         a.expected, a.isDamaged, a.isRewritten, a.isCleaned, a.isInside,
+         bit_or(x.bit) over (partition by x.cluster, x.topic, x.partition, x.base, x.crc, x.last, x.valid)
+         <> a.present as isUnlike
+  from (
+    select x.*, sum(records) over (partition by cluster, topic, partition, source order by base desc
+                                   rows between unbounded preceding and current row) as remaining
+    from rows x {OF_AFFECTED}) x
+  join suspects a
+  on x.cluster <=> a.cluster and x.topic = a.topic and x.partition = a.partition and x.base = a.base
+"""
+"""The batches there. `remaining`: records from there to the end of the replica (Spark takes quadratic time for a frame
+that ends at `unbounded following`)."""
 DIFFERENT = f"""
   select *, case when isDamaged then '{DAMAGED}' when isRewritten or (isCleaned and not isUnlike and not isInside)
             then '{COMPACTED}' else '{DIVERGED}' end as kind
@@ -75,12 +104,15 @@ BEGUN = """
   from different
 """
 STRETCHES = f"""
-  select cluster, topic, partition, stretch, kind, source, any_value(replicas) as replicas,
-         bit_or(expected) as expected, min(base) as first, max(last) as last, sum(records) as records,
-         min_by(remaining, base) as remaining, min_by(epoch, base) as epoch, bool_or(isUnlike or isInside) as isUnlike
-  from (select *, if(kind = '{COMPACTED}', -1, sum(begins) over (partition by cluster, topic, partition
-                     order by base, source rows between unbounded preceding and current row)) as stretch from begun)
-  group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
+  select s.*, r.replicas from (
+    select cluster, topic, partition, stretch, kind, source, bit_or(expected) as expected, min(base) as first,
+           max(last) as last, sum(records) as records, max(remaining) as remaining, min_by(epoch, base) as epoch,
+           bool_or(isUnlike or isInside) as isUnlike
+    from (select *, if(kind = '{COMPACTED}', -1, sum(begins) over (partition by cluster, topic, partition
+                       order by base, source rows between unbounded preceding and current row)) as stretch from begun)
+    group by 1, 2, 3, 4, 5, 6) s
+  join ranges r on s.cluster <=> r.cluster and s.topic = r.topic and s.partition = r.partition
+  order by 1, 2, 3, 4, 5, 6
 """
 """What each replica has in each stretch of batches that are not the same in all replicas. What the log cleaner has
 rewritten is one stretch."""
@@ -106,7 +138,17 @@ def replica_differences(spark: SparkSession, *, only_changed: bool = False) -> I
     """Yield the rows of the table replica_differences in order, computed from the views batches and segments, with
     `only_changed` for the partitions in the view changed (cluster, topic, partition)."""
     replicas = REPLICAS.format(changed=ONLY_CHANGED if only_changed else "")
-    parts = {"replicas": replicas, "compared": COMPARED, "different": DIFFERENT, "begun": BEGUN}
+    parts = {
+        "replicas": replicas,
+        "ranges": RANGES,
+        "rows": ROWS,
+        "at": AT,
+        "affected": AFFECTED,
+        "suspects": SUSPECTS,
+        "compared": COMPARED,
+        "different": DIFFERENT,
+        "begun": BEGUN,
+    }
     common = ", ".join(f"{name} as ({sql})" for name, sql in parts.items())
     yield from differences_of(spark.sql(f"with {common} {STRETCHES}").toLocalIterator())
 

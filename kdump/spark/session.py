@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from kdump.extras import how_to_install
@@ -33,6 +33,12 @@ LOG = "KDUMP_SPARK_LOG"
 """Environment variable with the file for Spark's log output, which is not shown anywhere."""
 MEMORY = "1g"
 """Memory of the driver, which does all the work in embedded mode: rows are streamed, and none are kept."""
+
+
+ENDED = (
+    "Spark's JVM has ended, probably because it ran out of memory: give it more with SPARK_DRIVER_MEMORY=4g, and keep"
+    f" its log with {LOG}=FILE"
+)
 
 
 class NoSpark(Exception):
@@ -119,11 +125,18 @@ def running(master: str | None = None, conf: dict[str, str] | None = None) -> It
             yield spark
         finally:
             if before is None:
-                spark.stop()
+                _stop(spark)
     finally:
         is_main = threading.current_thread() is threading.main_thread()
         if before is None and handler is not None and is_main:  # None: not installed by Python
             signal.signal(signal.SIGINT, handler)
+
+
+def _stop(spark: SparkSession) -> None:
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, ConnectionError):  # if the JVM has ended already
+        spark.stop()
 
 
 def _active() -> object:
@@ -134,31 +147,39 @@ def _active() -> object:
 
 @contextmanager
 def _quiet() -> Iterator[BinaryIO]:
-    """Redirect stderr to a file while the JVM starts: it and its workers keep writing there for as long as they run.
-    Errors that matter are raised as exceptions."""
+    """Redirect stdout and stderr to a file while the JVM starts: it and its workers keep writing there for as long as
+    they run. Errors that matter are raised as exceptions."""
     kept_log = os.environ.get(LOG)
     # The JVM keeps this file open.
     log: BinaryIO = open(kept_log, "w+b") if kept_log else tempfile.TemporaryFile(prefix="kdump-spark-")  # noqa: SIM115
-    sys.stderr.flush()
-    kept = os.dup(2)
-    os.dup2(log.fileno(), 2)
+    streams = ((1, sys.stdout), (2, sys.stderr))
+    kept = [os.dup(number) for number, _ in streams]
+    for number, stream in streams:
+        stream.flush()
+        os.dup2(log.fileno(), number)
     try:
         yield log
     finally:
-        sys.stderr.flush()
-        os.dup2(kept, 2)
-        os.close(kept)
+        for (number, stream), before in zip(streams, kept):
+            stream.flush()
+            os.dup2(before, number)
+            os.close(before)
 
 
 def reason(error: Exception) -> str | None:
     """Return one line that states why Spark failed; None if the error is not Spark's, but a bug."""
+    if isinstance(error, ConnectionRefusedError) or type(error).__name__ == "Py4JNetworkError":
+        return ENDED
     kind = type(error).__module__
     if not kind.startswith(("pyspark.", "py4j.")):
         return None
-    text = str(error)
-    java = getattr(error, "java_exception", None)
-    if java is not None:
-        text = str(java.toString())
+    try:
+        text = str(error)
+        java = getattr(error, "java_exception", None)
+        if java is not None:
+            text = str(java.toString())
+    except Exception:  # py4j asks the JVM
+        return ENDED
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "StoreError:" in line]
     if errors:

@@ -144,6 +144,18 @@ def test_what_one_lacks(found: dict[str, list[ReplicaDifference]]) -> None:
     assert difference.explanation == "broker b lacks offsets between others that it has"
 
 
+def test_no_replica_takes_quadratic_time(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark sums a frame up to `unbounded following` again for each row. Long replicas ran out of time and memory."""
+    queries = []
+    monkeypatch.setattr(type(spark), "sql", lambda self, text: queries.append(text) or spark.range(0))
+    assert not list(replica_differences(spark))
+    monkeypatch.undo()
+    (query,) = queries
+    plan = spark.sql(query)._jdf.queryExecution().analyzed().toString().lower()
+    assert "frame(rowframe, unboundedpreceding$(), currentrow$())" in plan
+    assert "currentrow$(), unboundedfollowing" not in plan
+
+
 def test_only_what_has_changed(spark: Any) -> None:
     cases = {name: CASES[name][0] for name in ("one leader epoch", "missing")}
     spark.sql("select 'c' as cluster, 'missing' as topic, 0 as partition").createOrReplaceTempView("changed")

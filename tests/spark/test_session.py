@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,3 +117,34 @@ def test_a_python_without_kdump(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("master", "shuffles"), [(None, True), ("local[4]", True), ("spark://head:7077", False)])
 def test_shuffle_partitions_are_set_in_local_sessions_only(master: str | None, shuffles: bool) -> None:
     assert ("spark.sql.shuffle.partitions" in session._settings(master)) == shuffles
+
+
+ENDING = """
+from kdump.spark.session import reason, running
+
+try:
+    with running() as spark:
+        print("of this process", flush=True)
+        spark._jvm.System.out.println("of the JVM")
+        frame = spark.sql("select raise_error('some cause')")
+        try:
+            frame.collect()
+        except Exception as error:
+            failed = error
+        print(reason(failed))
+        spark._jvm.Runtime.getRuntime().halt(3)
+except Exception as error:
+    print(reason(error))
+print(reason(failed))
+"""
+
+
+def test_a_jvm_that_writes_and_ends() -> None:
+    """What it writes is not in the output. If it ends, such as for lack of memory, there is one line that states so."""
+    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
+    assert done.stderr == ""
+    first, cause, *rest = done.stdout.splitlines()
+    assert first == "of this process"
+    assert "some cause" in cause
+    assert rest[0] == session.ENDED
+    assert len(rest) == 2
