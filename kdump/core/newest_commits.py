@@ -29,8 +29,6 @@ VERSION = 2
 """Size in bytes of the version before a value."""
 COMMITTED = 8 + VERSION
 """Position of the committed offset in what is kept: the first field of each version of the value."""
-NEGATIVE = b"\x80"
-"""The bytes of a negative offset are not less than this."""
 LONGEST = 0x7FFF
 """Largest size of a string in bytes."""
 LARGEST = 0x20000
@@ -69,7 +67,7 @@ class NewestCommits:
     def put(self, record: Any) -> bool:
         """Keep the commit in a record (kdump.log.record) in place of an earlier one. Returns False for any other
         record, for a commit in a transaction, for one that may not decode, for one of a lower offset than the earlier
-        one, and if there is no room."""
+        one or of a negative one, and if there is no room."""
         key: bytes
         value: bytes
         data: bytes
@@ -96,6 +94,8 @@ class NewestCommits:
             key, value = record.key, record.value
         if not self.is_plain_value(value):
             return False
+        if value[VERSION] & 0x80:  # negative: its bytes do not compare like numbers
+            return False
         data = _OFFSET.pack(record.offset or 0) + value
         before = self._newest.get(key)
         if before is None:
@@ -103,7 +103,7 @@ class NewestCommits:
                 return False
             more = ENTRY + len(key) + len(data)
         else:
-            if not before[COMMITTED : COMMITTED + 8] <= data[COMMITTED : COMMITTED + 8] < NEGATIVE:
+            if data[COMMITTED : COMMITTED + 8] < before[COMMITTED : COMMITTED + 8]:
                 return False  # the caller notes that the offset went back
             more = len(data) - len(before)
         if more:
