@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
 from kdump.forensics.doctor import leftovers
 from kdump.forensics.doctor import run as doctor_run
-from kdump.forensics.doctor.answers import Item, Page, Question
+from kdump.forensics.doctor.answers import Item, Page, Priority, Question
 from kdump.forensics.doctor.damage import NEVER, DamageExamination
 from kdump.forensics.doctor.replicas import ReplicasExamination
 from kdump.forensics.doctor.report_to import Examination
@@ -211,7 +212,15 @@ def test_what_happened_to_committed_offsets(tmp_path: Path) -> None:
         ("group-offsets-unusable", "tx-group"),
     }
     removed = by_code["group-offsets-removed", "group-classic"]
-    assert removed["evidence"] == ["payments-0: offset 120, removed by the record at offset 89 of __consumer_offsets"]
+    (text,) = removed["evidence"]
+    time = re.fullmatch(r"payments-0: offset 120, removed at (\S+Z) by offset 89 of __consumer_offsets", text)
+    assert time
+    day = date.fromisoformat(time[1][:10])
+    for days, priority in ((1, Priority.GROUPS), (8, Priority.WARNING)):
+        at = f"{day + timedelta(days)}T00:00Z"
+        later = items_in(answers(*sorted((tmp_path / "disks").iterdir()), "--now", at))
+        found = [each for each in later if each["code"] in ("group-offsets-went-back", "group-offsets-removed")]
+        assert {each["priority"] for each in found} == {priority}
 
 
 def test_what_belongs_to_no_log(tmp_path: Path) -> None:
@@ -238,6 +247,43 @@ def test_a_full_file_system(free: int, code: str | None, disk: Path, monkeypatch
     if code:
         assert f"of {1000} MiB are free" in found[code]["title"].replace("1,000", "1000").replace(".0 MiB", " MiB")
         assert found[code]["commands"] == [f"kdump space {disk}"]
+        assert found[code]["priority"] == (Priority.FULL if code == "disk-full" else Priority.SPACE)
+
+
+def test_what_fills_a_full_file_system_comes_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before groups that are behind, and after the file system itself."""
+    system = FileSystem(1, "/var/lib", "ext4", "/dev/sdb", 1000 << 20, 0, 0, 0)
+    paths = incident("disk-full-now", tmp_path / "disks")
+    before = {each["code"]: each["priority"] for each in items_in(answers(*paths, *NOW))}
+    assert before["space-leftovers"] == Priority.SPACE
+    monkeypatch.setattr(leftovers, "file_system_of", lambda directory: system)
+    found = items_in(answers(*paths, *NOW))
+    codes = [each["code"] for each in sorted(found, key=lambda each: each["priority"])]
+    early = [code for code in codes if code in ("disk-full", "space-leftovers") or code.startswith("retention-")]
+    assert early[0] == "disk-full"
+    assert codes[: len(early)] == early
+
+
+def test_a_missing_partition_is_one_item(disk: Path) -> None:
+    """The startup and verify both find it."""
+    name = "payments-0"
+    shutil.rmtree(disk / name)
+    found = items_in(answers(disk, *NOW))
+    assert [each["code"] for each in found if (each["topic"], each["partition"]) == ("payments", 0)] == [
+        "startup-missing"
+    ]
+
+
+def test_what_never_to_do_is_stated_once(disk: Path) -> None:
+    shutil.rmtree(disk / "payments-0")
+    shutil.rmtree(disk / "orders-zstd-0")
+    text = run("doctor", disk, *NOW).stdout
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("never ")]
+    stated = [line for line in lines if "as in" not in line]
+    assert len(stated) == len({*stated})
+    for entry in text.split("\n\n"):
+        if re.match(r"\d+\. ", entry):
+            assert "   never    " in entry
 
 
 def test_the_file_system_of_a_copy_is_not_the_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +339,7 @@ def test_what_happened_to_the_offsets_of_a_group(disk: Path) -> None:
         for each in items_in(answers(disk, *NOW))
         if each["code"] == "group-offsets-went-back" and each["group"] == "group-classic"
     ]
-    assert item["evidence"][0].startswith("orders-zstd-0: from 300 to 42, by the record at offset 42 of ")
+    assert item["evidence"][0].startswith("orders-zstd-0: from 300 to 42 at 2026-11-21T07:58:41.074Z, by offset 42 of ")
     history = run(*shlex.split(item["commands"][0])[1:], "--json").stdout.splitlines()
     assert [line for line in history if '{"name":"offset","old":300,"new":42}' in line]
 
@@ -537,6 +583,7 @@ def test_what_was_not_read_leads_to_no_conclusion(little: int, tmp_path: Path, m
     whole, _ = within(root, 1 << 40, monkeypatch, 1 << 30)
     known = {(each.code, each.topic, each.partition) for each in whole if isinstance(each, Item)}
     known |= {("damaged-headers", each.topic, each.partition) for each in whole if isinstance(each, Item)}
+    known |= {("partition-missing", topic, number) for code, topic, number in known if code == "startup-missing"}
     size = sum(path.stat().st_size for path in root.glob("*/*.log"))
     count, left = 2, 1
     while left:
@@ -551,7 +598,12 @@ def test_what_was_not_read_leads_to_no_conclusion(little: int, tmp_path: Path, m
         count += max(1, count // 2)
     assert count > 5
     of_damage = [
-        {each for each in some if isinstance(each, Item) and each.question == "damage"} for some in (whole, found)
+        {
+            each
+            for each in some
+            if isinstance(each, Item) and each.question == "damage" and each.code != "partition-missing"
+        }
+        for some in (whole, found)  # where the time was over, the startup may not have named the missing partitions
     ]
     assert of_damage[0] == of_damage[1]
 

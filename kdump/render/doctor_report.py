@@ -71,6 +71,8 @@ class DoctorReport(Sink[DoctorAnswer]):
         self._largest: list[LargestTopic] = []
         self._questions: list[Question] = []
         self._disks: list[ExaminedDisk] = []
+        self._nevers: dict[str, int] = {}
+        """What not to do, with the number of the first entry that states it."""
 
     def add(self, answer: DoctorAnswer) -> None:
         if isinstance(answer, Item):
@@ -215,7 +217,13 @@ class DoctorReport(Sink[DoctorAnswer]):
             is_clear = entry.has_same_actions or item.name in text
             self._labelled("do", text if is_clear else of_first + text)
         for text in item.never:
-            self._labelled("never", text)
+            if text not in self._nevers:
+                self._labelled("never", text)
+        before = sorted({self._nevers[text] for text in item.never if text in self._nevers})
+        if before:
+            self._labelled("never", f"as in {' and '.join(map(str, before))}")
+        for text in item.never:
+            self._nevers.setdefault(text, number)
 
     def _labelled(self, label: str, text: str) -> None:
         start = f"   {label:<{LABEL}}"

@@ -126,7 +126,7 @@ class OffsetReplay:
         before = self.groups.offsets.find(group, at)
         if self.charge(_size(commit) - (_size(before) if before else 0)):
             if before is not None and commit.offset < before.offset:
-                self.groups.rewinds.add(group, at, before.offset, commit.offset, commit.recordOffset)
+                self.groups.rewinds.add(group, at, before.offset, commit)
             self.groups.offsets.put(group, at, commit)
             self.report_offset(group, at, before, commit)
 

@@ -13,13 +13,14 @@ MAX_REWINDS = 10_000
 
 
 class Rewind(NamedTuple):
-    """An offset that went back: from and to, and the offset of the record that did it."""
+    """An offset that went back: from and to, and the offset and commit time (epoch ms) of the record that did it."""
 
     topic: str
     partition: int
     before: int
     after: int
     record: int
+    time: int
 
     @property
     def text(self) -> str:
@@ -33,14 +34,15 @@ class OffsetRewinds:
     found: dict[str, dict[PartitionName, Rewind]] = field(default_factory=dict)
     count: int = 0
 
-    def add(self, group: str, at: PartitionName, before: int, after: int, record: int) -> None:
+    def add(self, group: str, at: PartitionName, before: int, commit: OffsetAndMetadata) -> None:
         """Remember it, if there is room and it is the largest of this partition."""
         known = self.found.get(group, {}).get(at)
         if known is None and self.count >= MAX_REWINDS:
             return
-        if known is None or before - after > known.before - known.after:
+        if known is None or before - commit.offset > known.before - known.after:
             self.count += known is None
-            self.found.setdefault(group, {})[at] = Rewind(*at, before, after, record)
+            rewind = Rewind(*at, before, commit.offset, commit.recordOffset, commit.commitTimestamp)
+            self.found.setdefault(group, {})[at] = rewind
 
     def of(self, group: str, offsets: Mapping[PartitionName, OffsetAndMetadata]) -> list[Rewind]:
         """Return those of a group, in the order of their records, unless it has caught up since by its committed

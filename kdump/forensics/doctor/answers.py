@@ -25,19 +25,20 @@ STOPS, LOSES, ACT, NOTHING = "stops", "loses", "act", "nothing"
 
 class Priority:
     """What to do first: lower numbers. What a startup makes worse comes before what is bad already, and that before
-    what gets worse by itself."""
+    what gets worse by itself. With a full file system, no broker starts or writes, so what fills it comes early."""
 
     STOPS = 1
     LOSES = 2
     LOG = 3
-    NO_LEADER = 4
-    DAMAGE = 5
-    DIVERGENCE = 6
-    READ_COMMITTED = 7
-    MIN_ISR = 8
-    GROUPS = 9
-    SPACE = 10
-    WARNING = 11
+    FULL = 4
+    NO_LEADER = 5
+    DAMAGE = 6
+    DIVERGENCE = 7
+    READ_COMMITTED = 8
+    MIN_ISR = 9
+    GROUPS = 10
+    SPACE = 11
+    WARNING = 12
 
 
 @answer("doctorDisk")

@@ -19,7 +19,7 @@ from kdump.check.totals import CheckTotals
 from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Broker, Disks
 from kdump.forensics.doctor.report_to import Examination, command
-from kdump.forensics.doctor.startup import NEVER_MISSING
+from kdump.forensics.doctor.startup import NEVER_MISSING, MissingPartition
 from kdump.forensics.space.replica_copies import ReplicaCopies
 from kdump.forensics.space.stray_directories import stray_verdict
 from kdump.format.count_text import count_text, first_of
@@ -38,10 +38,10 @@ SHOWN = 2
 MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
 REMOTE_STORAGE = "remote.storage.enable"
-STRAY = "directory-stray"
+STRAY, MISSING = "directory-stray", "partition-missing"
 OF_TRANSACTIONS = ("transaction-open", "transaction-hanging")
 NEVER: dict[str, tuple[str, ...]] = {
-    "partition-missing": NEVER_MISSING,
+    MISSING: NEVER_MISSING,
     "bytes": (
         "do not cut or delete the segment by hand",
         "do not let this replica become the leader before you know that no other one is intact",
@@ -77,12 +77,14 @@ class _Kind:
 
 
 class DamageExamination:
-    """Checks the units in the order of importance. `hanging`: partitions whose transactions another item is about."""
+    """Checks the units in the order of importance. `hanging`, `missing`: partitions whose transactions, and missing
+    partitions, that other items are about."""
 
-    def __init__(self, disks: Disks, on: Examination, hanging: set[str]) -> None:
+    def __init__(self, disks: Disks, on: Examination, hanging: set[str], missing: set[MissingPartition]) -> None:
         self.disks = disks
         self.on = on
         self.hanging = hanging
+        self.missing = missing
         self.totals = CheckTotals()
         self.found: Counter[str] = Counter()
         self._in_newest: set[FindingKey] = set()
@@ -195,7 +197,8 @@ class DamageExamination:
     def _report(self, kind: _Kind, unit: CheckUnit, name: str) -> None:
         first = kind.first
         code = CATALOGUE[first.code]
-        if first.code in OF_TRANSACTIONS and name in self.hanging:
+        is_known = first.code == MISSING and (first.source, first.topic, first.partition) in self.missing
+        if is_known or (first.code in OF_TRANSACTIONS and name in self.hanging):
             return
         evidence = kind.evidence
         if kind.count > len(evidence):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.forensics.doctor.answers import LargestTopic, Priority
+from kdump.forensics.doctor.answers import LargestTopic
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.leftovers import Leftovers
 from kdump.forensics.doctor.report_to import Examination, command
@@ -121,7 +121,7 @@ class SpaceExamination:
         where = answer.file if answer.position is None else f"byte {answer.position} of {answer.file}"
         kept = f"{count_text(answer.segments, 'segment')} of {size_text(answer.bytes)}"
         self.on.item(
-            Priority.SPACE,
+            self.leftovers.priority(answer.source),
             "warning",
             f"retention-{answer.hold}",
             answer.source,

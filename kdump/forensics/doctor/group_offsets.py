@@ -12,6 +12,7 @@ from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.format.count_text import count_text
+from kdump.format.iso_time import iso
 from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.state.as_of import Change
@@ -29,6 +30,8 @@ MAX_REMOVED = 10_000
 """Maximum number of removed offsets that are remembered."""
 SHOWN = 3
 """Number of a group's partitions that are evidence."""
+NEW = 7 * 24 * 3600 * 1000
+"""Age in ms up to which a change of offsets comes before other warnings: the default of offsets.retention.minutes."""
 SET_OFFSETS = (
     "with the group stopped, set the offsets that it should continue from: kafka-consumer-groups.sh --bootstrap-server "
     "HOST:PORT --group {} --reset-offsets … --dry-run first"
@@ -40,11 +43,12 @@ NEVER = (
 
 
 class Removal(NamedTuple):
-    """A committed offset that was removed, with the offset of the record that did it."""
+    """A committed offset that was removed, with the offset and time (epoch ms) of the record that did it."""
 
     name: str
     before: int | None
     record: int
+    time: int | None
 
 
 class GroupsExamination:
@@ -99,7 +103,7 @@ class GroupsExamination:
         if change.action == "removed":
             self._deleted += 1
             if len(self._removed) < MAX_REMOVED:
-                self._removed[key] = Removal(change.name, before, change.offset)
+                self._removed[key] = Removal(change.name, before, change.offset, change.timestamp)
         elif change.action in ("created", "changed"):
             self._removed.pop(key, None)
 
@@ -160,9 +164,9 @@ class GroupsExamination:
         """Report offsets that went back."""
         if not moves:
             return
-        evidence = [f"{each.text}, by the record at offset {each.record} of {OFFSETS_TOPIC}" for each in moves]
+        evidence = [f"{each.text} at {iso(each.time)}, by offset {each.record} of {OFFSETS_TOPIC}" for each in moves]
         self.on.item(
-            Priority.GROUPS,
+            self._priority([each.time for each in moves]),
             "warning",
             "group-offsets-went-back",
             self._source(),
@@ -177,6 +181,11 @@ class GroupsExamination:
             never=NEVER,
         )
 
+    def _priority(self, times: list[int | None]) -> int:
+        """Return the priority of changes at these times: nobody wakes up for those of last month."""
+        is_new = any(time is None or self.on.now - time < NEW for time in times)
+        return Priority.GROUPS if is_new else Priority.WARNING
+
     def _gone(self, group: str, context: LagContext) -> None:
         """Report offsets that were removed of a group that still exists, and of topics that do."""
         gone = [
@@ -185,11 +194,11 @@ class GroupsExamination:
         if not gone:
             return
         evidence = [
-            f"{each.name}: offset {each.before}, removed by the record at offset {each.record} of {OFFSETS_TOPIC}"
+            f"{each.name}: offset {each.before}, removed at {iso(each.time)} by offset {each.record} of {OFFSETS_TOPIC}"
             for each in gone
         ]
         self.on.item(
-            Priority.GROUPS,
+            self._priority([each.time for each in gone]),
             "warning",
             "group-offsets-removed",
             self._source(),

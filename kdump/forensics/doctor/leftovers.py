@@ -23,12 +23,14 @@ NEVER = ("do not delete segments, indexes, snapshots or checkpoints by hand: kdu
 
 
 class Leftovers:
-    """Reports them. `deleted`: bytes of .deleted files and -delete directories, by log directory."""
+    """Reports them. `deleted`: bytes of .deleted files and -delete directories, by log directory; `full`: the log
+    directories whose file system is full."""
 
     def __init__(self, disks: Disks, on: Examination) -> None:
         self.disks = disks
         self.on = on
         self.deleted: dict[str, int] = {}
+        self.full: set[str] = set()
 
     def add(self, source: str, size: int) -> None:
         """Count bytes of a partition directory of the log directory `source` that no broker reads again."""
@@ -39,8 +41,12 @@ class Leftovers:
         for broker in self.disks.brokers:
             for directory in broker.directories:
                 run = command("space", *broker.paths)
-                self._left_over(directory, run, measured)
                 self._file_system(directory, run)
+                self._left_over(directory, run, measured)
+
+    def priority(self, source: str) -> int:
+        """Return the priority of what takes space in a log directory."""
+        return Priority.FULL if source in self.full else Priority.SPACE
 
     def _left_over(self, directory: LogDirectory, run: str, measured: int) -> None:
         others = sorted(root_usage(directory, self.on.unreadable).others, key=lambda each: (-each[1], each[0]))
@@ -52,7 +58,7 @@ class Leftovers:
             names = [f"{os.path.basename(path)} {size_text(size)}" for path, size, _, _ in others]
             parts.append(f"{size_text(foreign)} that is not Kafka's ({first_of(names, NAMED)})")
         self.on.item(
-            Priority.SPACE,
+            self.priority(directory.path),
             "warning",
             "space-leftovers",
             directory.path,
@@ -69,8 +75,10 @@ class Leftovers:
         if found is None or found.free >= LOW * found.total:
             return
         is_full = found.free < FULL * found.total
+        if is_full:
+            self.full.add(directory.path)
         self.on.item(
-            Priority.SPACE,
+            self.priority(directory.path),
             "error" if is_full else "warning",
             "disk-full" if is_full else "disk-nearly-full",
             directory.path,

@@ -40,7 +40,7 @@ from kdump.forensics.doctor.log_messages import LogMessages
 from kdump.forensics.doctor.read_committed_stops import TransactionsExamination
 from kdump.forensics.doctor.replicas import ReplicasExamination
 from kdump.forensics.doctor.report_to import Examination
-from kdump.forensics.doctor.startup import StartupExamination
+from kdump.forensics.doctor.startup import MissingPartition, StartupExamination
 from kdump.forensics.doctor.time_limit import TimeLimit
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.format.kafka_release import KafkaRelease, parse_release
@@ -93,6 +93,7 @@ class Doctor:
         self._pending: list[Question] = list(self.questions)
         self._unread: list[str] = []
         self._hanging: set[str] = set()
+        self._missing: set[MissingPartition] = set()
         self._log = LogMessages(query.logs, query.zone)
         self._reading = 0.0
         """Seconds that were spent on reading the logs."""
@@ -115,7 +116,7 @@ class Doctor:
             TRANSACTIONS: self._examine_transactions,
             GROUPS: lambda disks, on: GroupsExamination(disks, on).run(),
             SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
-            DAMAGE: lambda disks, on: DamageExamination(disks, on, self._hanging).run(),
+            DAMAGE: lambda disks, on: DamageExamination(disks, on, self._hanging, self._missing).run(),
             DIVERGENCE: examine_divergence,
             LOG: lambda disks, on: self._log.report(disks, on),
         }
@@ -188,6 +189,7 @@ class Doctor:
 
     def _examine_startup(self, disks: Disks, on: Examination) -> None:
         self._startup = StartupExamination(disks, on, self.query.release)
+        self._missing = self._startup.missing
         self._startup.run()
 
     def _examine_transactions(self, disks: Disks, on: Examination) -> None:

@@ -46,6 +46,10 @@ NEVER_MISSING = (
 )
 
 
+MissingPartition = tuple[str | None, str | None, int | None]
+"""Log directory, topic and partition."""
+
+
 class StartupExamination:
     """Predicts the next startup of each broker, of `release` or of the one that ran on the disk. `plans`: those of the
     brokers so far."""
@@ -57,6 +61,7 @@ class StartupExamination:
         self.plans: list[RestartPlan] = []
         self.losing: Counter[str] = Counter()
         """Number of partitions by what happens to them."""
+        self.missing: set[MissingPartition] = set()
         self._texts: list[str] = []
 
     @property
@@ -259,6 +264,7 @@ class StartupExamination:
         }
         if each.missing:
             self.losing["missing"] += 1
+            self.missing.add((each.source, each.topic, each.partition))
             title = (
                 "the directory is missing; a startup creates an empty log" if each.steps else "the directory is missing"
             )
