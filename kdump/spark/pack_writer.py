@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kdump.spark.arrow import Rows
+from kdump.spark.arrow import Rows, plain
 from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.batch_rows import BatchColumns
 from kdump.spark.pack_reader import entries, rows_of
@@ -128,7 +128,8 @@ class PackWriter:
         if self.entry_writer is None:
             file = self.entries.enter_context(self.store.writing(Pack(self.stem, self.group, {}).entries))
             self.entry_writer = pq.ParquetWriter(file, ENTRY, compression="zstd")
-        self.entry_writer.write_table(pa.Table.from_pylist(self.held, ENTRY))
+        columns = [plain([entry.get(field.name) for entry in self.held], field.type) for field in ENTRY]
+        self.entry_writer.write_table(pa.Table.from_arrays(columns, schema=ENTRY))
         self.held = []
 
     def _table(self, name: str) -> TableWriter:

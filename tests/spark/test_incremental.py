@@ -33,6 +33,7 @@ from kdump.spark.small_tables import segment_rows
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
+from tests import craft
 from tests.conftest import FIXTURES, seeded
 from tests.spark import same
 
@@ -746,3 +747,13 @@ def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.Mo
     run(disk, tmp_path / "slow")
     assert together == 0
     assert rows(tmp_path / "quick") == rows(tmp_path / "slow")
+
+
+def test_the_last_offset_of_all(tmp_path: Path) -> None:
+    """What follows it wraps, as in Java."""
+    partition = tmp_path / "disk" / "edge-0"
+    partition.mkdir(parents=True)
+    (partition / f"{0:020}.log").write_bytes(craft.one(b"x") + craft.one(b"y", offset=(1 << 63) - 1))
+    result = run(partition.parent, tmp_path / "out")
+    (entry,) = [each for pack in result.packs for each in entries(Store(str(tmp_path / "out")), pack) if each["topic"]]
+    assert (entry["batches"], entry["logEndOffset"]) == (2, -(1 << 63))
