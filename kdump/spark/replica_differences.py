@@ -45,7 +45,7 @@ ROWS = f"""
   from (
     select cluster, topic, partition, source, coalesce(baseOffset, lastOffset) as base, lastOffset as last, crc,
            coalesce(crcValid, false) as valid, partitionLeaderEpoch as epoch, {POSSIBLE_RECORDS} as records,
-           coalesce(hasDeleteHorizonMs, false) or coalesce(recordCount < lastOffsetDelta + 1, false) as rewritten
+           coalesce(hasDeleteHorizonMs, false) or coalesce(recordCount <= lastOffsetDelta, false) as rewritten
     from batches where state = 'live' and lastOffset is not null) b
   join replicas r
   on b.cluster <=> r.cluster and b.topic = r.topic and b.partition = r.partition and b.source = r.source
@@ -98,8 +98,8 @@ DIFFERENT = f"""
 """
 BEGUN = """
   select *, int(coalesce(
-    base > max(last) over (partition by cluster, topic, partition order by base, source
-                           rows between unbounded preceding and 1 preceding) + 1
+    base > cast(max(last) over (partition by cluster, topic, partition order by base, source
+                                rows between unbounded preceding and 1 preceding) as decimal(20, 0)) + 1
     or kind <> lag(kind) over (partition by cluster, topic, partition order by base, source), true)) as begins
   from different
 """

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from kdump.forensics.scan_answer import ReplicaDifference
+from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
+from kdump.spark.possible_records import POSSIBLE_RECORDS
 from kdump.spark.replica_differences import COMPACTED, DAMAGED, DIVERGED, MISSING, replica_differences
 from tests.conftest import seeded
 
 BATCHES = """
   cluster string, topic string, partition int, source string, broker string, state string, baseOffset bigint,
-  lastOffset bigint, lastOffsetDelta int, crc bigint, crcValid boolean, partitionLeaderEpoch int, recordCount bigint,
+  lastOffset bigint, lastOffsetDelta int, crc bigint, crcValid boolean, partitionLeaderEpoch int, recordCount int,
   hasDeleteHorizonMs boolean, magic int, size bigint, attributes int
 """
 SEGMENTS = """
@@ -31,6 +33,8 @@ class Fact(NamedTuple):
     valid: bool = True
     epoch: int = 0
     compacted: bool = False
+    is_counted: bool = True
+    """False for a message of magic 1 whose contents cannot be decompressed."""
 
 
 Log = list[Fact]
@@ -58,8 +62,9 @@ def compared(spark: Any, cases: dict[str, Case], **options: Any) -> dict[str, li
             place = ("c", topic, 0, source, source, "live")
             for row in rows:
                 delta = row.last - row.base
-                count = delta if row.compacted else delta + 1
-                facts = (row.base, row.last, delta, row.crc, row.valid, row.epoch, count, False, 2, 5000, 0)
+                count = None if not row.is_counted else delta if row.compacted else delta + 1
+                magic = 2 if row.is_counted else 1
+                facts = (row.base, row.last, delta, row.crc, row.valid, row.epoch, count, False, magic, 5000, 0)
                 batches.append((*place, *facts))
             if rows:
                 segments.append((*place, min(row.base for row in rows), max(row.last for row in rows)))
@@ -71,6 +76,7 @@ def compared(spark: Any, cases: dict[str, Case], **options: Any) -> dict[str, li
     return found
 
 
+TOP = (1 << 63) - 1
 LATER = log(30, crc=1, epoch=2)
 REWRITTEN = changed(log(), 25, crc=9, compacted=True)
 CASES: dict[str, tuple[Case, list[tuple[str, int, int]]]] = {
@@ -100,7 +106,19 @@ CASES: dict[str, tuple[Case, list[tuple[str, int, int]]]] = {
     ),
     "cleaned": ({"a": log(), "b": REWRITTEN}, [(COMPACTED, 25, 29)]),
     "cleaned away": ({"a": log(), "b": without(REWRITTEN, 10)}, [(COMPACTED, 10, 29)]),
+    "damaged in its counts": (
+        {"a": log(), "b": [*log(end=45), Fact(45, 45 + (1 << 31) - 1, 9, valid=False, compacted=True)]},
+        [(DAMAGED, 45, 45 + (1 << 31) - 1)],
+    ),
+    "up to the last offset of all": (
+        {"a": [*log(), Fact(TOP - 4, TOP, 1)], "b": [*log(), Fact(TOP - 4, TOP, 2), Fact(TOP, TOP, 3)]},
+        [(DIVERGED, TOP - 4, TOP)],
+    ),
     "missing": ({"a": log(), "b": without(log(), 10, 15)}, [(MISSING, 10, 19)]),
+    "missing, and nobody knows how many": (
+        {"a": changed(log(), 10, is_counted=False), "b": without(log(), 10)},
+        [(MISSING, 10, 14)],
+    ),
     "missing twice": ({"a": log(), "b": without(log(), 10, 20)}, [(MISSING, 10, 14), (MISSING, 20, 24)]),
 }
 
@@ -142,6 +160,26 @@ def test_what_one_lacks(found: dict[str, list[ReplicaDifference]]) -> None:
     (difference,) = found["missing"]
     assert (difference.records, difference.lost, difference.leaderEpochs) == ([10, 0], 10, [0, None])
     assert difference.explanation == "broker b lacks offsets between others that it has"
+
+
+def test_a_count_that_nobody_knows_is_0(found: dict[str, list[ReplicaDifference]]) -> None:
+    (difference,) = found["missing, and nobody knows how many"]
+    assert (difference.records, difference.lost) == ([0, 0], 0)
+
+
+def test_the_records_that_a_batch_may_have(spark: Any) -> None:
+    """SQL and Python have the same rule, also for damaged numbers."""
+    counts = (-(1 << 31), -7, 0, 1, 14, 15, 400, (1 << 31) - 1)
+    heads = [
+        BatchHeader(0, size - LOG_OVERHEAD, 0, 2, 0, attributes, 0, 0, 0, -1, -1, -1, count)
+        for size in (61, 166, 1_000_000)
+        for attributes in range(8)
+        for count in counts
+    ]
+    rows = [(number, 2, each.size, each.attributes, each.recordCount) for number, each in enumerate(heads)]
+    frame = spark.createDataFrame(rows, "number int, magic int, size bigint, attributes int, recordCount int")
+    found = frame.selectExpr("number", f"{POSSIBLE_RECORDS} as records").collect()
+    assert {row.number: row.records for row in found} == {n: each.possible_records for n, each in enumerate(heads)}
 
 
 def test_no_replica_takes_quadratic_time(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
