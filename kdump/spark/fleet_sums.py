@@ -50,7 +50,7 @@ PRODUCERS = f"""
          count(distinct topic, partition) as partitions, cast(sum(batches) as bigint) as batches,
          cast(sum(records) as bigint) as records, cast(sum(size) as bigint) as bytes,
          min(firstTimestamp) as first, max(lastTimestamp) as last,
-         round(try_divide(sum(records) * 1000, max(lastTimestamp) - min(firstTimestamp)), 1) as recordsPerSecond
+         round(try_divide(sum(records) * 1000, try_subtract(last, first)), 1) as recordsPerSecond
   from producers where {LIVE}
   group by cluster, producerId order by records desc, producerId limit {MAX_ROWS}
 """

@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kdump.answer import Object, answer_keys, answer_object
@@ -40,6 +41,7 @@ SUMMARIZED = f"{OWN}/summarized"
 """File with a digest of the packs that summary.json is about."""
 PACKS = 500
 """Number of packs whose entries one task sums."""
+ANSI = "spark.sql.ansi.enabled"
 UNREAD = "code = 'unreadable-bytes' and size = 0"
 """Rows of the table findings for what could not be read: not a finding of kdump verify."""
 
@@ -55,37 +57,50 @@ def summarize(
     if before is not None:
         new = {"paths": list(options.paths), "out": store.root, "units": units._asdict(), "seconds": seconds}
         return {**before, **new}
-    open_result(spark, store)
-    update_differences(spark, store, done.run, _last_run(store), several=len(done.sources.sources) > 1)
-    sums = _sums(tasks, store, done)
-    _read_clusters(tasks, options, store, done)
-    view_entries(spark, store)
-    view_clusters(spark, store)
-    derive_tables(spark, store)
-    chosen = {*options.tables, *(["records"] if options.records else [])}
-    values: dict[str, Any] = {
-        "paths": list(options.paths),
-        "out": store.root,
-        "tables": [name for name, table in RESULTS.items() if table.derived or name in chosen],
-        "brokers": _brokers(done),
-        "copies": [
-            DiskCopy(each.path, each.identity.copyOf)
-            for each in done.sources.sources
-            if each.identity.copyOf is not None
-        ],
-        **{name: sums.counts[name] for name in COUNTS},
-        "findings": {severity: sums.severities()[severity] for severity in SEVERITIES},
-        "codes": _codes(sums),
-        "unread": [text for _, text in done.sources.unreadable] + sums.unread,
-        "notes": sums.notes,
-        "notInBundle": dict(sums.not_in_bundle) or None,
-        **difference_sums(spark),
-        **sums.lists(),
-        **fleet_sums(spark, records=options.records),
-        "units": units,
-        "seconds": round(time.monotonic() - began, 3),
-    }
+    with _wrapping(spark):
+        open_result(spark, store)
+        update_differences(spark, store, done.run, _last_run(store), several=len(done.sources.sources) > 1)
+        sums = _sums(tasks, store, done)
+        _read_clusters(tasks, options, store, done)
+        view_entries(spark, store)
+        view_clusters(spark, store)
+        derive_tables(spark, store)
+        chosen = {*options.tables, *(["records"] if options.records else [])}
+        values: dict[str, Any] = {
+            "paths": list(options.paths),
+            "out": store.root,
+            "tables": [name for name, table in RESULTS.items() if table.derived or name in chosen],
+            "brokers": _brokers(done),
+            "copies": [
+                DiskCopy(each.path, each.identity.copyOf)
+                for each in done.sources.sources
+                if each.identity.copyOf is not None
+            ],
+            **{name: sums.counts[name] for name in COUNTS},
+            "findings": {severity: sums.severities()[severity] for severity in SEVERITIES},
+            "codes": _codes(sums),
+            "unread": [text for _, text in done.sources.unreadable] + sums.unread,
+            "notes": sums.notes,
+            "notInBundle": dict(sums.not_in_bundle) or None,
+            **difference_sums(spark),
+            **sums.lists(),
+            **fleet_sums(spark, records=options.records),
+            "units": units,
+            "seconds": round(time.monotonic() - began, 3),
+        }
     return answer_object(FleetSummary(**values))
+
+
+@contextmanager
+def _wrapping(spark: SparkSession) -> Iterator[None]:
+    """Let SQL compute as Java and Kafka do: with ANSI rules, one damaged number that overflows would end the scan."""
+    before = spark.conf.get(ANSI)
+    spark.conf.set(ANSI, "false")
+    try:
+        yield
+    finally:
+        if before is not None:
+            spark.conf.set(ANSI, before)
 
 
 def put_summary(store: Store, text: bytes, run: str) -> None:
