@@ -140,14 +140,19 @@ def refuse_old(store: Store) -> None:
 
 def committed(store: Store) -> list[Pack]:
     """Return the packs of the result, after the last scan that was finished; none if that is unknown."""
+    return listed(store) or []
+
+
+def listed(store: Store) -> list[Pack] | None:
+    """Return the same; None if the list of packs is missing, or not one of this version."""
     data = store.read(LIST)
     try:
         found = json.loads(data) if data is not None and len(data) <= MAX_LIST_BYTES else {}
         if found.get("layout") != LAYOUT:
-            return []
+            return None
         return [Pack(str(stem), str(group), _table_rows(tables)) for stem, group, tables in found["packs"]]
     except (ValueError, TypeError, KeyError, AttributeError):
-        return []
+        return None
 
 
 def all_packs(store: Store) -> list[Pack]:
@@ -186,7 +191,7 @@ def _described(store: Store, stem: str) -> Pack | None:
         if about["layout"] != LAYOUT:
             return None
         return Pack(stem, str(about["group"]), _table_rows(about["tables"]))
-    except (StoreError, OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+    except (StoreError, OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         return None
 
 

@@ -10,7 +10,7 @@ from kdump.log.directory_listing import is_directory, is_url
 from kdump.spark.arrow_types import spark_type
 from kdump.spark.cluster_metadata import ASSIGNMENT, CLUSTERS
 from kdump.spark.coordinator_logs import COORDINATORS, STATE
-from kdump.spark.packs import ENTRY, LIST, committed, finish_commit
+from kdump.spark.packs import ENTRY, LIST, committed, finish_commit, listed
 from kdump.spark.session import reason
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.tables import RESULTS, SparkTable
@@ -30,7 +30,9 @@ def open_result(spark: SparkSession, store: Store) -> None:
     if store.read(LIST) is None:
         raise StoreError(f"{store.root}: the first scan into this directory was not finished; run it again")
     require_readable(spark, store)
-    packs = committed(store)
+    packs = listed(store)
+    if packs is None:
+        raise StoreError(f"{store.root}: the result of another version of kdump, or damaged; scan again")
     finish_commit(store, packs)
     for table in RESULTS.values():
         if table.derived:

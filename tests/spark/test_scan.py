@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from crc32c import crc32c
 
 from kdump.cli import cli
+from kdump.spark.packs import LAYOUT, LIST
 from kdump.spark.possible_records import POSSIBLE_RECORDS
 from kdump.spark.result import open_result
 from kdump.spark.scan import ALL, ScanOptions, scan
@@ -322,6 +323,14 @@ def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeyp
     assert second.read + second.kept == 4
     assert tables(spark, out) == expected([disk])
     assert not list(out.rglob(".*"))
+
+
+@pytest.mark.parametrize("text", [f'{{"layout": "{int(LAYOUT) - 1}", "packs": []}}', '{"lay'])
+def test_a_result_that_this_version_cannot_read_is_not_an_empty_one(text: str, spark: Any, tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    store.write(LIST, text.encode())
+    with pytest.raises(StoreError, match="of another version of kdump, or damaged; scan again"):
+        open_result(spark, store)
 
 
 def test_where_a_result_is_not_put(tmp_path: Path) -> None:
