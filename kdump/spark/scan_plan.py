@@ -25,7 +25,7 @@ from kdump.spark.read_task import OPENING
 from kdump.spark.scan_setup import ScanSetup
 from kdump.spark.scan_sources import ScanSource, log_at, place_of
 from kdump.spark.segment_split import SegmentSplit
-from kdump.spark.store import OWN, Store, key_of
+from kdump.spark.store import OWN, Store, StoreError, key_of
 from kdump.spark.table_plan import parts_of, slimmed
 from kdump.spark.tables import OF_TOPICS, RECORDS, SparkTable
 from kdump.spark.unit_read import UnitJob
@@ -71,14 +71,21 @@ Entry = dict[str, Any]
 
 
 class _Earlier:
-    """What earlier scans have of the units: the packs with an entry of each, and their keys."""
+    """What earlier scans have of the units: the packs with an entry of each, and their keys. `skip_damaged`: leave out
+    packs that cannot be read, instead of raising StoreError."""
 
-    def __init__(self, store: Store, packs: Iterable[Pack]) -> None:
+    def __init__(self, store: Store, packs: Iterable[Pack], *, skip_damaged: bool = False) -> None:
         self.packs = {pack.stem: pack for pack in packs}
         self.entries: dict[str, list[tuple[Pack, Entry]]] = {}
         self.keys: dict[str, set[str]] = {}
         for pack in self.packs.values():
-            for entry in entries(store, pack, PLANNED):
+            try:
+                found = entries(store, pack, PLANNED)
+            except StoreError:
+                if not skip_damaged:
+                    raise
+                continue
+            for entry in found:
                 self.entries.setdefault(entry["key"], []).append((pack, entry))
                 self.keys.setdefault(pack.stem, set()).add(entry["key"])
 
@@ -103,7 +110,7 @@ def plan_group(task: GroupTask) -> GroupPlan:
     task.setup.limits.apply()
     mount_for_task(source.path for source in task.sources)
     setup = task.setup
-    earlier = _Earlier(setup.store, task.packs)
+    earlier = _Earlier(setup.store, task.packs, skip_damaged=setup.from_scratch)
     usable = _Earlier(setup.store, ()) if task.setup.from_scratch else earlier
     chosen: dict[str, list[str]] = {}
     todo: list[UnitJob | SliceJob] = []

@@ -626,6 +626,21 @@ def test_what_is_missing_in_a_result_is_read_again(directory: str, tmp_path: Pat
     assert rows(out) == before
 
 
+@pytest.mark.parametrize("directory", ["batches", "_kdump/units"])
+def test_a_scan_from_scratch_replaces_a_damaged_result(directory: str, tmp_path: Path) -> None:
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    run(disk, out, compact=True)
+    before = rows(out)
+    for path in (out / directory).iterdir():
+        os.truncate(path, path.stat().st_size // 2)
+    grow(disk, random.Random(1))
+    with pytest.raises(StoreError, match="cannot be read"):
+        run(disk, out)
+    assert run(disk, out, from_scratch=True, compact=True).kept == 0
+    run(disk, tmp_path / "scratch")
+    assert rows(out) == rows(tmp_path / "scratch") != before
+
+
 def test_two_scans_do_not_write_into_one_result(tmp_path: Path) -> None:
     """The second one would delete what the first one has written."""
     disk, out = a_disk(tmp_path), tmp_path / "out"
