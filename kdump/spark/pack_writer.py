@@ -20,6 +20,8 @@ from kdump.spark.tables import BATCHES, RESULTS, SparkTable
 
 ROWS = 65_536
 """Number of rows that are held in memory until they are written as a row group."""
+BYTES = 64 * 1024 * 1024
+"""Their size in memory, in bytes, from which on they are written earlier."""
 ENTRIES = 256
 """The same for entries, some of which have a large state."""
 
@@ -166,6 +168,7 @@ class TableWriter:
         self.held: list[pa.RecordBatch] = []
         self.done = 0
         self.waiting = 0
+        self.bytes = 0
         self.size = 0
         self.writer = pq.ParquetWriter(file, self.schema, compression="zstd")
 
@@ -190,14 +193,15 @@ class TableWriter:
     def _hold(self, batch: pa.RecordBatch) -> None:
         self.held.append(batch)
         self.waiting += batch.num_rows
-        if self.waiting >= ROWS:
+        self.bytes += batch.nbytes
+        if self.waiting >= ROWS or self.bytes >= BYTES:
             self._write()
 
     def _write(self) -> None:
         if self.held:
             self.writer.write_table(pa.Table.from_batches(self.held, self.schema))
             self.done += self.waiting
-            self.held, self.waiting = [], 0
+            self.held, self.waiting, self.bytes = [], 0, 0
 
     def close(self) -> None:
         self.flush()

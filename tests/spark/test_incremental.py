@@ -772,3 +772,17 @@ def test_the_last_offset_of_all(tmp_path: Path) -> None:
     result = run(partition.parent, tmp_path / "out")
     (entry,) = [each for pack in result.packs for each in entries(Store(str(tmp_path / "out")), pack) if each["topic"]]
     assert (entry["batches"], entry["logEndOffset"]) == (2, -(1 << 63))
+
+
+def test_large_records_are_not_held_by_the_thousand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither when they are read, nor when files are merged, which reads row groups."""
+    monkeypatch.setattr("kdump.spark.pack_writer.BYTES", 10_000)
+    for broker in "ab":
+        partition = tmp_path / "fleet" / broker / "large-0"
+        partition.mkdir(parents=True)
+        (partition / f"{0:020}.log").write_bytes(b"".join(craft.one(bytes(3000), offset=n) for n in range(20)))
+    for compact in (False, True):
+        run(tmp_path / "fleet", tmp_path / "out", compact=compact, split_bytes=6000)
+        files = [*map(pq.ParquetFile, (tmp_path / "out" / "records").iterdir())]
+        assert (len(files) == 1) == compact
+        assert max(file.metadata.row_group(n).num_rows for file in files for n in range(file.num_row_groups)) <= 5
