@@ -78,6 +78,12 @@ def test_a_topic_that_may_have_only_its_id(command: str, tmp_path: Path) -> None
         "wkVXBAQsTpC2kKb7Zc5bAw: select it with --topic ID" in result.stderr
     )
     assert run(command, tmp_path, "--topic", "vkVXBAQsTpC2kKb7Zc5bAw").exit_code in (0, 1)
+    shutil.copytree(FIXTURES / "clean-1" / "payments-0", tmp_path / "payments-0")
+    result = run(command, tmp_path, "--topic", "payments")
+    assert result.exit_code in (0, 1)
+    assert "--topic: not compared: 2 topics whose path has only a topic ID, vkV" in result.stderr
+    for chosen in (["--topic", "*"], ["--topic", "vkVXBAQsTpC2kKb7Zc5bAw"], []):
+        assert "not compared" not in run(command, tmp_path, *chosen).stderr
 
 
 def test_a_name_of_22_characters_is_no_topic_id(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from kdump.commands.input_files import COMPLAINED, add_unreadable, print_deleted_total, print_error, print_unreadable
-from kdump.commands.name_options import unmatched
+from kdump.commands.name_options import left_out, unmatched
 from kdump.log.errors import SourceError, is_gone
 from kdump.render.progress import Progress
 
@@ -37,4 +37,6 @@ def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int 
     for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
         print_error(text)
         status = status or 2
+    for text in left_out():
+        print_error(text)
     sys.exit(status)

@@ -212,6 +212,7 @@ def command(options: InspectOptions) -> None:
             show.extract(options.extract)
         else:
             show.run()
+        of_topic.knows_ids |= show.coverage is not None
         is_unmatched = of_topic.is_named and any(of_topic.unmatched())
         status = show.status
         return 2 if status == 1 and is_unmatched else status

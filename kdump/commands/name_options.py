@@ -52,6 +52,8 @@ class TopicFilter:
         self._unmatched = {text: _compiled(text, option) for text in patterns}
         self._patterns = list(self._unmatched.values())
         self._known: dict[str, bool] = {}
+        self.knows_ids = any(map(looks_like_topic_id, patterns))
+        """Whether topics that have only an ID are known of: one was given, or the command itself states them."""
 
     def __call__(self, name: str) -> bool:
         found = self._known.get(name)
@@ -68,14 +70,19 @@ class TopicFilter:
 
     def unmatched(self) -> Iterator[str]:
         """Yield a line for each pattern that has matched no name so far."""
-        ids = [name for name in self._known if self.option == "--topic" and looks_like_topic_id(name)]
+        ids = self._ids()
         names = [name for name in self._known if name and name not in ids]
         for text in self._unmatched:
             line = _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
-            if ids:
-                topics = with_only_ids(count_text(len(ids), "topic"), ids)
-                line += f"; not compared: {topics}: select it with --topic ID"
-            yield line
+            yield f"{line}; {_not_compared(ids)}" if ids else line
+
+    def left_out(self) -> str:
+        """Return the topics that were not selected, and may be: only their IDs are known. Empty if there are none."""
+        ids = [] if self.knows_ids or self._unmatched else [name for name in self._ids() if not self._known[name]]
+        return f"--topic: {_not_compared(ids)}" if ids else ""
+
+    def _ids(self) -> list[str]:
+        return [name for name in self._known if self.option == "--topic" and looks_like_topic_id(name)]
 
     @property
     def is_unmatched(self) -> bool:
@@ -132,6 +139,10 @@ def _no_match(option: str, text: str, names: list[str], count: int) -> str:
     return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {existing}"
 
 
+def _not_compared(ids: list[str]) -> str:
+    return f"not compared: {with_only_ids(count_text(len(ids), 'topic'), ids)}: select it with --topic ID"
+
+
 def topic_filter(patterns: tuple[str, ...], option: str = "--topic") -> TopicFilter:
     """Return the filter for the values of an option. The end of the run reports the patterns that matched nothing (see
     kdump.commands.exit_status). Raises click.UsageError for an invalid regular expression."""
@@ -177,6 +188,14 @@ def unmatched(*, is_answered: bool) -> Iterator[str]:
     for made in context.meta.get(MATCHERS, ()) if context is not None else ():
         if is_answered or made.is_named:
             yield from made.unmatched()
+
+
+def left_out() -> Iterator[str]:
+    """Yield the lines of TopicFilter.left_out of all filters in this run."""
+    context = click.get_current_context(silent=True)
+    for made in context.meta.get(MATCHERS, ()) if context is not None else ():
+        if isinstance(made, TopicFilter) and made.left_out():
+            yield made.left_out()
 
 
 def _compiled(text: str, option: str) -> re.Pattern[str]:
