@@ -23,6 +23,10 @@ RESTORE_TOPIC = (
     "because this broker's empty log could become the leader and the other replicas would truncate to it: back the "
     f"directory up and save its valid batches: {SALVAGE}"
 )
+ONLY_REPLICA = (
+    "By the metadata on the disk no other broker has a replica: keep the directory, back it up, and save its valid "
+    f"batches: {SALVAGE}"
+)
 FOLLOW_METADATA = "For __cluster_metadata-0, follow the incident page metadata-log instead"
 RESTORE = f"{RESTORE_TOPIC}. {FOLLOW_METADATA}"
 # Codes of batches of which salvage can recover records: see its damaged_records.py.

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from kdump.check.advice import FOLLOW_METADATA, RESTORE_TOPIC, SAVE_RECORDS, SKIP
+from kdump.check.advice import FOLLOW_METADATA, ONLY_REPLICA, RESTORE_TOPIC, SAVE_RECORDS, SKIP
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.finding import Finding
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -17,6 +17,7 @@ PLACEHOLDER = re.compile(
 )
 """The words of check/advice.py that stand for what a finding states."""
 _NEXT_SENTENCE = re.compile(r"(?<=[A-Za-z)])\. (?=[A-Z])")
+_STOP, _FETCH, _KEEP = _NEXT_SENTENCE.split(RESTORE_TOPIC)
 _OF_TOPICS = frozenset(
     sentence for text in (RESTORE_TOPIC, SAVE_RECORDS, SKIP) for sentence in _NEXT_SENTENCE.split(text)
 )
@@ -25,12 +26,14 @@ _OF_TOPICS = frozenset(
 
 def actions(finding: Finding) -> tuple[str, ...]:
     """Return the sentences of the action for a finding, in order: for the metadata log those about it, for other topics
-    the others."""
+    the others. Nothing can be fetched again if there is no other replica."""
     sentences = _NEXT_SENTENCE.split(CATALOGUE[finding.code].fix)
     if finding.topic == METADATA_TOPIC and FOLLOW_METADATA in sentences:
         sentences = [each for each in sentences if each not in _OF_TOPICS]
     elif finding.topic is not None:
         sentences = [each for each in sentences if METADATA_TOPIC not in each]
+    if finding.is_only_replica:
+        sentences = [ONLY_REPLICA if each == _FETCH else each for each in sentences if each != _KEEP]
     values = stated_values(finding)
     return tuple(fill(each, values) for each in sentences)
 

@@ -60,6 +60,8 @@ class Finding(NamedTuple):
     next_offset: int | None = None
     """The first offset after the batch, if it is certain."""
     producer_id: int | None = None
+    is_only_replica: bool = False
+    """Whether no other broker has a replica of the partition, by the metadata on the disk."""
 
 
 @answer("code")

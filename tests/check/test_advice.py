@@ -17,9 +17,11 @@ import click
 import pytest
 
 import kdump
+from kdump.check.advice import RESTORE_TOPIC
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.units import units
 from kdump.check.filled_advice import PLACEHOLDER, action, stated_values
+from kdump.check.finding import Code
 from kdump.check.options import Options
 from kdump.check.rules.directories import misnamed
 from kdump.check.totals import CheckTotals
@@ -366,3 +368,29 @@ def test_the_metadata_log_has_its_own_action() -> None:
         assert "follow the incident page metadata-log" in text
         assert "kafka-consumer-groups.sh" not in text
         assert "kafka-topics.sh" not in text
+
+
+@pytest.mark.parametrize(
+    "code", [code for code in CATALOGUE.values() if RESTORE_TOPIC in code.fix], ids=lambda each: each.code
+)
+def test_nothing_is_fetched_from_a_replica_that_does_not_exist(code: Code) -> None:
+    """In every action that would fetch a partition again."""
+    finding = code.finding(Target("/d/orders-0/00000000000000000000.log", 0, "orders", 0), message="")
+    assert "shows another broker as Leader" in action(finding)
+    text = action(finding._replace(is_only_replica=True))
+    assert "By the metadata on the disk no other broker has a replica: keep the directory" in text
+    assert "fetches the partition again" not in text
+    assert "Otherwise keep" not in text
+
+
+def test_the_metadata_shows_that_there_is_no_other_replica(tmp_path: Path) -> None:
+    disk = copy_disk(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk")
+    for name in ("payments-0", "ledger-0"):
+        path = disk / name / "00000000000000000000.log"
+        data = bytearray(path.read_bytes())
+        data[200] ^= 1
+        path.write_bytes(data)
+    alone, with_others = (run("verify", disk, "--topic", topic).stdout for topic in ("payments", "ledger"))
+    assert "no other broker has a replica" in alone
+    assert "no other broker has a replica" not in with_others
+    assert "as Leader" in with_others

@@ -95,10 +95,12 @@ class CheckUnit:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
         self.options = replace(options, open_source=watch.opening(options.open_source))
+        replicas = self.known.replicas
+        is_only = replicas is not None and not replicas.brokers
         try:
             for finding in self._run(totals, on_progress):
                 if options.wants(CATALOGUE[finding.code]):
-                    yield finding
+                    yield finding._replace(is_only_replica=is_only)
         finally:
             self.options = options
 
