@@ -180,6 +180,12 @@ class FleetSummary(NamedTuple):
     bytes: Annotated[int, Doc("total length of these files", BYTES)]
     batches: Annotated[int, Doc("number of batches, and of messages of magic 0 and 1")]
     records: Annotated[int, Doc("number of records in valid batches")]
+    damagedBatches: Annotated[
+        int, Doc("number of batches that are not valid, or whose records do not decode: they are not in records")
+    ]
+    damagedRecords: Annotated[
+        int, Doc("records that the headers of damagedBatches state, as far as these have room for them")
+    ]
     findings: Annotated[dict[str, int], Doc("number of findings by severity (error, warning, info), in all copies")]
     codes: Annotated[dict[str, int], Doc("number of findings by code")]
     unread: Annotated[list[str], Doc("what could not be read, and why")]

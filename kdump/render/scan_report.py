@@ -65,6 +65,7 @@ class ScanReport(Sink[FleetEnd]):
         report.counts = Counter(summary["findings"])
         report.shown_info = counts
         totals = CheckTotals(**{name: summary[name] for name in ("partitions", "files", "bytes", "batches", "records")})
+        totals.damaged_batches, totals.damaged_records = summary["damagedBatches"], summary["damagedRecords"]
         totals.missing = missing
         totals.not_in_bundle = Counter(summary.get("notInBundle") or {})
         totals.unread, totals.notes = list(summary["unread"]), list(summary["notes"])

@@ -32,6 +32,14 @@ ABOUT = b"kdump"
 """Key of a pack's description in the metadata of its file of entries."""
 
 
+COUNTS = {
+    **{name: name for name in ("partitions", "files", "bytes", "batches", "records")},
+    "damagedBatches": "damaged_batches",
+    "damagedRecords": "damaged_records",
+}
+"""Counts in an entry, with the attributes of CheckTotals that they come from."""
+
+
 def _list_of(**fields: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", pa.struct(list(fields.items()))))
 
@@ -47,7 +55,7 @@ ENTRY = pa.schema(
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("state", pa.string()),
-        *((name, pa.int64()) for name in ("partitions", "files", "bytes", "batches", "records")),
+        *((name, pa.int64()) for name in COUNTS),
         ("unread", pa.list_(pa.field("element", pa.string()))),
         ("notes", pa.list_(pa.field("element", pa.string()))),
         ("notInBundle", pa.list_(pa.field("element", pa.string()))),

@@ -23,14 +23,14 @@ from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordina
 from kdump.spark.derived_tables import derive_tables
 from kdump.spark.difference_table import update_differences
 from kdump.spark.fleet_sums import difference_sums, fleet_sums
-from kdump.spark.packs import LIST
+from kdump.spark.packs import COUNTS, LIST
 from kdump.spark.result import open_result, view_clusters, view_entries
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
 from kdump.spark.store import OWN, SUMMARY, Store
 from kdump.spark.tables import RESULTS
 from kdump.spark.task_read_limits import task_read_limits
 from kdump.spark.task_runner import TaskRunner
-from kdump.spark.unit_sums import COUNTS, SumTask, UnitSums, merged_sums, sum_packs
+from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

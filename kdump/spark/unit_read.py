@@ -24,6 +24,7 @@ from kdump.log.paths import Target
 from kdump.render.escape import path_text
 from kdump.spark.chunk_writer import ChunkWriter, KeptRows
 from kdump.spark.disk_identity import DiskIdentity
+from kdump.spark.packs import COUNTS
 from kdump.spark.resume_point import (
     ResumePoint,
     compared_now,
@@ -41,7 +42,8 @@ from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_totals import UnitTotals
 from kdump.state.partition_summary import segments_of
 
-COUNTED = ("files", "bytes", "batches", "records")
+RESUMED = {name: of for name, of in COUNTS.items() if name != "partitions"}
+"""Counts of the segments that are not read again; the partition is counted when it is opened."""
 
 
 @dataclass
@@ -202,7 +204,8 @@ class UnitRead:
 
     def _state(self, check: PartitionCheck) -> dict[str, Any]:
         """Return everything that the next scan needs to know of the segments so far. Raises StateError."""
-        totals = {name: getattr(self.totals, name) for name in COUNTED} | {"findings": dict(self.totals.findings)}
+        totals = {name: getattr(self.totals, of) for name, of in RESUMED.items()}
+        totals |= {"findings": dict(self.totals.findings)}
         codes = [[*name, count] for name, count in self.codes.items()]
         counts = {"codes": codes, "totals": totals, "notInBundle": sorted(self.totals.not_in_bundle)}
         return {"check": check.state(), "tally": self.tally.state(), **counts}
@@ -210,8 +213,8 @@ class UnitRead:
     def _restore(self, state: dict[str, Any]) -> None:
         """Restore the counts of an earlier scan. Raises StateError."""
         try:
-            for name in COUNTED:
-                setattr(self.totals, name, int(state["totals"][name]))
+            for name, of in RESUMED.items():
+                setattr(self.totals, of, int(state["totals"][name]))
             found = state["totals"]["findings"]
             self.totals.findings.update({str(name): int(count) for name, count in found.items()})
             self.totals.not_in_bundle.update(map(str, state["notInBundle"]))
@@ -252,7 +255,7 @@ class UnitRead:
             "topic": place.topic if place is not None else None,
             "partition": place.partition if place is not None else None,
             "state": self.common.get("state"),
-            **{name: getattr(totals, name) for name in (*COUNTED, "partitions")},
+            **{name: getattr(totals, of) for name, of in COUNTS.items()},
             "unread": [path_text(text) for text in totals.unread],
             "notes": [path_text(text) for text in totals.notes],
             "notInBundle": sorted(totals.not_in_bundle),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kdump.forensics.scan_answer import BatchFill, FleetTimestamps, FleetTopic, FormatUse
 from kdump.spark.pack_reader import entries
-from kdump.spark.packs import Pack
+from kdump.spark.packs import COUNTS, Pack
 from kdump.spark.store import Store
 
 Object = dict[str, Any]
@@ -20,7 +20,6 @@ MAX_TEXTS = 2000
 """Maximum number of remarks, and of open transactions in the summary."""
 LEAST_BATCHES = 10
 """Minimum number of batches in a topic for reporting how full its batches are."""
-COUNTS = ("partitions", "files", "bytes", "batches", "records")
 COLUMNS = [
     *("copyOf", "topic", "state", *COUNTS, "unread", "notes", "notInBundle"),
     *("codes", "formats", "dataBatches", "dataRecords", "dataBytes", "size", "negative", "oldest", "newest"),

@@ -25,7 +25,7 @@ import pytest
 from kdump.log.region import Limits
 from kdump.spark.merged_files import SMALL, Merged, MergeTask, merge_files
 from kdump.spark.pack_reader import entries, rows_of
-from kdump.spark.packs import UNITS, Pack, TableRows, committed
+from kdump.spark.packs import COUNTS, UNITS, Pack, TableRows, committed
 from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.scan import ScanOptions, ScanResult, scan
 from kdump.spark.segment_split import opened
@@ -34,6 +34,7 @@ from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
 from tests import craft
+from tests.command import objects
 from tests.conftest import FIXTURES, seeded
 from tests.spark import same
 
@@ -731,6 +732,22 @@ class Merger(Here):
 def moved(task: MergeTask) -> list[tuple[str, TableRows]]:
     starts = accumulate((rows.number for _, rows in task.rows), initial=0)
     return [(pack, rows._replace(stem=task.stem, start=start)) for (pack, rows), start in zip(task.rows, starts)]
+
+
+def test_the_records_of_damaged_batches_are_counted_apart(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
+    """As by verify, also if they are in a segment that is not read again."""
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    log = logs(disk)[0]
+    data = bytearray(log.read_bytes())
+    data[100] ^= 1
+    log.write_bytes(data)
+    dice = random.Random(5)
+    for change in (nothing, roll, grow):
+        change(disk, dice)
+        counts = sums(out, run(disk, out)).counts
+        (*_, verified) = objects("verify", disk, status=1)
+        assert counts["damagedBatches"] == verified["damagedBatches"] == 1
+        assert {name: counts[name] for name in COUNTS} == {name: verified[name] for name in COUNTS}
 
 
 def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

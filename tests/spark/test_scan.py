@@ -73,7 +73,7 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     verified = same.cli_objects("verify", "--json", *map(str, paths))[-1]
     assert result.exit_code == 0
     assert json.loads((tmp_path / "fleet" / "summary.json").read_text()) == said
-    for name in ("partitions", "batches", "records", "findings"):
+    for name in ("partitions", "batches", "records", "damagedBatches", "damagedRecords", "findings"):
         assert said[name] == verified[name], name
     (ledger,) = said["replicas"]
     assert (ledger["topic"], ledger["partition"], ledger["kind"]) == ("ledger", 0, "diverged")
