@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from functools import partial
+from itertools import count, groupby
 from secrets import token_hex
 from typing import NamedTuple
 
@@ -54,16 +55,19 @@ def merge_files(
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Pack]:
     """Return the packs of the scan `run`, with their rows where they are after merging. `before`: the packs of the
-    last finished scan; `compact`: merge small files. `on_progress` is called with the bytes merged so far and the
-    total. Raises StoreError, or what Spark raises."""
-    merges = list(_merges(before, packs, compact=compact))
-    planned = [MergeTask(store, table, f"{run}-merged-{number}", rows) for number, (table, rows) in enumerate(merges)]
-    total = sum(task.bytes for task in planned)
-    moved: dict[str, dict[str, TableRows]] = defaultdict(dict)
-    for merged in tasks.run(merge, planned, lambda: on_progress(_done(store, planned), total)):
-        for stem, rows in merged.rows:
-            moved[stem][merged.table] = rows
-    return [pack._replace(tables={**pack.tables, **moved[pack.stem]}) for pack in packs]
+    last finished scan; `compact`: merge small files, and what is still small then. `on_progress` is called with the
+    bytes merged so far and the total. Raises StoreError, or what Spark raises."""
+    names = (f"{run}-merged-{number}" for number in count())
+    while planned := [
+        MergeTask(store, table, next(names), rows) for table, rows in _merges(before, packs, compact=compact)
+    ]:
+        report = partial(_report, store, planned, on_progress)
+        moved: dict[str, dict[str, TableRows]] = defaultdict(dict)
+        for merged in tasks.run(merge, planned, report):
+            for stem, rows in merged.rows:
+                moved[stem][merged.table] = rows
+        before = packs = [pack._replace(tables={**pack.tables, **moved[pack.stem]}) for pack in packs]
+    return packs
 
 
 def merge(task: MergeTask) -> Merged:
@@ -128,10 +132,10 @@ def _divided(every: Iterable[tuple[str, TableRows]]) -> list[list[tuple[str, Tab
     return found
 
 
-def _done(store: Store, tasks: list[MergeTask]) -> int:
-    """Return the bytes of the tasks that have ended; 0 if the result is in an object store, where listing files is
-    slow."""
+def _report(store: Store, tasks: list[MergeTask], on_progress: Callable[[int, int], None]) -> None:
+    """Report the bytes of the tasks that have ended, but not in an object store, where listing files is slow."""
     if store.is_remote:
-        return 0
+        return
     there = {table: {name.rpartition("-")[0] for name in store.list(table)} for table in {task.table for task in tasks}}
-    return sum(task.bytes for task in tasks if f".{task.stem}" in there[task.table])
+    done = sum(task.bytes for task in tasks if f".{task.stem}" in there[task.table])
+    on_progress(done, sum(task.bytes for task in tasks))
