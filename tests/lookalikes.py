@@ -21,7 +21,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.producer_snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from tests.craft import message, rebase, record, split, varint, wrapper
-from tests.damages import DAY_MS, INDEX, JUNK, METADATA, TIME_INDEX, TXN_INDEX, ZERO, Log
+from tests.damages import DAY_MS, INDEX, JUNK, METADATA, TIME_INDEX, TXN_INDEX, ZERO, Log, producer
 
 Change = Callable[[Path], object]
 
@@ -343,6 +343,11 @@ on_disk(
 edited(
     "snapshot-mismatch", f"franz-gzip-0/{120:020}.snapshot",
     "a producer that is only in the snapshot, and one that is only in the log", other_producer
+)  # fmt: skip
+edited(
+    "snapshot-mismatch", f"users-0/{254:020}.snapshot",
+    "a producer with a later timestamp in the snapshot: the cleaner removed the last record of its last batch",
+    producer(4, timestamp=1_795_247_905_232 + 137),
 )  # fmt: skip
 edited("checkpoint-invalid", f"{PLAIN}/leader-epoch-checkpoint", "an empty leader-epoch-checkpoint", lambda _: b"")
 edited(

@@ -1,0 +1,51 @@
+"""Producer snapshots compared with logs that the log cleaner has rewritten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command import run
+from tests.craft import batch, record
+from tests.forensics.disks import snapshot
+
+TIME = 1_700_000_000_000
+PRODUCER = {"producerId": 7, "producerEpoch": 0}
+
+
+def found(directory: Path, *, timestamp: int, kept: tuple[int, ...], filler: int = 0) -> list[str]:
+    """Write a batch of three records at 0, 10 and 20 ms of which the cleaner has kept some, after `filler` batches of
+    one record, and a snapshot with the timestamp of the batch. Return the messages about the snapshot."""
+    path = directory / "users-0"
+    path.mkdir()
+    log = b"".join(batch(record(), offset=number) for number in range(filler))
+    parts = [record(number, b"k", b"v", timestamp=10 * number) for number in kept]
+    fields = {**PRODUCER, "baseSequence": 0, "lastOffsetDelta": 2, "maxTimestamp": TIME + 10 * max(kept)}
+    log += batch(parts, offset=filler, **fields)
+    (path / f"{0:020}.log").write_bytes(log)
+    (path / f"{filler + 3:020}.log").write_bytes(batch(record(), offset=filler + 3))
+    (path / f"{filler + 3:020}.snapshot").write_bytes(snapshot((7, 0, 2, filler + 2, 2, timestamp, -1, -1)))
+    lines = map(json.loads, run("verify", path, "--only", "snapshots", "--json").stdout.splitlines())
+    return [each["message"] for each in lines if each.get("code") == "snapshot-mismatch"]
+
+
+@pytest.mark.parametrize("filler", [0, 300])
+def test_the_cleaner_removes_the_largest_timestamp(filler: int, tmp_path: Path) -> None:
+    """A cleaned batch has the largest timestamp of the records that are left; a snapshot still has the one before
+    (MemoryRecords.buildRetainedRecordsInto)."""
+    assert found(tmp_path, timestamp=TIME + 20, kept=(0, 1), filler=filler) == []
+
+
+def test_no_record_has_the_timestamp_of_the_snapshot(tmp_path: Path) -> None:
+    """Nothing was removed: it is wrong. And an earlier one is wrong in any case."""
+    later, earlier = tmp_path / "later", tmp_path / "earlier"
+    later.mkdir()
+    earlier.mkdir()
+    assert found(later, timestamp=TIME + 30, kept=(0, 1, 2)) == [
+        f"producer 7: timestamp is {TIME + 30}, but {TIME + 20} in the log"
+    ]
+    assert found(earlier, timestamp=TIME + 5, kept=(0, 1)) == [
+        f"producer 7: timestamp is {TIME + 5}, but {TIME + 10} in the log"
+    ]
