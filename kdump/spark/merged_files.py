@@ -22,6 +22,9 @@ SMALL = 64 * 1024 * 1024
 ENOUGH = SMALL * 5 // 4
 """Size in bytes of the rows that are merged into one file: more than SMALL, because in one file they take less."""
 
+LARGE = 16 * SMALL
+"""Size of a file in bytes above which it is not written again only because a small file is left."""
+
 
 class MergeTask(NamedTuple):
     """The input of a task, which writes these rows of a table to one file. `rows`: those of a pack each, by its
@@ -97,7 +100,7 @@ def _merges(
             yield from ((table, new[stem]) for stem in lost)
             continue
         chosen = {*lost, *(stem for stem in new if sizes[stem] < SMALL)}
-        others = new.keys() - chosen
+        others = [stem for stem in new if stem not in chosen and sizes[stem] <= LARGE]
         if others and chosen and sum(map(sizes.__getitem__, chosen)) < SMALL:
             chosen.add(min(others, key=lambda stem: (sizes[stem], stem)))
         if lost or len(chosen) > 1:
