@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 from kdump.spark.packs import Pack, hidden
 from kdump.spark.store import Store, StoreError
 
+DAMAGED = "is damaged, so scan with --from-scratch"
+
 
 def entries(store: Store, pack: Pack, columns: list[str] | None = None) -> list[dict[str, Any]]:
     """Return the entries of a pack. Raises StoreError."""
@@ -18,7 +20,7 @@ def entries(store: Store, pack: Pack, columns: list[str] | None = None) -> list[
         with store.open(pack.entries) as file:
             found: list[dict[str, Any]] = pq.read_table(file, columns=columns).to_pylist()
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise StoreError(f"{store.path(pack.entries)}: cannot be read: {error}") from error
+        raise StoreError(f"{store.path(pack.entries)}: {DAMAGED}: {error}") from error
     return found
 
 
@@ -49,9 +51,9 @@ def rows_in(store: Store, name: str, ranges: Iterable[tuple[int, int]]) -> Itera
                         left.pop(0)
                 begin = end
             if left:
-                raise StoreError(f"{store.path(name)}: has {begin} rows, expected {left[-1][1]}")
+                raise StoreError(f"{store.path(name)}: {DAMAGED}: it has {begin} rows, not {left[-1][1]}")
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise StoreError(f"{store.path(name)}: cannot be read: {error}") from error
+        raise StoreError(f"{store.path(name)}: {DAMAGED}: {error}") from error
 
 
 def _opened(store: Store, name: str) -> Any:

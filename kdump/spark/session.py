@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -39,6 +40,10 @@ ENDED = (
     "Spark's JVM has ended, probably because it ran out of memory: give it more with SPARK_DRIVER_MEMORY=4g, and keep"
     f" its log with {LOG}=FILE"
 )
+
+
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)(: |$)")
+"""The last line of a traceback."""
 
 
 class NoSpark(Exception):
@@ -184,6 +189,9 @@ def reason(error: Exception) -> str | None:
     errors = [line for line in lines if "StoreError:" in line]
     if errors:
         return errors[-1].partition("StoreError:")[2].strip()
+    raised = [line for line in lines if _RAISED.match(line)]
+    if raised and "Python worker" in text:
+        return f"a task failed: {raised[-1]}"
     return lines[0] if lines else type(error).__name__
 
 

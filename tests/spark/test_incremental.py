@@ -635,7 +635,7 @@ def test_a_scan_from_scratch_replaces_a_damaged_result(directory: str, tmp_path:
     for path in (out / directory).iterdir():
         os.truncate(path, path.stat().st_size // 2)
     grow(disk, random.Random(1))
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="is damaged, so scan with --from-scratch"):
         run(disk, out)
     assert run(disk, out, from_scratch=True, compact=True).kept == 0
     run(disk, tmp_path / "scratch")

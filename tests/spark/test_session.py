@@ -132,6 +132,10 @@ try:
         except Exception as error:
             failed = error
         print(reason(failed))
+        try:
+            spark.sparkContext.parallelize([0]).map(lambda number: 1 // number).collect()
+        except Exception as error:
+            print(reason(error))
         spark._jvm.Runtime.getRuntime().halt(3)
 except Exception as error:
     print(reason(error))
@@ -139,12 +143,13 @@ print(reason(failed))
 """
 
 
-def test_a_jvm_that_writes_and_ends() -> None:
-    """What it writes is not in the output. If it ends, such as for lack of memory, there is one line that states so."""
+def test_what_a_session_prints_and_why_it_failed() -> None:
+    """What the JVM writes is not in the output. If it ends, such as for lack of memory, there is one line that states so."""
     done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
     assert done.stderr == ""
-    first, cause, *rest = done.stdout.splitlines()
+    first, cause, of_task, *rest = done.stdout.splitlines()
     assert first == "of this process"
     assert "some cause" in cause
+    assert of_task == "a task failed: ZeroDivisionError: integer division or modulo by zero"
     assert rest[0] == session.ENDED
     assert len(rest) == 2
