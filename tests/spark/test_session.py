@@ -144,7 +144,7 @@ print(reason(failed))
 
 
 def test_what_a_session_prints_and_why_it_failed() -> None:
-    """What the JVM writes is not in the output. If it ends, such as for lack of memory, there is one line that states so."""
+    """What the JVM writes is not in the output. If it ends, such as for lack of memory, one line states so."""
     done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
     assert done.stderr == ""
     first, cause, of_task, *rest = done.stdout.splitlines()
