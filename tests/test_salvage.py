@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.commands.salvage import EXAMPLES
 from kdump.forensics.salvage.byte_outcomes import FATES, LOST
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import FIXTURES, ROOT, sample, seeded
@@ -228,3 +229,26 @@ def test_real_brokers_serve_what_was_kept() -> None:
     lost = next(each for each in results if each["name"] == "marker-lost")
     assert lost["readsBehindIt"] is True
     assert lost["consumedAfterAbort"] > lost["consumedCommitted"]
+
+
+def test_a_restart_plan_states_what_can_be_saved(tmp_path: Path) -> None:
+    """Of the records in damaged batches, no more than it states, and all of them if only the checksum is damaged."""
+    disk = tmp_path / "disk"
+    shutil.copytree(FIXTURES / "disk-1", disk)
+    for path in [disk, *disk.rglob("*")]:
+        path.chmod(0o755)
+    (disk / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    log = disk / "orders-none-0" / FIRST
+    data = bytearray(log.read_bytes())
+    data[BATCH_HEADER.positions["crc"]] ^= 1
+    log.write_bytes(data)
+    (plan,) = (
+        each
+        for each in command.objects("restart-plan", disk, "--topic", "orders-none", status=1)
+        if each["type"] == "restartPartition"
+    )
+    states = sum(cut["damagedRecords"] for cut in plan["cuts"])
+    made = json.loads(run(log.parent, "--out", tmp_path / "out", "--damaged-records", "--json").stdout.splitlines()[0])
+    assert made["records"]["recovered"] == states == 60
+    text = command.run("restart-plan", disk, "--topic", "orders-none").stdout
+    assert f"up to {states} records of 1 damaged batch, whose values may be wrong" in text

@@ -42,8 +42,9 @@ def saved_text(plan: PartitionPlan) -> str:
     batches, damaged = sum(cut.batches for cut in plan.cuts), sum(cut.damagedBatches for cut in plan.cuts)
     parts = [count_text(batches, "valid batch", "valid batches")] if batches else []
     if damaged:
-        of = count_text(damaged, "damaged batch", "damaged batches")
-        parts.append(f"the records that decode of {of}, whose values may be wrong")
+        records = sum(cut.damagedRecords for cut in plan.cuts)
+        what = f"up to {count_text(records, 'record')}" if records else "the records that decode"
+        parts.append(f"{what} of {count_text(damaged, 'damaged batch', 'damaged batches')}, whose values may be wrong")
     return " and ".join(parts)
 
 

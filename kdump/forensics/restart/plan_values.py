@@ -71,8 +71,8 @@ class RemovedBytes(NamedTuple):
     In deleted segments only headers are read, and no checksum is verified.
 
     `damagedBatches` are complete according to their headers, but their checksum does not match; their records are not
-    counted in `records`. `offset` and `lastOffset`: the offsets in the headers of valid and damaged batches, None if
-    there are none.
+    counted in `records`, but in `damagedRecords`, as far as the batch has room for as many. `offset` and `lastOffset`:
+    the offsets in the headers of valid and damaged batches, None if there are none.
     """
 
     kind: str
@@ -85,6 +85,7 @@ class RemovedBytes(NamedTuple):
     records: int | None
     soundBytes: int
     damagedBatches: int
+    damagedRecords: int
     reason: PathText
 
     @property

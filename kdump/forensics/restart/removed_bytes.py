@@ -17,7 +17,7 @@ class RemovedCount:
     """Counts of valid batches (`batches`) and of batches whose checksum or length is invalid (`damaged`)."""
 
     def __init__(self) -> None:
-        self.batches = self.damaged = self.valid_bytes = 0
+        self.batches = self.damaged = self.damaged_records = self.valid_bytes = 0
         self.records: int | None = 0
         self.first: int | None = None
         self.last: int | None = None
@@ -46,6 +46,7 @@ class RemovedCount:
             self.records,
             self.valid_bytes,
             self.damaged,
+            self.damaged_records,
             reason,
         )
 
@@ -70,6 +71,7 @@ def removed_bytes(
                     found.add(1, records, region.size, first, region.lastOffset)
                 else:
                     found.damaged += 1
+                    found.damaged_records += region.possible_records
                     found.span(first, region.lastOffset)
             elif region.kind == TORN:
                 found.torn += region.size
