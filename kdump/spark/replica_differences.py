@@ -22,13 +22,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DIVERGED, COMPACTED, DAMAGED, MISSING = "diverged", "compacted", "damaged", "missing"
-REPLICAS = """
-  select *, shiftleft(1L, cast(row_number() over (partition by cluster, topic, partition order by source) - 1 as int))
-         as bit, count(*) over (partition by cluster, topic, partition) as copies
+MAX_COPIES = 63
+"""Maximum number of replicas and copies of a partition that are compared: each has a bit of a long."""
+NUMBERED = """
+  select *, row_number() over (partition by cluster, topic, partition order by source) as number
   from (select cluster, topic, partition, source, any_value(broker) as broker, min(firstOffset) as first,
                max(lastOffset) as end
         from segments where state = 'live' and topic is not null and lastOffset is not null {changed}
         group by cluster, topic, partition, source)
+"""
+REPLICAS = f"""
+  select *, shiftleft(1L, cast(number - 1 as int)) as bit,
+         count(*) over (partition by cluster, topic, partition) as copies
+  from ({NUMBERED}) where number <= {MAX_COPIES}
 """
 """Each replica, with the range of its offsets and a bit of its own."""
 ONLY_CHANGED = """
@@ -151,6 +157,19 @@ def replica_differences(spark: SparkSession, *, only_changed: bool = False) -> I
     }
     common = ", ".join(f"{name} as ({sql})" for name, sql in parts.items())
     yield from differences_of(spark.sql(f"with {common} {STRETCHES}").toLocalIterator())
+
+
+def not_compared(spark: SparkSession) -> list[str]:
+    """Return a line for each partition with more than MAX_COPIES replicas and copies."""
+    numbered = NUMBERED.format(changed="")
+    found = spark.sql(
+        f"select topic, partition, max(number) as number from ({numbered}) group by cluster, topic, partition "
+        f"having number > {MAX_COPIES} order by topic, partition"
+    )
+    return [
+        f"{row.topic}-{row.partition}: {row.number} replicas and copies, of which the first {MAX_COPIES} were compared"
+        for row in found.toLocalIterator()
+    ]
 
 
 def differences_of(rows: Iterable[Any]) -> Iterator[ReplicaDifference]:

@@ -24,6 +24,7 @@ from kdump.spark.derived_tables import derive_tables
 from kdump.spark.difference_table import update_differences
 from kdump.spark.fleet_sums import difference_sums, fleet_sums
 from kdump.spark.packs import COUNTS, LIST
+from kdump.spark.replica_differences import MAX_COPIES, not_compared
 from kdump.spark.result import open_result, view_clusters, view_entries
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
 from kdump.spark.store import OWN, SUMMARY, Store
@@ -61,6 +62,7 @@ def summarize(
         open_result(spark, store)
         update_differences(spark, store, done.run, _last_run(store), several=len(done.sources.sources) > 1)
         sums = _sums(tasks, store, done)
+        left = not_compared(spark) if len(done.sources.sources) > MAX_COPIES else []
         _read_clusters(tasks, options, store, done)
         view_entries(spark, store)
         view_clusters(spark, store)
@@ -79,7 +81,7 @@ def summarize(
             **{name: sums.counts[name] for name in COUNTS},
             "findings": {severity: sums.severities()[severity] for severity in SEVERITIES},
             "codes": _codes(sums),
-            "unread": [text for _, text in done.sources.unreadable] + sums.unread,
+            "unread": [*(text for _, text in done.sources.unreadable), *left, *sums.unread],
             "notes": sums.notes,
             "notInBundle": dict(sums.not_in_bundle) or None,
             **difference_sums(spark),

@@ -10,7 +10,15 @@ import pytest
 from kdump.forensics.scan_answer import ReplicaDifference
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.spark.possible_records import POSSIBLE_RECORDS
-from kdump.spark.replica_differences import COMPACTED, DAMAGED, DIVERGED, MISSING, replica_differences
+from kdump.spark.replica_differences import (
+    COMPACTED,
+    DAMAGED,
+    DIVERGED,
+    MAX_COPIES,
+    MISSING,
+    not_compared,
+    replica_differences,
+)
 from tests.conftest import seeded
 
 BATCHES = """
@@ -193,6 +201,16 @@ def test_no_replica_takes_quadratic_time(spark: Any, monkeypatch: pytest.MonkeyP
     plan = spark.sql(query)._jdf.queryExecution().analyzed().toString().lower()
     assert "frame(rowframe, unboundedpreceding$(), currentrow$())" in plan
     assert "currentrow$(), unboundedfollowing" not in plan
+
+
+def test_more_copies_than_are_compared(spark: Any) -> None:
+    """Each has a bit: two would share one."""
+    many = {f"{number:02}": log() for number in range(70)}
+    found = compared(spark, {"t": {**many, "30": changed(log(), 25, crc=9), "68": changed(log(), 35, crc=9)}})
+    assert [(each.firstOffset, len(each.sources)) for each in found["t"]] == [(25, MAX_COPIES)]
+    assert not_compared(spark) == ["t-0: 70 replicas and copies, of which the first 63 were compared"]
+    compared(spark, {"t": dict(list(many.items())[:MAX_COPIES])})
+    assert not_compared(spark) == []
 
 
 def test_only_what_has_changed(spark: Any) -> None:
