@@ -264,6 +264,16 @@ def test_what_fills_a_full_file_system_comes_early(tmp_path: Path, monkeypatch: 
     assert codes[: len(early)] == early
 
 
+def test_the_startup_of_each_broker_has_a_line() -> None:
+    paths = [FIXTURES / "clean-2", FIXTURES / "disk-1"]
+    lines = run("doctor", *paths, *NOW).stdout.splitlines()
+    (first,) = (number for number, line in enumerate(lines) if line.startswith("  startup "))
+    for line, path in zip(lines[first:], paths):
+        assert f"{path}: starts after a clean shutdown" in line
+    (question,) = (each for each in answers(*paths, *NOW) if each.get("question") == "startup" and "answer" in each)
+    assert question["answer"].count("starts after a clean shutdown") == 2
+
+
 def test_a_missing_partition_is_one_item(disk: Path) -> None:
     """The startup and verify both find it."""
     name = "payments-0"

@@ -101,17 +101,19 @@ class DoctorReport(Sink[DoctorAnswer]):
         self._text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
 
     def _question(self, question: Question) -> None:
-        text = question.answer or "not examined"
+        texts = question.byBroker or [question.answer or "not examined"]
         if question.question == SPACE and self._largest:
             total = f"{size_text(sum(each.bytes for each in self._largest))} ({self._allocated()})"
             named = ", ".join(f"{each.topic} {size_text(each.bytes)}" for each in self._largest)
             shown = " ".join(map(shlex.quote, map(path_text, self.paths)))
-            text += f"; the largest have {total}: {named}; more: kdump ls {shown} --sort size"
+            texts[-1] += f"; the largest have {total}: {named}; more: kdump ls {shown} --sort size"
         label = f"  {question.question:<13}"
         style = "bad" if question.question in self._questions_with_errors else ""
-        lines = self.output.wrapped(printable(path_text(label + text)), len(label))
-        for number, line in enumerate(lines):
-            self.output.line(self.paint(line, style) if style and number == 0 else line)
+        for text in texts:
+            lines = self.output.wrapped(printable(path_text(label + text)), len(label))
+            for number, line in enumerate(lines):
+                self.output.line(self.paint(line, style) if style and number == 0 else line)
+            label = " " * len(label)
         self.output.tick()
 
     def _allocated(self) -> str:

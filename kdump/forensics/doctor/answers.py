@@ -123,6 +123,8 @@ class Question:
     notExamined: Annotated[list[PathText], Doc("what was not examined, and why")] = field(default_factory=list)
     unread: Annotated[list[PathText], Doc("what could not be read, and why")] = field(default_factory=list)
     seconds: Annotated[float, Doc("elapsed time", "s")] = 0.0
+    byBroker: list[str] = field(default_factory=list)
+    """The parts of the answer, if there are several brokers."""
 
 
 @answer("doctor")

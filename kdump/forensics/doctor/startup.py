@@ -167,6 +167,7 @@ class StartupExamination:
         else:
             self._texts.append(name + answer(plan))
         self.on.question.answer = "; ".join(self._texts)
+        self.on.question.byBroker = self._texts
 
     def _directories(self, plan: RestartPlan | None, broker: Broker) -> None:
         """Report failures of the broker and its directories, and their warnings."""
