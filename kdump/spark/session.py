@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kdump.extras import how_to_install
 from kdump.idle import is_idle
@@ -91,6 +91,7 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
         try:
             spark: SparkSession = builder.getOrCreate()
             spark.sparkContext.setLogLevel("ERROR")
+            _silence(spark.sparkContext)
             register(spark)
         except Exception as error:
             raise NoSpark(f"Spark failed to start: {_reason(error, log)}") from None
@@ -135,6 +136,13 @@ def running(master: str | None = None, conf: dict[str, str] | None = None) -> It
         is_main = threading.current_thread() is threading.main_thread()
         if before is None and handler is not None and is_main:  # None: not installed by Python
             signal.signal(signal.SIGINT, handler)
+
+
+def _silence(context: Any) -> None:
+    """Let PySpark's thread that receives accumulators print no traceback if the JVM ends."""
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda request, address: None
 
 
 def _stop(spark: SparkSession) -> None:

@@ -136,6 +136,7 @@ try:
             spark.sparkContext.parallelize([0]).map(lambda number: 1 // number).collect()
         except Exception as error:
             print(reason(error))
+        spark.sparkContext._accumulatorServer.handle_error(None, ("host", 1))  # as if it were at work
         spark._jvm.Runtime.getRuntime().halt(3)
 except Exception as error:
     print(reason(error))
