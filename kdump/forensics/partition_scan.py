@@ -61,8 +61,11 @@ class PartitionScan(PartitionCheck):
 
     def _make_observers(self) -> list[Observer]:
         self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
-        snapshots = ProducerSnapshotRule(self.producers, self.partition.snapshots, self.neighbor_files.snapshot)
+        snapshots = ProducerSnapshotRule(
+            self.producers, self.compaction, self.partition.snapshots, self.neighbor_files.snapshot
+        )
         return [
+            self.compaction,
             snapshots,  # before the batch changes the state
             self.producers,
             ProducerSequenceRule(self.producers),

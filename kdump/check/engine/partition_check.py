@@ -19,6 +19,7 @@ from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.totals import CheckTotals
+from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
@@ -91,6 +92,7 @@ class PartitionCheck(Resumable):
         self.neighbor_files = NeighborFiles(options, totals)
         self.producers = self._producer_watcher()
         self.transactions = TransactionWatcher()
+        self.compaction = CompactionWatcher(self.known)
         self._observers = self._make_observers()
 
     def _producer_watcher(self) -> ProducerWatcher:
@@ -103,6 +105,7 @@ class PartitionCheck(Resumable):
             files=self.neighbor_files,
             producers=self.producers,
             transactions=self.transactions,
+            compaction=self.compaction,
             is_one_log=self.alone or self.partition.topic is not None,
         )
 

@@ -18,6 +18,7 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.timestamps import TimestampRule
 from kdump.check.rules.transactions import TransactionRule
 from kdump.check.rules.txn_index import TxnIndexRule
+from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.log.partition_directory import PartitionDirectory
@@ -32,6 +33,7 @@ class RuleInputs(NamedTuple):
     files: NeighborFiles
     producers: ProducerWatcher
     transactions: TransactionWatcher
+    compaction: CompactionWatcher
     is_one_log: bool
 
 
@@ -48,13 +50,16 @@ def _for(*families: str, make: Callable[[RuleInputs], Observer]) -> RuleEntry:
 
 RULES = (
     _for("files", make=lambda given: SegmentSizeRule()),
-    _for("offsets", make=lambda given: OffsetRule(given.known, separate=not given.is_one_log)),
+    _for("offsets", "snapshots", make=lambda given: given.compaction),
+    _for("offsets", make=lambda given: OffsetRule(given.compaction, separate=not given.is_one_log)),
     _for("epochs", make=lambda given: LeaderEpochRule(given.known)),
     _for("timestamps", make=lambda given: TimestampRule()),
     # Before the current batch changes the state of its producer.
     _for(
         "snapshots",
-        make=lambda given: ProducerSnapshotRule(given.producers, given.partition.snapshots, given.files.snapshot),
+        make=lambda given: ProducerSnapshotRule(
+            given.producers, given.compaction, given.partition.snapshots, given.files.snapshot
+        ),
     ),
     _for("producers", "snapshots", make=lambda given: given.producers),
     _for("producers", make=lambda given: ProducerSequenceRule(given.producers)),

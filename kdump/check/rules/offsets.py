@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
-from kdump.check.partition_context import PartitionContext
-from kdump.check.resume_state import FINDINGS, FLAG, NUMBER
+from kdump.check.resume_state import FINDINGS, NUMBER
 from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
+from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
-from kdump.core.header_columns import HeaderColumns, are_adjacent, missing_records, within
+from kdump.core.header_columns import HeaderColumns, are_adjacent, within
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 
 OFFSET_NOT_MONOTONIC = Code(
@@ -92,12 +92,12 @@ class OffsetRule(Rule):
     """Checks offsets for gaps across all segments. Reports gaps at the end, because signs of compaction may follow
     them."""
 
-    saved_fields = {"compacted": FLAG, "last": NUMBER, "gaps": FINDINGS}
+    saved_fields = {"last": NUMBER, "gaps": FINDINGS}
 
-    def __init__(self, known: PartitionContext, *, separate: bool = False) -> None:
+    def __init__(self, compaction: CompactionWatcher, *, separate: bool = False) -> None:
+        self.compaction = compaction
         self.separate = separate
         """Whether the segments do not form one log, such as copies in remote storage."""
-        self.compacted = bool(known.compacted) or "cleaner-offset" in known.checkpoints
         self.last: int | None = None
         self.first_of_part = True
         self.named_wrong = False
@@ -117,12 +117,9 @@ class OffsetRule(Rule):
         if not seen.is_valid:
             return NONE
         batch = seen.batch
-        count = batch.recordCount
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         if batch.lastOffset < base or base < 0:
             return NONE
-        if not self.compacted and count is not None:
-            self.compacted = count < batch.lastOffset - base + 1 or bool(batch.hasDeleteHorizonMs)
         last, self.last = self.last, batch.lastOffset
         first, self.first_of_part = self.first_of_part, False
         if last is None or base == last + 1:
@@ -139,7 +136,6 @@ class OffsetRule(Rule):
         return are_adjacent(heads, first, stop, self.last)
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
-        self.compacted = self.compacted or missing_records(heads, first, stop)
         self.last = heads.of(stop - 1, LAST_OFFSET)
 
     def _compare(self, seen: BatchContext, base: int, last: int, first: bool) -> Iterator[Finding]:
@@ -200,7 +196,7 @@ class OffsetRule(Rule):
 
     def _report_gaps(self) -> Iterator[Finding]:
         for gap in self.gaps:
-            if self.compacted and gap.severity != INFO:
+            if self.compaction.compacted and gap.severity != INFO:
                 yield gap._replace(severity=INFO, consequence=COMPACTION)
             else:
                 yield gap

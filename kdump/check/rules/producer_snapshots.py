@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdump.check.finding import ERROR, Code, Finding
-from kdump.check.resume_state import FLAG, NAMES, NUMBER
+from kdump.check.resume_state import NAMES, NUMBER
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.core.column_numbers import BASE_OFFSET
-from kdump.core.header_columns import HeaderColumns, missing_records, within
+from kdump.core.header_columns import HeaderColumns, within
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producer_state import ProducerStateEntry
@@ -66,24 +67,23 @@ class ProducerSnapshotRule(Rule):
     """Compares each producer snapshot with the log once the batches below its offset have been processed. `read`
     returns the entries of a snapshot, None if it is not valid."""
 
-    saved_fields = {"first": NUMBER, "compared": NAMES, "cleaned": FLAG}
+    saved_fields = {"first": NUMBER, "compared": NAMES}
 
     def __init__(
         self,
         producers: ProducerWatcher,
+        compaction: CompactionWatcher,
         snapshots: list[Target],
         read: Callable[[Target], Iterator[SnapshotEntry] | None],
     ) -> None:
         self.producers = producers
+        self.compaction = compaction
         self.read = read
         self.waiting = sorted(snapshots, key=lambda target: target.name_offset or 0)
         self.first: int | None = None
         """First offset on the disk."""
         self.compared: list[str] = []
         """Paths of the snapshots that have been compared."""
-        known = producers.known
-        self.cleaned = bool(known.compacted) or "cleaner-offset" in known.checkpoints
-        """Whether the log cleaner has worked on the log, as far as known or seen so far."""
 
     def resumed(self) -> None:
         self.waiting = [target for target in self.waiting if target.path not in self.compared]
@@ -91,10 +91,7 @@ class ProducerSnapshotRule(Rule):
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         if not self.waiting or not seen.is_valid:
             return NONE
-        batch = seen.batch
-        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        if not self.cleaned and batch.recordCount is not None:
-            self.cleaned = batch.recordCount < batch.lastOffset - base + 1
+        base = seen.batch.lastOffset if seen.batch.baseOffset is None else seen.batch.baseOffset
         self.first = base if self.first is None else self.first
         findings: list[Finding] = []
         while self.waiting and (self.waiting[0].name_offset or 0) <= base:
@@ -109,9 +106,6 @@ class ProducerSnapshotRule(Rule):
             if self.first is None
             else within(heads, BASE_OFFSET, first, stop, 0, (self.waiting[0].name_offset or 0) - 1)
         )
-
-    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
-        self.cleaned = self.cleaned or (bool(self.waiting) and missing_records(heads, first, stop))
 
     def end(self) -> Iterable[Finding]:
         return [finding for target in self.waiting for finding in self._compare(target)]
@@ -153,7 +147,7 @@ class ProducerSnapshotRule(Rule):
     def _may_be_cleaned(self, entry: dict[str, Any], disk: ProducerStateEntry) -> bool:
         """Return True if the log cleaner may have removed the record with the timestamp of the snapshot: of a batch, it
         leaves the largest timestamp of the remaining records (MemoryRecords.buildRetainedRecordsInto)."""
-        return self.cleaned and bool(entry["timestamp"] > disk.batch_timestamp)
+        return self.compaction.compacted and bool(entry["timestamp"] > disk.batch_timestamp)
 
     def _compare_transaction(self, disk: ProducerStateEntry, stored: int) -> tuple[str, int, int] | None:
         """Return how a snapshot's open transaction differs from the log's, as (field, expected, actual); None if it
