@@ -17,7 +17,7 @@ PLACEHOLDER = re.compile(
 )
 """The words of check/advice.py that stand for what a finding states."""
 _NEXT_SENTENCE = re.compile(r"(?<=[A-Za-z)])\. (?=[A-Z])")
-_STOP, _FETCH, _KEEP = _NEXT_SENTENCE.split(RESTORE_TOPIC)
+_, _FETCH, _KEEP = _NEXT_SENTENCE.split(RESTORE_TOPIC)
 _OF_TOPICS = frozenset(
     sentence for text in (RESTORE_TOPIC, SAVE_RECORDS, SKIP) for sentence in _NEXT_SENTENCE.split(text)
 )

@@ -184,18 +184,21 @@ def _registered(made: S) -> S:
 def unmatched(*, is_answered: bool) -> Iterator[str]:
     """Yield the lines of NameSelection.unmatched of all selections in this run. If the run has no result for another
     reason (not `is_answered`), yield only those of selections that have seen a name: a missing path has none."""
-    context = click.get_current_context(silent=True)
-    for made in context.meta.get(MATCHERS, ()) if context is not None else ():
+    for made in _selections():
         if is_answered or made.is_named:
             yield from made.unmatched()
 
 
 def left_out() -> Iterator[str]:
     """Yield the lines of TopicFilter.left_out of all filters in this run."""
+    yield from filter(None, (made.left_out() for made in _selections() if isinstance(made, TopicFilter)))
+
+
+def _selections() -> Iterable[NameSelection]:
+    """Return all selections in this run."""
     context = click.get_current_context(silent=True)
-    for made in context.meta.get(MATCHERS, ()) if context is not None else ():
-        if isinstance(made, TopicFilter) and made.left_out():
-            yield made.left_out()
+    found: list[NameSelection] = context.meta.get(MATCHERS, []) if context is not None else []
+    return found
 
 
 def _compiled(text: str, option: str) -> re.Pattern[str]:

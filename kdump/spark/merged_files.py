@@ -21,7 +21,6 @@ SMALL = 64 * 1024 * 1024
 """Size of a file in bytes below which --compact merges it with others."""
 ENOUGH = SMALL * 5 // 4
 """Size in bytes of the rows that are merged into one file: more than SMALL, because in one file they take less."""
-
 LARGE = 16 * SMALL
 """Size of a file in bytes above which it is not written again only because a small file is left."""
 

@@ -722,7 +722,7 @@ def test_no_table_has_a_small_file_unless_it_is_the_only_one(seed: int) -> None:
 
 
 class Merger(Here):
-    """Merges no files, but says where their rows would be, and that they take less space there."""
+    """Merges no files, but returns where their rows would be, and less space that they would take."""
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice

@@ -402,24 +402,24 @@ def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
 
 def test_no_number_ends_a_scan(spark: Any, tmp_path: Path) -> None:
     """Damaged offsets, and timestamps that a producer may send, are too large for sums, which end a query in Spark."""
-    most = (1 << 63) - 1
+    largest = (1 << 63) - 1
     for broker in range(2):
         disk = tmp_path / f"disk-{broker}"
         for name, *fields in (
-            ("offsets", {"offset": -most - 1}, {"offset": most}),
+            ("offsets", {"offset": -largest - 1}, {"offset": largest}),
             ("counts", {"lastOffsetDelta": (1 << 31) - 1, "recordCount": (1 << 31) - 1 - broker}),
-            ("times", {"maxTimestamp": -1, "baseTimestamp": -1}, {"maxTimestamp": most, "baseTimestamp": most}),
+            ("times", {"maxTimestamp": -1, "baseTimestamp": -1}, {"maxTimestamp": largest, "baseTimestamp": largest}),
         ):
             (disk / f"{name}-0").mkdir(parents=True)
             every = [one(b"x", **{"producerId": 5, "producerEpoch": 0, "baseSequence": 0} | each) for each in fields]
             (disk / f"{name}-0" / f"{0:020}.log").write_bytes(b"".join(every))
             (disk / "meta.properties").write_text(f"cluster.id=c\nnode.id={broker}\nversion=1\n")
-        (disk / "log-start-offset-checkpoint").write_text(f"0\n1\noffsets 0 {most}\n")
+        (disk / "log-start-offset-checkpoint").write_text(f"0\n1\noffsets 0 {largest}\n")
     rules = spark.conf.get("spark.sql.ansi.enabled")
     result = kdump("scan", tmp_path / "disk-0", tmp_path / "disk-1", "--out", tmp_path / "fleet", "--json")
-    said = json.loads(result.stdout)
-    assert (result.exit_code, said["batches"]) == (1, 10)
-    assert [each["recordsPerSecond"] for each in said["producers"]] == [None]
+    summary = json.loads(result.stdout)
+    assert (result.exit_code, summary["batches"]) == (1, 10)
+    assert [each["recordsPerSecond"] for each in summary["producers"]] == [None]
     assert spark.conf.get("spark.sql.ansi.enabled") == rules
 
 

@@ -100,7 +100,7 @@ class CheckUnit:
         try:
             for finding in self._run(totals, on_progress):
                 if options.wants(CATALOGUE[finding.code]):
-                    yield finding._replace(is_only_replica=is_only)
+                    yield finding._replace(is_only_replica=True) if is_only else finding
         finally:
             self.options = options
 

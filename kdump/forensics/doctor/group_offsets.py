@@ -182,7 +182,7 @@ class GroupsExamination:
         )
 
     def _priority(self, times: list[int | None]) -> int:
-        """Return the priority of changes at these times: nobody wakes up for those of last month."""
+        """Return the priority of changes at these times: old ones come with the other warnings."""
         is_new = any(time is None or self.on.now - time < NEW for time in times)
         return Priority.GROUPS if is_new else Priority.WARNING
 
