@@ -48,13 +48,13 @@ class Run:
         os.close(slave)
         self.seen = b""
 
-    def until(self, text: bytes, seconds: float = LIMIT) -> bool:
-        """Read until the text has come. Return False if it does not come."""
-        end = time.monotonic() + seconds
-        while text not in self.seen and time.monotonic() < end:
+    def until(self, *texts: bytes) -> bool:
+        """Read until one of the texts has come. Return False if none comes."""
+        end = time.monotonic() + LIMIT
+        while not any(text in self.seen for text in texts) and time.monotonic() < end:
             if not self._read(0.1):
                 break
-        return text in self.seen
+        return any(text in self.seen for text in texts)
 
     def _read(self, seconds: float) -> bool:
         """Return False at the end of the output."""
@@ -183,7 +183,7 @@ def in_less() -> Iterator[Run]:
     if shutil.which("less") is None:
         pytest.skip("there is no less")
     run = Run(*LONG)
-    assert run.until(b"\r:") or run.until(b"\n:")
+    assert run.until(b"\r:", b"\n:")
     yield run
     run.process.poll()
 
