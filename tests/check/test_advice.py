@@ -31,6 +31,7 @@ from tests import craft
 from tests.command import objects, run
 from tests.conftest import DISKS, ROOT, sample
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk
+from tests.each_case import each_case
 from tests.remedies import REMEDIES
 
 TRIALS: dict[str, dict[str, Any]] = {
@@ -87,14 +88,14 @@ def kafka_commands(text: str) -> list[tuple[str, set[str]]]:
     return found
 
 
-@pytest.mark.parametrize("text", WORDS, ids=lambda text: text.split(":")[0])
+@each_case("text", WORDS, ids=lambda text: text.split(":")[0])
 def test_a_command_of_kafka_has_its_options(text: str) -> None:
     for name, options in kafka_commands(text):
         assert options <= set(KNOWN[name][1].split()), name
         assert options & {"--bootstrap-server", "--bootstrap-controller"}, f"{name} does not say where"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_case("page", PAGES, ids=lambda page: page.stem)
 def test_a_command_of_an_incident_has_its_options(page: Path) -> None:
     for name, options in kafka_commands(page.read_text()):
         assert options <= set(KNOWN[name][1].split()), name
@@ -112,7 +113,7 @@ def test_kafka_has_these_options(name: str) -> None:
     assert set(options.split()) <= there
 
 
-@pytest.mark.parametrize("text", WORDS, ids=lambda text: text.split(":")[0])
+@each_case("text", WORDS, ids=lambda text: text.split(":")[0])
 def test_a_command_of_kdump_exists_with_its_options(text: str) -> None:
     assert isinstance(cli, click.Group)
     for match in re.finditer(r"kdump ([a-z][a-z-]+)((?: --[a-z-]+)*)", text):
@@ -122,13 +123,13 @@ def test_a_command_of_kdump_exists_with_its_options(text: str) -> None:
         assert set(match[2].split()) <= there
 
 
-@pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
+@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
 def test_no_replica_is_moved_away_that_could_become_the_leader(code: Any) -> None:
     if "move this partition's directory out" in code.fix or "fetches the partition again" in code.fix:
         assert all(word in code.fix for word in ("Leader", "Isr", "Elr", "Otherwise keep the directory"))
 
 
-@pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
+@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
 def test_no_index_is_deleted_where_recovery_would_truncate(code: Any) -> None:
     """If the .log is damaged, the index is not to be deleted: see the trials damage-index-removed and
     offset-back-index-removed."""
@@ -137,7 +138,7 @@ def test_no_index_is_deleted_where_recovery_would_truncate(code: Any) -> None:
             assert "no damage in the .log files" in code.fix or "back the partition's directory up" in sentence
 
 
-@pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
+@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
 def test_no_snapshot_is_deleted(code: Any) -> None:
     """Without its snapshot a broker loses track of open transactions: see the trial snapshot-removed."""
     for match in re.finditer(r"(\S+ \S+ )delete [^.]*snapshot", code.fix):
@@ -148,7 +149,7 @@ def test_every_remedy_was_tried() -> None:
     assert set(TRIALS) == {remedy.name for remedy in REMEDIES}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         "torn-index-removed", "tail-index-removed", "zeros-index-removed", "time-index-and-index-removed",
@@ -206,8 +207,7 @@ def test_unreadable_bytes_stop_a_fetch_and_a_recovery() -> None:
     assert TRIALS["unreadable-recovered"]["broker"] == "exits"
 
 
-@pytest.mark.parametrize(
-    ("name", "stops"),
+@each_case("name, stops",
     [
         (f"{0:020}.log", False), ("-5.log", False), ("+7.index", False), ("abc.log", True), ("abc.index", True),
         ("abc.snapshot", True), ("9223372036854775807.log", False), ("9223372036854775808.log", True), ("-.swap", True),
@@ -220,7 +220,7 @@ def test_names_that_end_a_startup(name: str, stops: bool) -> None:
     assert ["exits" in finding.consequence for finding in found] in ([[True]] if stops else [[], [False]])
 
 
-@pytest.mark.parametrize("name", ["abc.snapshot", "abc.log", "abc.swap", "abc.txnindex"])
+@each_case("name", ["abc.snapshot", "abc.log", "abc.swap", "abc.txnindex"])
 def test_a_name_that_ends_a_startup_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020}.log").write_bytes(craft.batch([craft.record(0)]))
@@ -236,7 +236,7 @@ STRANGE = re.compile(
 )
 
 
-@pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
+@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
 def test_plain_english(code: Any) -> None:
     for text in (code.meaning, code.consequence, code.fix, code.unless):
         assert not STRANGE.search(text), STRANGE.search(text)
@@ -293,12 +293,12 @@ def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -
         check_commands(text)
 
 
-@pytest.mark.parametrize("code", CATALOGUE.values(), ids=lambda code: code.code)
+@each_case("code", CATALOGUE.values(), ids=lambda code: code.code)
 def test_an_action_without_a_finding_parses(code: Any) -> None:
     check_commands(code.fix.replace("POSITION", "1").replace("PRODUCER-ID", "1").replace("SEGMENT", "x.log"))
 
 
-@pytest.mark.parametrize("topic", ["a b", r"\1", "$(x)", "TOPIC"])
+@each_case("topic", ["a b", r"\1", "$(x)", "TOPIC"])
 def test_a_name_from_the_disk_is_one_word_of_the_command(topic: str) -> None:
     at = Target(f"/disk/{topic}-0/{0:020}.log", 0, topic, 0)
     finding = CATALOGUE["crc-mismatch"].finding(at, message="", offset=5, next_offset=9)
@@ -337,7 +337,7 @@ def test_damaged_records_are_advised_where_salvage_recovers_some(damage: Any, tm
     assert {row["code"] for row in rows if row.get("fate") == "recovered"} <= SAVED
 
 
-@pytest.mark.parametrize("code", sorted(SAVED))
+@each_case("code", sorted(SAVED))
 def test_salvage_recovers_what_is_advised(code: str, tmp_path: Path) -> None:
     """The second of three records is damaged: the first one is recovered."""
     good, bad = craft.record(0, value=b"good"), craft.record(1, value=b"bad")
@@ -370,9 +370,7 @@ def test_the_metadata_log_has_its_own_action() -> None:
         assert "kafka-topics.sh" not in text
 
 
-@pytest.mark.parametrize(
-    "code", [code for code in CATALOGUE.values() if RESTORE_TOPIC in code.fix], ids=lambda each: each.code
-)
+@each_case("code", [code for code in CATALOGUE.values() if RESTORE_TOPIC in code.fix], ids=lambda each: each.code)
 def test_nothing_is_fetched_from_a_replica_that_does_not_exist(code: Code) -> None:
     """In every action that would fetch a partition again."""
     finding = code.finding(Target("/d/orders-0/00000000000000000000.log", 0, "orders", 0), message="")
