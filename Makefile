@@ -11,8 +11,6 @@ RELEASE_DISKS ?= build/corpus/releases
 RELEASES := 2.8.2 3.3.2 3.6.2 3.9.1 4.0.0 4.1.0 4.3.1
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
-# The code that writes columns for Spark has no command through which tests/test_twins.py could compare it.
-PLAIN_TOO := tests/core/test_arrow_buffers.py tests/core/test_header_columns.py
 # Tests of code that uses the compiled core, to run under the sanitizers.
 SANITIZED := tests/core tests/format tests/log tests/forensics/test_carve.py tests/test_twins.py
 # `make test-all` seeds random samples with the date, and prints it; KDUMP_SEED=2026-11-22 repeats the run of that day.
@@ -32,43 +30,50 @@ DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
 # setuptools and Cython, as pyproject.toml requires them for a build, and the extras that each group of targets needs.
 BUILDERS := 'setuptools>=77' 'Cython>=3.2.1'
-TEST := avro,browse,protobuf,remote,report,test
-SPARK := delta,iceberg,spark,test-spark
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+TEST := avro browse delta iceberg lint protobuf remote report spark test test-spark
+# uv installs the versions that constraints.txt states: from its cache if they are all there, else from the registry for
+# which pip is configured.
+UV := $(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --constraints constraints.txt
+INDEX = $(or $(UV_DEFAULT_INDEX),$(PIP_INDEX_URL),$(shell $(BIN)/python -m pip config get global.index-url 2>/dev/null))
+install = { $(UV) --offline $(1) 2>/dev/null || $(if $(INDEX),UV_DEFAULT_INDEX=$(INDEX)) $(UV) $(1); }
+# Shell functions for recipes: `stage` prints what begins, and `took` how long it took.
+STAGE := stage() { printf '%s: ' "$$1"; begin=$$(date +%s); }; took() { echo "$$(($$(date +%s) - begin)) s"; };
 TOO_OLD := import sys; sys.version_info < (3, 10) and sys.exit("kdump needs Python 3.10 or newer, and $(PYTHON) is %d.%d: make demo PYTHON=python3.12, for example" % sys.version_info[:2])
 
-# Hundreds of tests start another Python process, which would compile everything that it imports each time.
+# Many tests start another Python process, which would compile everything that it imports each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex clean
+.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex constraints clean
 .NOTPARALLEL:
 
 # The runtime dependencies, and the packages that compile the core.
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(TOO_OLD)'
-	@echo "Installing kdump and its dependencies into $(VENV)"
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install $(BUILDERS)
-	@KDUMP_COMPILE=0 $(PIP) install --no-build-isolation --editable .
+	@$(STAGE) stage "Installing kdump and its dependencies into $(VENV)"; $(PYTHON) -m venv $(VENV) && \
+	$(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt uv && \
+	$(call install,$(BUILDERS)) && export KDUMP_COMPILE=0 && $(call install,--no-build-isolation --editable .) && took
 	@touch $@
 
 # kdump, ready to run: recompiled if a module of the core has changed.
 $(VENV)/.ready: $(VENV)/.installed setup.py $(CORE)
-	@if [ "$$KDUMP_COMPILE" = 0 ]; then find kdump -name '*.so' -delete; \
-	else echo "Compiling the core (up to 15 seconds; KDUMP_COMPILE=0 skips it)"; fi
-	@$(BIN)/python setup.py --quiet build_ext --inplace --build-lib build/core/lib --build-temp build/core
+	@if [ "$$KDUMP_COMPILE" = 0 ]; then find kdump -name '*.so' -delete; fi
+	@$(STAGE) stage "Compiling the core (KDUMP_COMPILE=0 skips it)"; \
+	$(BIN)/python setup.py --quiet build_ext --inplace --build-lib build/core/lib --build-temp build/core && took
 	@touch $@
 
-# The packages for tests, linters, Spark, the site and browser tests.
+# What else the tests need, linters and Spark included; the site; the browser tests.
 $(VENV)/.test: EXTRAS := $(TEST)
-$(VENV)/.lint: EXTRAS := lint
-$(VENV)/.spark: EXTRAS := $(SPARK)
 $(VENV)/.docs: EXTRAS := docs
 $(VENV)/.browser: EXTRAS := browser
-$(addprefix $(VENV)/,.test .lint .spark .docs .browser): $(VENV)/.installed
-	@echo "Installing into $(VENV): $(EXTRAS)"
-	@KDUMP_COMPILE=0 $(PIP) install --no-build-isolation --editable '.[$(EXTRAS)]'
+$(addprefix $(VENV)/,.test .docs .browser): $(VENV)/.installed
+	@$(STAGE) stage "Installing what $(@F:.%=%) needs"; \
+	$(call install,--requirements pyproject.toml $(addprefix --extra ,$(EXTRAS))) && took
 	@touch $@
+
+# Refreshes constraints.txt: the newest versions for each supported Python that work together.
+constraints: $(VENV)/.installed
+	echo uv $(BUILDERS) | tr ' ' '\n' | $(BIN)/uv pip compile --quiet --no-config --universal --upgrade --python-version 3.10 \
+	    --no-header --no-annotate --all-extras --output-file constraints.txt pyproject.toml -
 
 # The three output formats for a real segment: transactions, written by a 4.3.1 broker.
 demo: $(VENV)/.ready
@@ -89,11 +94,9 @@ sanitize: $(VENV)/.ready $(VENV)/.test
 incident: $(VENV)/.ready
 	@$(BIN)/python -m tools.incident $(NAME)
 
-# Runs all tests with the compiled core; tests/test_twins.py compares it with plain Python. Three processes on two cores,
-# because some tests wait for a JVM, a server, or a clock.
-test: lint $(VENV)/.test $(VENV)/.spark
-	KDUMP_ENGINE=compiled $(BIN)/python -m pytest -n 3
-	KDUMP_ENGINE=plain $(BIN)/python -m pytest -n 2 $(PLAIN_TOO)
+# Linters, type checks and all tests; ONLY=tests/test_ls.py or ONLY="-k salvage": only these tests.
+test: $(VENV)/.ready $(VENV)/.test
+	@$(BIN)/python -m tools.run_tests $(ONLY)
 
 # Also runs every sample in full, all tests with plain Python, and whatever needs Chromium, Maven, QEMU or a real broker:
 # some trials are compared with docs/broker-trials.json.
@@ -113,7 +116,7 @@ test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(DISKS) pex sanitize
 	$(BIN)/python -m tools.at_work $(JARS) --minutes 3
 
 # Runs every command on the disk of a broker that keeps changing it.
-at-work: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(JARS)
+at-work: $(VENV)/.ready $(VENV)/.test $(JARS)
 	$(BIN)/python -m tools.at_work $(JARS) --minutes $(or $(MINUTES),3)
 
 $(JARS):
@@ -127,14 +130,14 @@ $(DISKS): tests/corpus/disks.tar.zst tests/corpus/oracle.tar.zst tests/corpus/lo
 	@touch $@
 
 # mypy needs the libraries, because they contain their types.
-lint: $(VENV)/.ready $(VENV)/.lint $(VENV)/.test $(VENV)/.spark
+lint: $(VENV)/.ready $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 # Regenerates what derives from the code: references, manual pages, completion words, the outputs in docs/ and README.md,
 # and the pictures.
-docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.spark $(VENV)/.browser
+docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.browser
 	$(BIN)/python tools/json_reference.py > docs/json.md
 	$(BIN)/python tools/findings_reference.py > docs/findings.md
 	$(BIN)/python -m tools.cli_reference > docs/cli.md

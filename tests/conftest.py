@@ -12,6 +12,7 @@ import signal
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,11 +27,13 @@ from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region
 from kdump.log.region_reader import regions
 from kdump.log.source import FileSource, SeekableSource, Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
+from tests import effort
 from tools.corpus import changes, unpack
 
 Each = TypeVar("Each")
 
-ROOT = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 FIXTURES = ROOT / "fixtures"
 CORPUS = unpack()
 DISKS, ORACLE = CORPUS / "disks", CORPUS / "oracle"
@@ -125,10 +128,33 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(effort.Measuring())
+    elif config.getoption("numprocesses", None):
+        config.pluginmanager.register(effort.Summing(config))
+
+
+gc.disable()
+"""While tests are collected: nothing of them is garbage, and looking for some takes a quarter of the time."""
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """In a process of xdist, first import its share of the test modules: pytest compiles each, and keeps the result on
+    disk, from where the other processes take it."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    modules = sorted(HERE.rglob("test_*.py"))
+    for path in modules[int(worker["workerid"][2:]) :: worker["workercount"]]:
+        import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
 def pytest_collection_finish() -> None:
     """Leave what was collected, which stays to the end, out of every later garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
