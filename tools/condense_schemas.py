@@ -1,12 +1,13 @@
 """Condenses Kafka's message schemas to what a decoder needs: names, types, versions, tags and defaults.
 
-    python tools/condense_schemas.py SCHEMA_DIR… [--out DIR]
+    python -m tools.condense_schemas JARS [--out DIR]
 
-Each SCHEMA_DIR contains the schemas of one module of Kafka (JSON with // comments, one message per file) and becomes
-one package file, DIR/<its name>.json, which maps each message's name to its schema. The keys and version ranges ("0+",
-"1-2", "none") are Kafka's, described in clients/src/main/resources/common/message/README.md. Descriptions are left out,
-as is everything that only Java's classes need. The script exits at a key that it does not know: a new release of Kafka
-might use it for something that the decoder has to support.
+JARS is a directory with a release's jars, which contain the schemas (JSON with // comments, one message per file). The
+schemas of a jar become one package file, DIR/<its module>.json, which maps each message's name to its schema: all but
+those of requests and responses, which are on no disk. The keys and version ranges ("0+", "1-2", "none") are Kafka's,
+described in clients/src/main/resources/common/message/README.md. Descriptions are left out, as is everything that only
+Java's classes need. The script exits at a key that it does not know: a new release of Kafka might use it for something
+that the decoder has to support.
 
 Defaults are typed here: a number, a boolean, text, or null where Kafka writes "null". A JSON null is not a default
 (FieldSpec reads it into a null String), so such a field has none here.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +33,44 @@ WIDTH = 120
 STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return the schema in `path`, without comments. Raises ValueError if it is not a schema."""
-    text = STRING_OR_COMMENT.sub(lambda m: "" if m[0].startswith("//") else m[0], path.read_text(encoding="utf-8"))
-    schema = json.loads(text)
-    if not isinstance(schema, dict) or not set(schema) >= REQUIRED_KEYS:
-        raise ValueError(f"{path}: not a message schema")
+JAR = re.compile(r"kafka[-_](?P<module>.+?)-\d+\.\d+\.\d+.*\.jar")
+PACKAGES = {"clients": "control", "2.13": "core"}
+"""Names of package files that are not those of Kafka's modules. Up to 3.9, the core has the coordinators' messages."""
+NOT_ON_DISK = {"request", "response", "header"}
+
+
+def read(text: str) -> dict[str, Any]:
+    """Return a schema without its comments."""
+    plain = STRING_OR_COMMENT.sub(lambda m: "" if m[0].startswith("//") else m[0], text)
+    # Kafka's parser ignores what follows the object, too; one file of 2.8 ends with a second brace.
+    schema: dict[str, Any] = json.JSONDecoder().raw_decode(plain.strip())[0]
     return schema
+
+
+def in_jars(jars: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the schemas of all messages that can be on a disk, by package and name."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for jar in sorted(jars.glob("kafka*.jar")):
+        match = JAR.fullmatch(jar.name)
+        with zipfile.ZipFile(jar) as files:
+            for member in files.namelist():
+                if match is None or not re.fullmatch(r"(common/)?(message|metadata)/\w+\.json", member):
+                    continue
+                schema = read(files.read(member).decode())
+                if schema["type"] in NOT_ON_DISK:
+                    continue
+                package = found.setdefault(PACKAGES.get(match["module"], match["module"]), {})
+                if package.setdefault(schema["name"], schema) is not schema:
+                    raise ValueError(f"{jar.name}: second definition of {schema['name']}")
+    if not found:
+        raise ValueError(f"{jars}: no schemas")
+    return found
 
 
 def condense_message(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the message without its name, which is its key in the package file."""
+    if not set(schema) >= REQUIRED_KEYS:
+        raise ValueError(f"{schema.get('name')}: not a message schema")
     check_keys(schema, {*MESSAGE_KEYS, "name", "fields", "commonStructs"}, schema["name"])
     condensed = {key: schema[key] for key in MESSAGE_KEYS if key in schema}
     condensed["fields"] = [condense_field(field, schema["name"]) for field in schema["fields"]]
@@ -118,27 +147,19 @@ def render(node: Any, indent: int = 0, before: int = 0) -> str:
     return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
 
 
-def condense(folder: Path) -> str:
-    """Return the text of the package file for `folder`. The same schemas always give the same bytes."""
-    messages: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.json")):
-        schema = read(path)
-        if schema["name"] in messages:
-            raise ValueError(f"{path}: second definition of {schema['name']}")
-        messages[schema["name"]] = condense_message(schema)
-    if not messages:
-        raise ValueError(f"{folder}: no schemas")
-    return render(dict(sorted(messages.items()))) + "\n"
+def condense(schemas: dict[str, dict[str, Any]]) -> str:
+    """Return the text of a package file. The same schemas always give the same bytes."""
+    return render({name: condense_message(schemas[name]) for name in sorted(schemas)}) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="condense Kafka's message schemas into package data")
-    parser.add_argument("folders", metavar="SCHEMA_DIR", nargs="+", type=Path, help="folder of Kafka's schemas")
+    parser.add_argument("jars", type=Path, help="directory with the jars of a release")
     target = Path(__file__).resolve().parent.parent / "kdump" / "format" / "schemas"
     parser.add_argument("--out", metavar="DIR", type=Path, default=target, help="default: %(default)s")
     arguments = parser.parse_args()
     try:
-        texts = {folder.resolve().name: condense(folder) for folder in arguments.folders}
+        texts = {name: condense(schemas) for name, schemas in in_jars(arguments.jars).items()}
     except (ValueError, KeyError, OSError) as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
     arguments.out.mkdir(parents=True, exist_ok=True)

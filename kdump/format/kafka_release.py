@@ -9,19 +9,21 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from kdump.format.releases import RELEASES
+
 ZOOKEEPER, KRAFT = "zookeeper", "kraft"
 """Modes of a node: where its cluster keeps the metadata."""
 
 NEWEST_PATCH = 999
 """Stands for the newest patch release if none is named."""
 
-LAST_MINOR = {2: range(8, 9), 3: range(10), 4: range(4)}
-"""Minor releases that are known, by major release."""
+LINES = tuple((major, minor) for major, minor, _ in RELEASES)
+"""Minor releases that are known, oldest first."""
 
 CONFLUENT = {
     (6, 2): (2, 8),
     **{(7, minor): (3, minor) for minor in range(10)},
-    **{(8, minor): (4, minor) for minor in range(4)},
+    **{(8, minor): (4, minor) for major, minor in LINES if major == 4},
 }
 """Kafka's release in each release of Confluent Platform."""
 
@@ -31,8 +33,8 @@ _CCS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)-(?:ccs|ce)")
 _MODE = re.compile(r"[-_ ](zookeeper|zk|kraft)$")
 
 UNDERSTOOD = (
-    "2.8, 3.0 to 3.9 and 4.0 to 4.3, with or without a patch release (3.6.2), and cp-6.2, cp-7.0 to cp-7.9, cp-8.0 to "
-    "cp-8.3; up to 3.9, add -zookeeper or -kraft to choose the mode (3.9-kraft)"
+    f"2.8, 3.0 to 3.9 and 4.0 to 4.{LINES[-1][1]}, with or without a patch release (3.6.2), and cp-6.2, cp-7.0 to "
+    f"cp-7.9, cp-8.0 to cp-8.{LINES[-1][1]}; up to 3.9, add -zookeeper or -kraft to choose the mode (3.9-kraft)"
 )
 
 
@@ -76,7 +78,7 @@ class KafkaRelease(NamedTuple):
         return f"{self.number} ({'ZooKeeper' if self.mode == ZOOKEEPER else 'KRaft'})"
 
 
-NEWEST = KafkaRelease(4, 3, 1, KRAFT)
+NEWEST = KafkaRelease(*RELEASES[-1], KRAFT)
 """The release whose rules apply if nothing states another one."""
 
 
@@ -116,7 +118,7 @@ def parse_release(text: str) -> KafkaRelease:
             raise ValueError(f"{text!r} is not a Kafka release; use {UNDERSTOOD}")
         major, minor = int(match[1]), int(match[2])
         patch = None if match[3] is None else int(match[3])
-        if minor not in LAST_MINOR.get(major, ()) or (patch or 0) >= NEWEST_PATCH:
+        if (major, minor) not in LINES or (patch or 0) >= NEWEST_PATCH:
             raise ValueError(f"kdump does not know Kafka {given}; use {UNDERSTOOD}")
     if major >= 4:
         if mode == ZOOKEEPER:

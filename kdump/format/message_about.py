@@ -11,6 +11,7 @@ _MEMBER = "group and member"
 
 ABOUT: dict[str, str] = {
     # Control records, and the consumer protocol
+    "AbortedTxn": "entry of a .txnindex without the version before it",
     "ConsumerProtocolAssignment": "partitions assigned to a member of a classic group",
     "ConsumerProtocolSubscription": "topics that a member of a classic group subscribes to, and its partitions",
     "ControlRecordTypeSchema": "type of a control record",
@@ -99,6 +100,7 @@ ABOUT: dict[str, str] = {
     "AbortTransactionRecord": "abort of the metadata transaction: its records do not apply",
     "RemoveDelegationTokenRecord": "removal of a delegation token",
     "RegisterControllerRecord": "registration of a controller: its endpoints and features",
+    "UnregisterControllerRecord": "removal of a controller's registration",
     "ClearElrRecord": "removal of the eligible leader replicas of one topic or of all (KIP-966)",
     # __remote_log_metadata, and files next to a log
     "RemoteLogSegmentMetadataRecord": "a segment that is copied to remote storage: its offsets, size, epochs and state",

@@ -22,7 +22,8 @@ from kdump.forensics.cluster_answer import (
     ClusterVoter,
     QuotaEntity,
 )
-from kdump.format.metadata_names import CONFIG_RESOURCE, METADATA_VERSION, enum_name
+from kdump.format.known_releases import metadata_levels
+from kdump.format.metadata_names import CONFIG_RESOURCE, enum_name
 from kdump.state.metadata_image import MetadataImage, TopicImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
@@ -55,7 +56,7 @@ def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str
             source=source,
             clusterId=identity.get("cluster.id"),
             nodeId=identity.get("node.id", identity.get("broker.id")),
-            metadataVersion=None if level is None else enum_name(METADATA_VERSION, level),
+            metadataVersion=None if level is None else enum_name(metadata_levels(), level),
             leaderId=metadata.leader.leaderId if metadata.leader else None,
             leaderEpoch=metadata.leader.leaderEpoch if metadata.leader else None,
             kraftVersion=metadata.kraft_version,
@@ -126,7 +127,7 @@ def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Ob
 
 def features(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for name, level in sorted(metadata.features.items()):
-        release = enum_name(METADATA_VERSION, level) if name == LEVEL else None
+        release = enum_name(metadata_levels(), level) if name == LEVEL else None
         yield answer_object(ClusterFeature(name, level, release))
 
 

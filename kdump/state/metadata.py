@@ -43,6 +43,7 @@ FOR_VERIFY = frozenset(
         "BrokerRegistrationChangeRecord",
         "UnregisterBrokerRecord",
         "RegisterControllerRecord",
+        "UnregisterControllerRecord",
         "FeatureLevelRecord",
         "ZkMigrationStateRecord",
     }

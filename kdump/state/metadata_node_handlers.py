@@ -94,6 +94,11 @@ def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
     replay.keep(replay.metadata.controllers, number, controller, "controller", str(number))
 
 
+def unregister_controller(replay: ReplayState, values: dict[str, Any]) -> None:
+    number = values["controllerId"]
+    replay.drop(replay.metadata.controllers, number, "controller", str(number))
+
+
 def _features(values: dict[str, Any]) -> tuple[SupportedFeature, ...]:
     return tuple(
         SupportedFeature(*(feature[name] for name in SupportedFeature._fields)) for feature in values["features"]
@@ -152,6 +157,7 @@ HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     "UnfenceBrokerRecord": unfence_broker,
     "BrokerRegistrationChangeRecord": broker_change,
     "RegisterControllerRecord": register_controller,
+    "UnregisterControllerRecord": unregister_controller,
     "FeatureLevelRecord": feature_level,
     "ZkMigrationStateRecord": zk_migration,
     "ProducerIdsRecord": producer_ids,

@@ -18,13 +18,13 @@ from typing import Annotated, NamedTuple
 from kdump.answer import Doc, PathText
 from kdump.format.kafka_release import (
     KRAFT,
-    LAST_MINOR,
+    LINES,
     NEWEST,
     ZOOKEEPER,
     AppliedRelease,
     KafkaRelease,
 )
-from kdump.format.metadata_names import METADATA_VERSION
+from kdump.format.known_releases import Line, first_taking, metadata_levels
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -39,21 +39,8 @@ OPTION, DISK, DEFAULT = "option", "disk", "default"
 MAX_LOOKED_AT = 100
 """Maximum number of partition directories in which partition.metadata is looked for."""
 
-Line = tuple[int, int]
-"""Major and minor release."""
-
-LINES: tuple[Line, ...] = tuple((major, minor) for major, minors in LAST_MINOR.items() for minor in minors)
 FIRST, LAST = LINES[0], LINES[-1]
 LAST_WITH_ZOOKEEPER = (3, 9)
-FEATURE_SINCE: dict[str, Line] = {
-    "kraft.version": (3, 9),
-    "transaction.version": (4, 0),
-    "group.version": (4, 0),
-    "eligible.leader.replicas.version": (4, 0),
-    "share.version": (4, 1),
-    "streams.version": (4, 2),
-}
-"""First release in which a feature can be above level 0 (Feature, LATEST_PRODUCTION)."""
 
 
 class ReleaseFact(NamedTuple):
@@ -93,7 +80,7 @@ class DiskRelease(NamedTuple):
 
 def line_of_level(level: int) -> Line | None:
     """Return major and minor release of a level of metadata.version; None for an unknown one."""
-    name = METADATA_VERSION.get(level)
+    name = metadata_levels().get(level)
     if name is None:
         return None
     major, _, minor = name.partition("-")[0].partition(".")
@@ -177,7 +164,7 @@ def _registrations(metadata: MetadataImage, nodes: set[int | None]) -> list[Rele
             line = None if top is None else line_of_level(top)
             if line is not None:
                 line = min(line, LAST)
-                text = f"{kind} {number} registered with {LEVEL} up to {METADATA_VERSION[top or 0]}"
+                text = f"{kind} {number} registered with {LEVEL} up to {metadata_levels()[top or 0]}"
                 found.append(ReleaseFact(text, line, line))
     return found
 
@@ -192,13 +179,14 @@ def _features(metadata: MetadataImage) -> list[ReleaseFact]:
     level = metadata.features.get(LEVEL)
     line = None if level is None else line_of_level(level)
     if line is not None and level is not None:
-        found.append(ReleaseFact(f"{LEVEL} is {METADATA_VERSION[level]}", min(line, LAST), None))
+        found.append(ReleaseFact(f"{LEVEL} is {metadata_levels()[level]}", min(line, LAST), None))
     levels = dict(metadata.features)
     if metadata.kraft_version:
         levels["kraft.version"] = metadata.kraft_version
-    for name, since in FEATURE_SINCE.items():
-        if levels.get(name, 0) > 0:
-            found.append(ReleaseFact(f"{name} is {levels[name]}", since, None))
+    for name, number in levels.items():
+        since = first_taking(name, number)
+        if name != LEVEL and number > 0 and since is not None:
+            found.append(ReleaseFact(f"{name} is {number}", since, None))
     return found
 
 

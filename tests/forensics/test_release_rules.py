@@ -16,7 +16,7 @@ from kdump.forensics.retention.compaction import compaction, settle_tombstones
 from kdump.forensics.retention.configs import ConfigOverrides, settings
 from kdump.forensics.retention.deletion import LogFacts, deletions
 from kdump.forensics.retention.observed_segments import ObservedSegment, Tombstones
-from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.format.kafka_release import LINES, KafkaRelease, parse_release
 from kdump.log.paths import target
 from kdump.state.producer_state import EXPIRATION, EXPIRATION_BEFORE_3_4
 from kdump.state.releases import DIFFERENCES, RUNNING, Difference
@@ -216,6 +216,3 @@ def test_every_difference_decides_something() -> None:
         assert isinstance(each, Difference)
         patches = [KafkaRelease(*each.since), KafkaRelease(3, 7, 0, "kraft")] if each.since else []
         assert {each.applies(release) for release in [*every, *patches]} == {True, False}, name
-
-
-LINES = [(2, 8), *((3, minor) for minor in range(10)), *((4, minor) for minor in range(4))]

@@ -11,7 +11,7 @@ import pytest
 
 import kdump
 from kdump.forensics.restart.plan_values import RestartPlan
-from kdump.format.kafka_release import LAST_MINOR, KafkaRelease, parse_release
+from kdump.format.kafka_release import LINES, NEWEST, KafkaRelease, parse_release
 from kdump.state.releases import DIFFERENCES
 from tests import command
 from tests.conftest import FIXTURES
@@ -163,7 +163,7 @@ def _ledger(found: RestartPlan):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     ("change", "version", "source", "doubt"),
     [
-        (lambda disk: None, "4.3.1", "disk", ""),
+        (lambda disk: None, "4.3", "disk", ""),
         (zookeeper, "3.9", "disk", "it may be any from 3.7 to 3.9"),
         (lambda disk: (zookeeper(disk), (disk / ".kafka_cleanshutdown").unlink()), "3.9", "disk", "from 2.8 to 3.9"),
         (lambda disk: (zookeeper(disk), (disk / ".kafka_cleanshutdown").write_text("")), "3.6", "disk", "2.8 to 3.6"),
@@ -177,7 +177,12 @@ def _ledger(found: RestartPlan):  # type: ignore[no-untyped-def]
             "disk",
             "",
         ),
-        (lambda disk: shutil.rmtree(disk / "__cluster_metadata-0"), "4.3.1", "disk", "it may be any from 3.7 to 4.3"),
+        (
+            lambda disk: shutil.rmtree(disk / "__cluster_metadata-0"),
+            NEWEST.number,
+            "disk",
+            f"it may be any from 3.7 to {LINES[-1][0]}.{LINES[-1][1]}",
+        ),
     ],
 )
 def test_the_release_that_the_disk_states(
@@ -200,16 +205,16 @@ def test_every_release_loads_a_healthy_log(disk: Path) -> None:
 
 
 def _with_zookeeper() -> Iterator[str]:
-    for major, minors in LAST_MINOR.items():
+    for major, minor in LINES:
         if major < 4:
-            yield from (f"{major}.{minor}-zk" for minor in minors)
+            yield f"{major}.{minor}-zk"
 
 
 def test_the_second_line(disk: Path) -> None:
     lines = command.run("restart-plan", disk).stdout.splitlines()
-    assert lines[1].startswith("release: Kafka 4.3.1, because broker 2 registered with metadata.version up to 4.3-IV0")
+    assert lines[1].startswith("release: Kafka 4.3, because broker 2 registered with metadata.version up to 4.3-IV0")
     lines = command.run("restart-plan", disk, "--kafka-version", "cp-8.2").stdout.splitlines()
-    assert lines[1] == "release: Kafka 4.2 (--kafka-version); the disk is that of 4.3.1; rules as of 4.2, untried"
+    assert lines[1] == "release: Kafka 4.2 (--kafka-version); the disk is that of 4.3; rules as of 4.2, untried"
     result = command.run("restart-plan", disk, "--kafka-version", "1.1")
     assert result.exit_code == 2
     assert "does not know Kafka 1.1" in result.stderr

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
-from kdump.format.metadata_names import METADATA_CHANGED, METADATA_VERSION
+from kdump.format.known_releases import Line, at_most, first_taking, metadata_changes, metadata_levels
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import FEATURE_SINCE, LEVEL, DiskRelease, Line, line_of_level
+from kdump.state.release_evidence import LEVEL, DiskRelease, line_of_level
 from kdump.state.releases import (
     META_ENSEMBLE,
     METADATA_MINIMUM,
@@ -42,13 +42,13 @@ def refusals(
     level = metadata.features.get(LEVEL)
     line = None if level is None else line_of_level(level)
     if level is not None and line is not None and line > release.line:
-        name = METADATA_VERSION[level]
+        name = metadata_levels()[level]
         message = f"the cluster's {LEVEL} is {name}, which Kafka {release.number} does not support"
         remedy = f"start Kafka {line[0]}.{line[1]} or later; {_way_down(level, line, release)}"
         yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
         return
     if level is not None and level < MINIMUM_LEVEL and METADATA_MINIMUM.applies(release):
-        name = METADATA_VERSION.get(level, str(level))
+        name = metadata_levels().get(level, str(level))
         message = f"the cluster's {LEVEL} is {name}, but Kafka {release.number} needs 3.3-IV3 or later"
         remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
         yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
@@ -56,30 +56,30 @@ def refusals(
     levels = dict(metadata.features)
     if metadata.kraft_version:
         levels["kraft.version"] = metadata.kraft_version
-    for name, since in FEATURE_SINCE.items():
-        if levels.get(name, 0) > 0 and since > release.line:
-            message = f"the cluster's {name} is {levels[name]}, which Kafka {release.number} does not support"
+    for name, number in levels.items():
+        if name != LEVEL and not at_most(release.line).takes(name, number):
+            message = f"the cluster's {name} is {number}, which Kafka {release.number} does not support"
             exception = (
                 f"UnsupportedVersionException: Unable to register because the broker does not support finalized version"
-                f" {levels[name]} of {name}."
+                f" {number} of {name}."
             )
-            remedy = (
-                f"start Kafka {since[0]}.{since[1]} or later, or lower the feature with kafka-features.sh downgrade"
-            )
+            since = first_taking(name, number)
+            newer = "a newer Kafka than kdump knows" if since is None else f"Kafka {since[0]}.{since[1]} or later"
+            remedy = f"start {newer}, or lower the feature with kafka-features.sh downgrade"
             yield StartupFailure(EXIT, file, None, None, message, exception, remedy)
 
 
 def _way_down(level: int, line: Line, release: KafkaRelease) -> str:
     """Return how metadata.version is lowered on a running cluster to what the release supports, or why it is not
     (FeatureControlManager.updateMetadataVersion)."""
-    lower = max((each for each in METADATA_VERSION if (line_of_level(each) or line) <= release.line), default=0)
-    changed = [each for each in range(lower + 1, level + 1) if each in METADATA_CHANGED]
+    lower = max((each for each in metadata_levels() if (line_of_level(each) or line) <= release.line), default=0)
+    changed = [each for each in range(lower + 1, level + 1) if each in metadata_changes()]
     if changed:
-        why = f"{METADATA_VERSION[changed[-1]]} changed the metadata"
+        why = f"{metadata_levels()[changed[-1]]} changed the metadata"
         return f"the controllers refuse to lower {LEVEL} to that of {release.number}, because {why}"
     option = "--release-version" if line >= (4, 0) else "--metadata"
     text = f"on the running cluster, kafka-features.sh downgrade {option} {release.major}.{release.minor}"
-    return f"{text} lowers {LEVEL} to {METADATA_VERSION[lower]}"
+    return f"{text} lowers {LEVEL} to {metadata_levels()[lower]}"
 
 
 def _unknown_level(level: int, release: KafkaRelease) -> str:

@@ -1,0 +1,136 @@
+"""What each release of Kafka knows: metadata levels, features, messages, configs, versions of files.
+
+A file of kdump/format/releases is a minor release, as its newest patch release has it. tools/adopt generates it from
+the release's jars. Its keys:
+
+- features: by name the lowest and the highest level with which a node registers, and the level of a new cluster. Empty
+  up to 3.2, which had no metadata.version.
+- levels: the names of the levels of metadata.version that a node takes without unstable.feature.versions.enable;
+  unstable: of those that need it.
+- changed: the levels that changed the metadata: a controller refuses to lower metadata.version from one of them, or
+  across one (MetadataVersion.didMetadataChange and checkIfMetadataChanged).
+- messages: the versions of each message that can be on a disk, by Kafka's module and name ("0-3"; "none": not read any
+  more). The apiKey is in kdump/format/schemas.
+- files: the versions of small files, by the class that reads them.
+- topicConfigs, brokerConfigs: defaults as text; null: none.
+
+A file is read only when something asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from kdump.format.kafka_release import LINES
+from kdump.format.schema import Versions, load_folder
+
+Line = tuple[int, int]
+"""Major and minor release."""
+
+
+class KnownRelease(NamedTuple):
+    """What a minor release knows; see the keys above. The ranges are inclusive."""
+
+    line: Line
+    features: Mapping[str, Versions]
+    new_cluster: Mapping[str, int]
+    levels: Mapping[int, str]
+    unstable: Mapping[int, str]
+    changed: frozenset[int]
+    messages: Mapping[str, Mapping[str, Versions]]
+    files: Mapping[str, Versions]
+    topic_configs: Mapping[str, str | None]
+    broker_configs: Mapping[str, str | None]
+
+    def takes(self, feature: str, level: int) -> bool:
+        """Return True if a node registers with a range of this feature that includes the level. Level 0 stands for a
+        feature that is not used."""
+        found = self.features.get(feature)
+        return level == 0 if found is None else found.hold(level)
+
+    def knows_record(self, api_key: int, version: int) -> bool:
+        """Return True if a controller reads a metadata record of this type and version."""
+        known = self.messages.get("metadata", {})
+        for name, schema in load_folder("metadata").items():
+            if schema.apiKey == api_key and name in known:
+                return known[name].hold(version)
+        return False
+
+
+@cache
+def known(line: Line) -> KnownRelease:
+    """Return what a minor release knows. Raises KeyError if it is not in LINES."""
+    if line not in LINES:
+        raise KeyError(line)
+    data = pkgutil.get_data("kdump.format.releases", "{}.{}.json".format(*line))
+    assert data is not None
+    read: dict[str, Any] = json.loads(data)
+    return KnownRelease(
+        line,
+        {name: Versions(lowest, highest) for name, (lowest, highest, _) in read["features"].items()},
+        {name: level for name, (_, _, level) in read["features"].items() if level is not None},
+        {int(level): name for level, name in read["levels"].items()},
+        {int(level): name for level, name in read["unstable"].items()},
+        frozenset(read["changed"]),
+        {
+            module: {name: Versions.parse(text) for name, text in messages.items()}
+            for module, messages in read["messages"].items()
+        },
+        {name: Versions.parse(text) for name, text in read["files"].items()},
+        read["topicConfigs"],
+        read["brokerConfigs"],
+    )
+
+
+def newest() -> KnownRelease:
+    """Return what the newest known release knows: what is above that was written by a newer one."""
+    return known(LINES[-1])
+
+
+def at_most(line: Line) -> KnownRelease:
+    """Return what the newest known release up to this one knows: itself, unless it is not known."""
+    return known(max((each for each in LINES if each <= line), default=LINES[0]))
+
+
+def first_taking(feature: str, level: int) -> Line | None:
+    """Return the first release that takes this level of a feature, or a higher one; None if no known one does."""
+    found = (each.line for each in _all() if feature in each.features and each.features[feature].highest >= level)
+    return next(found, None)
+
+
+def first_reading(module: str, name: str, version: int) -> Line | None:
+    """Return the first release that reads this version of a message; None if no known one does."""
+    found = (each.messages.get(module, {}).get(name) for each in _all())
+    return next((line for line, versions in zip(LINES, found) if versions and versions.hold(version)), None)
+
+
+def features() -> tuple[str, ...]:
+    """Return the names of all features of all releases."""
+    return tuple(dict.fromkeys(name for each in _all() for name in each.features))
+
+
+@cache
+def metadata_levels() -> Mapping[int, str]:
+    """Return the name of each level of metadata.version that a release takes, in ascending order."""
+    return {level: name for each in _spanning() for level, name in each.levels.items()}
+
+
+@cache
+def metadata_changes() -> frozenset[int]:
+    """Return the levels that changed the metadata."""
+    return frozenset(level for each in _spanning() for level in each.changed)
+
+
+def _all() -> Iterator[KnownRelease]:
+    return map(known, LINES)
+
+
+def _spanning() -> Iterator[KnownRelease]:
+    """Yield the last release of each major one: a minor release forgets no level."""
+    for line, following in zip(LINES, (*LINES[1:], (0, 0))):
+        if following[0] != line[0]:
+            yield known(line)

@@ -1,0 +1,1 @@
+"""Adopts a release of Kafka, from its jars."""

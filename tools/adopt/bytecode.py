@@ -1,0 +1,154 @@
+"""Compares the classes of two releases that read or write a log directory, method by method, by their bytecode.
+
+javap disassembles them. Numbers of the constant pool, of local variables and of lambdas, offsets of instructions,
+packages and exceptions that are declared are left out, so that a method is the same that was only compiled again, or
+uses a class that moved. Classes that are generated from schemas are left out: those are compared as schemas.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+READ_OR_WRITE = (
+    "org/apache/kafka/storage/internals/",
+    "org/apache/kafka/server/log/",
+    "org/apache/kafka/server/storage/",
+    "org/apache/kafka/server/common/",
+    "org/apache/kafka/server/config/",
+    "org/apache/kafka/raft/",
+    "org/apache/kafka/snapshot/",
+    "org/apache/kafka/image/",
+    "org/apache/kafka/controller/",
+    "org/apache/kafka/metadata/",
+    "org/apache/kafka/coordinator/",
+    "org/apache/kafka/common/record/",
+    "org/apache/kafka/common/compress/",
+    "org/apache/kafka/common/requests/ProduceRequest",
+    "org/apache/kafka/tools/DumpLog",
+    "org/apache/kafka/tools/StorageTool",
+    "kafka/log/",
+    "kafka/raft/",
+    "kafka/cluster/Partition",
+    "kafka/coordinator/",
+    "kafka/server/ReplicaManager",
+    "kafka/server/checkpoints/",
+    "kafka/server/metadata/",
+    "kafka/server/BrokerServer",
+    "kafka/server/ControllerServer",
+    "kafka/server/KafkaRaftServer",
+    "kafka/server/KafkaServer",
+    "kafka/server/SharedServer",
+    "kafka/tools/DumpLog",
+    "kafka/tools/StorageTool",
+)
+"""Beginnings of the names of classes that read or write a log directory."""
+GENERATED = "/generated/"
+NEW, GONE, CHANGED, ORDER = "new", "gone", "changed", "changed order"
+AT_ONCE = 400
+"""Number of classes for one javap."""
+
+_INSTRUCTION = re.compile(r"^ +(\d+): (\S+) *(.*)$")
+_CASE = re.compile(r"^ +(-?\d+|default): (\d+)$")
+_REFERENCE = re.compile(r"#\d+(?:, *\d+)? *// (.*)")
+_LAMBDA = re.compile(r"(lambda\$\w+?)\$\d+|(\$anonfun\$\w+?)\$\d+|(InvokeDynamic) #\d+")
+_PACKAGE = re.compile(r"(?:org[/.]apache[/.])?kafka[/.](?:[a-z]\w*[/.])+(?=[A-Z])")
+_THROWS = re.compile(r" throws [\w.$, ]+$")
+_WIDE = {"ldc_w": "ldc", "goto_w": "goto"}
+_LOCAL = re.compile(r"([ailfd](?:load|store))_\d")
+
+
+class Change(NamedTuple):
+    """A member that differs, or with an empty `member` a class. `what` is GONE, NEW, CHANGED, or ORDER if only the
+    order of the instructions differs; `gone` and `new` are the instructions that only one of the releases has."""
+
+    owner: str
+    member: str
+    what: str
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def classes(jars: Path) -> dict[str, Path]:
+    """Return the jar of each class to compare."""
+    found = {}
+    for jar in sorted(jars.glob("kafka*.jar")):
+        with zipfile.ZipFile(jar) as files:
+            for name in files.namelist():
+                if name.endswith(".class") and name.startswith(READ_OR_WRITE) and GENERATED not in name:
+                    found[name.removesuffix(".class")] = jar
+    return found
+
+
+def members(jars: Path) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the instructions of each field (none) and method, by class and declaration."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    names = [f"jar:file:{jar}!/{name}.class" for name, jar in classes(jars.resolve()).items()]
+    for start in range(0, len(names), AT_ONCE):
+        command = ["javap", "-c", "-p", "-constants", *names[start : start + AT_ONCE]]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found.update(_classes(text))
+    return found
+
+
+def _classes(text: str) -> Iterator[tuple[str, dict[str, tuple[str, ...]]]]:
+    for part in re.split(r"^Compiled from .*\n", text, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        match = re.search(r"(?:class|interface) ([\w.$]+)", lines[0])
+        if match is None:
+            raise ValueError(f"javap printed {lines[0]!r}")
+        own: dict[str, list[str]] = {"": [_PACKAGE.sub("", lines[0].rstrip(" {"))]}
+        name = ""
+        for line in lines[1:]:
+            if line.startswith("  ") and line[2:3].strip() and line.endswith(";"):
+                name = _PACKAGE.sub("", _LAMBDA.sub(r"\1\2", _THROWS.sub("", line.strip().rstrip(";"))))
+                own.setdefault(name, [])
+            elif line.startswith("      "):
+                own[name].append(line)
+        yield match[1], {key: tuple(_normal(code)) if key else tuple(code) for key, code in own.items()}
+
+
+def _normal(code: list[str]) -> Iterator[str]:
+    """Yield the instructions of a method without what depends on the compilation of the rest of its class."""
+    for line in code:
+        match = _INSTRUCTION.match(line)
+        case = _CASE.match(line)
+        if case and not (match and match[2].isalpha()):
+            yield f"case {case[1]}"
+        elif match:
+            name, rest = _WIDE.get(match[2], match[2]), match[3]
+            reference = _REFERENCE.search(rest)
+            if reference:
+                yield _referring(name, reference[1])
+            elif name in ("bipush", "sipush", "newarray", "iinc"):
+                yield f"{name} {rest}" if name != "iinc" else f"iinc {rest.split(',')[-1].strip()}"
+            else:
+                yield _LOCAL.sub(r"\1", name)
+
+
+def _referring(name: str, text: str) -> str:
+    return _PACKAGE.sub("", f"{name} {_LAMBDA.sub(lambda found: found[1] or found[2] or found[3], text)}")
+
+
+def compare(before: Path, after: Path) -> list[Change]:
+    """Return what differs between the classes of two directories of jars, by class."""
+    old, new = members(before), members(after)
+    found = []
+    for owner in sorted(old.keys() | new.keys()):
+        mine, theirs = old.get(owner), new.get(owner)
+        if mine is None or theirs is None:
+            found.append(Change(owner, "", NEW if mine is None else GONE, (), ()))
+            continue
+        for member in dict.fromkeys([*mine, *theirs]):
+            one, other = mine.get(member), theirs.get(member)
+            if one != other:
+                gone, added = Counter(one or ()), Counter(other or ())
+                what = NEW if one is None else GONE if other is None else ORDER if gone == added else CHANGED
+                less, more = tuple((gone - added).elements()), tuple((added - gone).elements())
+                found.append(Change(owner, member, what, less, more))
+    return found
