@@ -94,9 +94,11 @@ def aged(root: Path) -> Path:
 
 def copy_disk(source: Path, target: Path) -> Path:
     """Return a writable copy of a disk; preallocated files stay sparse."""
-    subprocess.run(["cp", "-r", "--sparse=always", "--", source, target], check=True)
-    for path in [target, *target.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)
+    before = os.umask(0o022)
+    try:
+        subprocess.run(["cp", "-r", "--no-preserve=mode", "--", source, target], check=True)
+    finally:
+        os.umask(before)
     return target
 
 
