@@ -16,6 +16,8 @@ from kdump.core.record_counts import LONGEST, NEAR
 from kdump.log.skim import key_digest
 
 ROOM = 1 << 14
+ZERO = array("q", [0])
+"""To be multiplied: arrays made of bytes take ten times as long, which is most of the work for a small partition."""
 KEPT = 64
 """Bytes that are kept of a longer key, with a digest of all of it."""
 
@@ -46,16 +48,16 @@ class SpaceSaving:
     def __init__(self, room: int = ROOM) -> None:
         self.room = room
         self.slots: dict[Hashable, int] = {}
-        self.counts = array("q", bytes(8 * room))
-        self.weights = array("q", bytes(8 * room))
+        self.counts = ZERO * room
+        self.weights = ZERO * room
         self.total = 0
         self.error = 0
         # For keys counted by the million: the slot where a key was found last, by a hash of it, and the keys
         # themselves.
-        self.near = array("q", bytes(8 * NEAR))
+        self.near = ZERO * NEAR
         """Slot + 1, or 0 for none."""
         self.texts = bytearray(LONGEST * room)
-        self.sizes = array("q", bytes(8 * room))
+        self.sizes = ZERO * room
 
     def add(self, item: Hashable, count: int = 1, weight: int = 0) -> None:
         """Count `count` occurrences of `item`."""
@@ -88,7 +90,7 @@ class SpaceSaving:
         self.error += median
         kept = [(item, counts[slot] - median, weights[slot]) for item, slot in self.slots.items()]
         self.slots.clear()
-        self.near[:] = array("q", bytes(8 * NEAR))
+        self.near[:] = ZERO * NEAR
         for item, count, weight in kept:
             if count > 0:
                 slot = self.slots[item] = len(self.slots)

@@ -126,8 +126,8 @@ class StatsReader:
         self.path = ""
         self.hidden = False
         """Whether the records of the segment are not in the bundle that it is read from."""
-        self.block = array("q", bytes(8 * RECORD_WIDTH * ROWS))
-        self.bases, self.ends = array("q", bytes(8 * ROWS)), array("q", bytes(8 * ROWS))
+        self.block = array("q", [0]) * (RECORD_WIDTH * ROWS)
+        self.bases, self.ends = array("q", [0]) * ROWS, array("q", [0]) * ROWS
 
     def segment(self, target: Target, last: bool) -> None:
         stats = self.stats
