@@ -21,6 +21,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from filecmp import cmpfiles, dircmp
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -48,12 +49,14 @@ from kdump.log.mounts import unmount_bundles
 from kdump.log.region import Limits
 from kdump.log.region_totals import RegionTotals
 from tests import restart_damages
+from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
 from tests.craft import batch, one, patch, record, split
 from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk
 from tests.state.test_cluster import TOKEN, int32
 from tests.state.test_metadata import config, framed, text
+from tests.test_verdicts import leave_out_the_unchanged
 from tools.trials.predict import public_directory
 
 NOT_RECORDS = "indexes,snapshots,checkpoints,files,offsets,producers,transactions,timestamps"
@@ -71,6 +74,8 @@ COMMANDS = (
     ("stats",),
     ("restart-plan", "--all"),
 )
+NO_ANSWER = {"browse", "diff", "explain", "report", "scan"}
+"""Commands that take a bundle, but do not answer with objects about its partitions alone."""
 OF_RECORDS = (("verify", "--info"), ("stats",))
 """Commands whose answers need what --depth records finds."""
 PAGE = ROOT / "docs" / "bundle.md"
@@ -139,6 +144,39 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: now)
 
 
+ALIKE = ("aiokafka-", "franz-", "kafkajs-", "kafkapython-", "librdkafka-")
+"""How names of topics begin that differ from others only in the client that wrote them."""
+SOME = ("__cluster_metadata-0", "__consumer_offsets-0", "__transaction_state-0")
+SOME += ("orders-zstd-0", "payments-0", "users-0")
+"""Partitions of which each is of another kind."""
+
+
+def without_alike(disk: Path, source: Path) -> Path:
+    """Remove partitions that are as in the source, where there are others like them."""
+    for place in disk.iterdir():
+        if place.name.startswith(ALIKE) and not dircmp(place, source / place.name).left_only:
+            names = [path.name for path in place.iterdir()]
+            if cmpfiles(place, source / place.name, names, shallow=False)[0] == names:
+                shutil.rmtree(place)
+    return disk
+
+
+def some_partitions(source: Path, target: Path) -> Path:
+    """Return a copy of a disk with SOME of its partitions."""
+    target.mkdir()
+    for path in source.iterdir():
+        if path.name in SOME:
+            copy_disk(path, target / path.name)
+        elif path.is_file():
+            shutil.copyfile(path, target / path.name)
+    return target
+
+
+@pytest.fixture(scope="module")
+def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return aged(some_partitions(FIXTURES / "clean-1", tmp_path_factory.mktemp("some") / "disk"))
+
+
 HEALTHY = (
     "kafka-4.3/clean-0",
     "kafka-4.3/crash-1",
@@ -150,29 +188,23 @@ HEALTHY = (
 @pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize("name", HEALTHY)
 def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
-    bundle = bundled(DISKS / name, tmp_path / "bundle")
-    assert_same_answers(DISKS / name, bundle)
+    disk = DISKS / name
+    bundle = bundled(disk, tmp_path / "bundle")
+    assert_same_answers(disk, bundle)
     assert_totals(bundle)
-    assert_totals(bundled(DISKS / name, tmp_path / "headers", "--depth", "headers"))
+    assert_totals(bundled(disk, tmp_path / "headers", "--depth", "headers"))
+    deep = bundled(disk, tmp_path / "deep", "--depth", "records")
+    assert_same_answers(disk, deep, OF_RECORDS, UNKNOWN_DEEP)
+    assert_doctor_says_the_same(disk, bundle, deep)
 
 
-@pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("name", HEALTHY)
-def test_the_answers_about_records_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
-    bundle = bundled(DISKS / name, tmp_path / "bundle", "--depth", "records")
-    assert_same_answers(DISKS / name, bundle, OF_RECORDS, UNKNOWN_DEEP)
-
-
-@pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("name", HEALTHY)
-def test_what_doctor_says_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
+def assert_doctor_says_the_same(disk: Path, bundle: Path, deep: Path) -> None:
     """The same, and that records were not examined, unless all partitions are of Kafka's own topics, which are
     complete; with --depth records, all is the same."""
-    disk = DISKS / name
     there = answer(disk, ("doctor",))
-    with in_place_of(disk, bundled(disk, tmp_path / "deep", "--depth", "records")):
+    with in_place_of(disk, deep):
         assert answer(disk, ("doctor",)) == there
-    with in_place_of(disk, bundled(disk, tmp_path / "bundle")):
+    with in_place_of(disk, bundle):
         status, here = answer(disk, ("doctor",))
     if any(path.name.partition("-")[0] not in INTERNAL_TOPICS for path in disk.glob("*-[0-9]")):
         page, damage = here[-1], next(row for row in here if row.get("question") == "damage" and "notExamined" in row)
@@ -209,8 +241,10 @@ UNKNOWN_START = ("kraft-snapshot-junk-clean-0", "kraft-snapshot-junk-clean-1")
 @pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize("damage", sample(DAMAGES, 100, "bundle"), ids=lambda damage: damage.name)
 def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
-    disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
+    source = DISKS / DISK_PATHS[damage.disk]
+    disk = copy_disk(source, tmp_path / "disk")
     damage.apply(disk)
+    leave_out_the_unchanged(disk, source)
     aged(disk)
     bundle = bundled(disk, tmp_path / "bundle")
     if damage.name in LEFT_OUT:
@@ -229,7 +263,7 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize(("link", "to"), [("a-0", "payments-0"), ("me-0", "."), ("z-0", "payments-0"), ("up", "..")])
 def test_the_answers_of_a_disk_with_links(link: str, to: str, tmp_path: Path) -> None:
-    disk = copy_disk(FIXTURES / "clean-1", tmp_path / "disk")
+    disk = some_partitions(FIXTURES / "clean-1", tmp_path / "disk")
     (disk / link).symlink_to(to)
     aged(disk)
     assert_same_answers(disk, bundled(disk, tmp_path / "bundle"))
@@ -319,8 +353,10 @@ def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
 def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rights, "name", property(lambda self: str(self.user)))  # users are of the bundle's host
     with public_directory() as root, ExitStack() as stack:
-        disk = copy_disk(DISKS / DISK_PATHS[recipe.disk], root / "disk")
+        source = DISKS / DISK_PATHS[recipe.disk]
+        disk = copy_disk(source, root / "disk")
         directories = [path for path in recipe.node(disk).paths if path.is_dir()]
+        without_alike(disk, source)
         there = run("restart-plan", "--all", "--json", *directories)
         for number, path in enumerate(directories):
             out = tmp_path / f"bundle-{number}"
@@ -349,9 +385,11 @@ def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
     assert "checksum" in done.stdout + done.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("depth", ["crc", "records"])
-def test_a_report_draws_the_same_charts(depth: str, tmp_path: Path) -> None:
-    disk = FIXTURES / "clean-1"
+def test_a_report_draws_the_same_charts(depth: str, some: Path, tmp_path: Path) -> None:
+    """Their specifications are the same."""
+    disk = some
     (tmp_path / "bundle").mkdir()
     bundle = bundled(disk, tmp_path / "bundle" / disk.name, "--depth", depth)
     drawn = []
@@ -359,8 +397,7 @@ def test_a_report_draws_the_same_charts(depth: str, tmp_path: Path) -> None:
         out = tmp_path / f"{path.parent.name}-page"
         done = run("report", path, "--out", f"{out}.html", "--charts", out, "--chart-format", "svg", "--jobs", "2")
         assert done.exit_code == 0
-        # The drawing library numbers what it draws.
-        drawn.append({file.name: re.sub(r"\b(clip|gradient_?)\d+", "", file.read_text()) for file in out.iterdir()})
+        drawn.append({file.name: file.read_text() for file in out.iterdir()})
     missing = {"top-keys.svg"} if depth == "records" else {"top-keys.svg", "compression.svg"}
     assert {name for name in drawn[0] if drawn[0][name] != drawn[1].get(name)} == missing
     assert "top-keys.svg" not in drawn[1]
@@ -434,7 +471,7 @@ def cleaned_once_more(disk: Path) -> None:
     ("keys", "exit_code"), [((b"0123456789abcdef",) * 2, 1), ((b"0123456789abcdef", b"another key, too"), 2), ((), 2)]
 )
 def test_hashes_show_what_the_cleaner_removed(keys: tuple[bytes, ...], exit_code: int, tmp_path: Path) -> None:
-    disks = [copy_disk(DISKS / "kafka-4.3/clean-1", tmp_path / name) for name in ("one", "other")]
+    disks = [some_partitions(DISKS / "kafka-4.3/clean-1", tmp_path / name) for name in ("one", "other")]
     cleaned_once_more(disks[1])
     there = objects("diff", *disks, "--topic", "users")
     assert [row["kind"] for row in differences(there)] == ["cleaned", "rewritten"]
@@ -894,8 +931,8 @@ def test_an_interrupted_run_goes_on(number: int, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return bundled(FIXTURES / "clean-1", tmp_path_factory.mktemp("small") / "b")
+def small(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return bundled(some, tmp_path_factory.mktemp("small") / "b")
 
 
 @pytest.mark.sampled
@@ -1000,9 +1037,9 @@ def test_a_container_that_no_kdump_wrote(change: str, small: Path, tmp_path: Pat
 
 
 @pytest.fixture(scope="module")
-def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def deep(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ("--depth", "records", "--hash-key", str(ROOT / "LICENSE"))
-    return bundled(FIXTURES / "clean-1", tmp_path_factory.mktemp("deep") / "b", *options)
+    return bundled(some, tmp_path_factory.mktemp("deep") / "b", *options)
 
 
 def frames_of(index: dict[str, Any], field: int) -> Any:
@@ -1058,9 +1095,11 @@ def test_what_no_kdump_knows_about_records(command: str, data: bytes, deep: Path
             frames_of(index, 8)[1] = [[], [[0, add(data)]]]
 
     rewritten(copy / "0" / container_name(partition), change)
-    cleaned = copy_disk(FIXTURES / "clean-1", tmp_path / "disk")
-    cleaned_once_more(cleaned)
-    paths = [copy / partition, *([cleaned / partition] if command == "diff" else [])]
+    paths = [copy / partition]
+    if command == "diff":
+        cleaned = some_partitions(FIXTURES / "clean-1", tmp_path / "disk")
+        cleaned_once_more(cleaned)
+        paths.append(cleaned / partition)
     tracemalloc.start()
     try:
         done = run(command, *paths)
@@ -1116,12 +1155,12 @@ def test_a_head_that_no_kdump_wrote(change: dict[str, Any], small: Path, tmp_pat
 
 def test_a_directory_with_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a run, nor the next one, nor what reads the bundle has all of its files in memory."""
-    monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 16)
+    monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 14)
     monkeypatch.setattr(sorted_rows, "READ", 1 << 12)
     disk, out = tmp_path / "disk", tmp_path / "b"
     disk.mkdir()
     place = copy_disk(FIXTURES / "clean-1" / "payments-0", disk / "payments-0")
-    for number in range(4000):
+    for number in range(2400):
         (place / f"{number * 7:020}.deleted").touch()
     aged(place)
     run("bundle", FIXTURES / "clean-1", "--out", tmp_path / "first")  # imports
@@ -1140,10 +1179,10 @@ def test_a_directory_with_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert measured(lambda: written(disk, out)) == 0
         tree: Any = measured(lambda: open_bundle(str(out), 1))
         assert measured(lambda: sum(1 for _ in tree.entries("payments-0", "x"))) == len(os.listdir(place))
-        assert measured(lambda: tree.stat(f"payments-0/{3999 * 7:020}.deleted").st_size) == 0
+        assert measured(lambda: tree.stat(f"payments-0/{2399 * 7:020}.deleted").st_size) == 0
     finally:
         tracemalloc.stop()
-    assert max(peaks) < 300, peaks
+    assert max(peaks) < 320, peaks
 
 
 def test_a_directory_with_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1288,27 +1327,10 @@ def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize(
-    "command",
-    [
-        "ls",
-        "inspect",
-        "verify",
-        "stats",
-        "transactions",
-        "producers",
-        "groups",
-        "cluster",
-        "retention",
-        "restart-plan",
-        "space",
-        "doctor",
-    ],
-)
-def test_a_packed_bundle_answers_as_the_directory(command: str, tmp_path: Path) -> None:
-    disk = DISKS / "kafka-4.3" / "clean-1"
-    made = bundled(disk, tmp_path / "one.dir", "--tar", str(tmp_path / "one.tar"))
-    here = answer(made, (command,))
-    there = answer(tmp_path / "one.tar", (command,))
-    assert here[1]
-    assert json.loads(json.dumps(there).replace("one.tar", "one.dir")) == list(here)
+def test_a_packed_bundle_answers_as_the_directory(tmp_path: Path) -> None:
+    made = bundled(DISKS / "kafka-4.3" / "clean-1", tmp_path / "one.dir", "--tar", str(tmp_path / "one.tar"))
+    for command in sorted(TAKE_BUNDLES - NO_ANSWER):
+        here = answer(made, (command,))
+        there = answer(tmp_path / "one.tar", (command,))
+        assert here[1], command
+        assert json.loads(json.dumps(there).replace("one.tar", "one.dir")) == list(here)
