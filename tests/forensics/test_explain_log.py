@@ -15,6 +15,7 @@ from kdump.forensics.explain.answers import Explanation, ExplanationSummary
 from kdump.forensics.explain.grouping import MAX_UNKNOWN, Groups
 from kdump.forensics.explain.log_entries import LONGEST_LINE, SEVERE, Entry, LogReader
 from kdump.forensics.explain.run import explain_log, explain_text, literals
+from tests.each_case import each_case
 from tests.forensics.explaining import LOGS, whole_logs
 
 RECORD_SIZE = (LOGS / "brokers" / "record-size-0.log").read_text()
@@ -69,7 +70,7 @@ def entries(*blocks: bytes) -> list[Entry]:
     return list(LogReader(literals()).entries(blocks))
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@each_case("name", LAYOUTS)
 def test_layouts(name: str) -> None:
     (entry,) = entries(LAYOUTS[name].encode())
     assert (entry.level, entry.text, entry.logger) == ("ERROR", TEXT, "kafka.log.LogManager")
@@ -79,14 +80,14 @@ def test_layouts(name: str) -> None:
     assert entry.time == (None if name == "kafkaServer.out" else exact)
 
 
-@pytest.mark.parametrize("size", [1, 7, 100, 4096])
+@each_case("size", [1, 7, 100, 4096])
 def test_blocks_may_end_anywhere(size: int) -> None:
     data = RECORD_SIZE.encode()[-12_000:]
     whole = entries(data)
     assert whole == entries(*(data[at : at + size] for at in range(0, len(data), size)))
 
 
-@pytest.mark.parametrize("path", whole_logs(), ids=lambda path: path.stem)
+@each_case("path", whole_logs(), ids=lambda path: path.stem)
 def test_every_severe_line_is_an_entry(path: Path) -> None:
     lines = path.read_text(errors="replace").splitlines()
     severe = [number for number, line in enumerate(lines, 1) if line.startswith("[2026-") and line.split()[2] in SEVERE]
@@ -119,7 +120,7 @@ def test_a_line_of_100_mb() -> None:
     assert peak < 10 << 20
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         bytes(range(256)) * 500,
@@ -173,7 +174,7 @@ def test_the_cause_comes_before_what_follows_from_it() -> None:
     assert set(names[1:4]) == {"broker-shutting-down", "startup-failed", "startup-configuration-rejected"}
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bytes])
+@each_case("compress", [gzip.compress, bytes])
 def test_compressed_logs(compress: type[bytes], tmp_path: Path) -> None:
     path = tmp_path / "server.log.gz"
     path.write_bytes(compress(RECORD_SIZE.encode()))

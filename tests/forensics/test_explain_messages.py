@@ -8,8 +8,6 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 from kdump.check.catalogue import CATALOGUE
 from kdump.cli import COMMANDS
 from kdump.forensics.explain import messages as modules
@@ -17,6 +15,7 @@ from kdump.forensics.explain.catalogue import FAMILIES, alternatives, by_family,
 from kdump.forensics.explain.commands import UNKNOWN, fill
 from kdump.forensics.explain.log_entries import parse_head
 from kdump.forensics.explain.message import ANY, PARTS, Message
+from tests.each_case import each_case
 from tests.forensics.explaining import DOCS, real_lines
 
 SOURCES = Path(__file__).with_name("message_sources.tsv")
@@ -53,7 +52,7 @@ def test_there_are_enough() -> None:
     assert {path.stem for path in directory.glob("*.py")} == {*FAMILIES, "__init__"}
 
 
-@pytest.mark.parametrize("message", messages(), ids=lambda message: message.name)
+@each_case("message", messages(), ids=lambda message: message.name)
 def test_a_message(message: Message) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)+", message.name)
     assert message.name not in CATALOGUE, "a name is either a finding's or a message's"
@@ -80,7 +79,7 @@ def test_names_exceptions_and_wordings_are_unique() -> None:
         assert len(set(all_of_them)) == len(all_of_them), {each for each in all_of_them if all_of_them.count(each) > 1}
 
 
-@pytest.mark.parametrize("message", messages(), ids=lambda message: message.name)
+@each_case("message", messages(), ids=lambda message: message.name)
 def test_each_wording_is_found(message: Message) -> None:
     for text in message.texts:
         found = alternatives(sample(text))
@@ -93,7 +92,7 @@ def test_each_wording_is_found(message: Message) -> None:
         assert not name.endswith("Exception") or inner[0].message is message
 
 
-@pytest.mark.parametrize("message", messages(), ids=lambda message: message.name)
+@each_case("message", messages(), ids=lambda message: message.name)
 def test_commands_can_be_run(message: Message) -> None:
     """Commands of kdump exist, with these options; names in braces are parts."""
     for command in message.commands:
@@ -128,8 +127,8 @@ def test_cited_wordings_are_those_of_the_catalogue() -> None:
     assert {"2.8.2", "4.3.1"} <= {release for row in rows for release in row[2].split()}
 
 
-@pytest.mark.parametrize(
-    ("line", "name", "parts"),
+@each_case(
+    "line, name, parts",
     [
         (
             "Found record size 0 smaller than minimum record overhead (14) in file /d-1/a-b-0/00000000000000000042.log",
@@ -156,8 +155,6 @@ def test_examples(line: str, name: str, parts: dict[str, str]) -> None:
     assert parts.items() <= {key: value for match in found for key, value in match.parts.items()}.items()
 
 
-@pytest.mark.parametrize(
-    "line", ["", " ", "[", "[]", "x" * 100_000, "{}", "Exception", ": : :", "[a] " * 1000, "\0\x1b[31m"]
-)
+@each_case("line", ["", " ", "[", "[]", "x" * 100_000, "{}", "Exception", ": : :", "[a] " * 1000, "\0\x1b[31m"])
 def test_other_texts_are_not_known(line: str) -> None:
     assert list(matches(line)) == []

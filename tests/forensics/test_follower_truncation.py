@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from kdump.forensics.follower_truncation import EpochLineage, Truncation, end_offset_for, truncation
+from tests.each_case import each_case
 
 GOLDEN = Path(__file__).with_name("epoch_cache.tsv").read_text().splitlines()
 
@@ -16,7 +15,7 @@ def entries(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(epoch), int(start)) for epoch, start in (word.split("@") for word in text.split()))
 
 
-@pytest.mark.parametrize("line", GOLDEN, ids=range(len(GOLDEN)))
+@each_case("line", GOLDEN, ids=range(len(GOLDEN)))
 def test_kafkas_own_cache_says_the_same(line: str) -> None:
     stored, start, end, loaded, answers = line.split("\t")
     lineage = EpochLineage(entries(stored), int(start), int(end)).loaded()
@@ -65,7 +64,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_histories(name: str) -> None:
     leader, follower, expected = CASES[name]
     assert truncation(leader, follower) == expected

@@ -6,13 +6,13 @@ import random
 from collections import Counter
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.forensics.frequent_items import LongKey, SpaceSaving, known_by
 from kdump.forensics.histograms import LATE, MAX_BUCKETS, TimeHistogram, class_of, late_classes, size_classes
 from tests.conftest import seeded
+from tests.each_case import each_case
 
 
 def check(sketch: SpaceSaving, exact: Counter[int]) -> None:
@@ -26,8 +26,8 @@ def check(sketch: SpaceSaving, exact: Counter[int]) -> None:
     assert len(sketch.slots) <= sketch.room
 
 
-@pytest.mark.parametrize("shape", ["flat", "zipf", "rising", "blocks"])
-@pytest.mark.parametrize("room", [4, 16, 64])
+@each_case("shape", ["flat", "zipf", "rising", "blocks"])
+@each_case("room", [4, 16, 64])
 def test_against_exact_counts(shape: str, room: int) -> None:
     dice = seeded(shape)
     items = {

@@ -15,8 +15,9 @@ from click.testing import CliRunner, Result
 
 import kdump.forensics.read_committed_view as module
 from kdump.cli import cli
-from tests.conftest import DISKS, FIXTURES, numbers_in
+from tests.conftest import DISKS, FIXTURES, numbers_in, sample
 from tests.craft import flip
+from tests.each_case import each_case
 from tests.forensics import naive
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, txn_index
 
@@ -76,8 +77,9 @@ def test_records_are_those_of_the_batches(records: list[str], jobs: str) -> None
             assert len(found) == len(batches)
 
 
-@pytest.mark.parametrize("at", range(1, 76, 3))
-@pytest.mark.parametrize("snapshots", [True, False])
+@pytest.mark.sampled
+@each_case("at", sample(range(1, 76, 3), 4, "segments"))
+@each_case("snapshots", [True, False])
 def test_a_segment_of_several(tmp_path: Path, at: int, snapshots: bool) -> None:
     """A single segment shows the same as in the whole log, with the snapshot in the same directory and without it."""
     folder = partition(tmp_path, *cut(at), snapshots=snapshots)

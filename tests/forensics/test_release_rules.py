@@ -22,6 +22,7 @@ from kdump.state.producer_state import EXPIRATION, EXPIRATION_BEFORE_3_4
 from kdump.state.releases import DIFFERENCES, RUNNING, Difference
 from tests import command
 from tests.conftest import FIXTURES, RELEASES
+from tests.each_case import each_case
 
 DAY = 86_400_000
 DOUBTFUL, STATED = RELEASES / "3.6.2-zk" / "clean", RELEASES / "3.3.2-kraft" / "clean"
@@ -155,7 +156,7 @@ def configs(**values: str) -> Any:
     return settings("t", None, None, ConfigOverrides({name.replace("_", "."): text for name, text in values.items()}))
 
 
-@pytest.mark.parametrize(("version", "due", "legacy"), [("3.0", 4, 3), ("3.1", 0, 0)])
+@each_case("version, due, legacy", [("3.0", 4, 3), ("3.1", 0, 0)])
 def test_tombstones_before_delete_horizons(version: str, due: int, legacy: int) -> None:
     """LogCleaner.clean of 2.8.2: deleteHorizonMs is the modification time of the last clean segment, less
     delete.retention.ms; tombstones go from segments that are not newer."""
@@ -181,7 +182,7 @@ def test_tombstones_of_old_formats_have_no_horizon() -> None:
     assert [(each.due, each.legacy, each.pending) for each in stones] == [(4, 0, 0), (0, 3, 1), (0, 0, 0)]
 
 
-@pytest.mark.parametrize(("version", "stop"), [("3.0", 20), ("3.1", 10)])
+@each_case("version, stop", [("3.0", 20), ("3.1", 10)])
 def test_the_cleaner_and_the_high_watermark(version: str, stop: int) -> None:
     """KAFKA-13194: earlier releases clean above the high watermark."""
     found = [segment(0, 1000), segment(10, 1000), segment(20, 1000)]
@@ -189,9 +190,7 @@ def test_the_cleaner_and_the_high_watermark(version: str, stop: int) -> None:
     assert compaction(found, log, configs(cleanup_policy="compact"), None, parse_release(version)).stop == stop
 
 
-@pytest.mark.parametrize(
-    ("version", "rules"), [("2.8", ["retention.ms"] * 2), ("3.0", ["logStartOffset", "retention.ms"])]
-)
+@each_case("version, rules", [("2.8", ["retention.ms"] * 2), ("3.0", ["logStartOffset", "retention.ms"])])
 def test_the_order_of_the_rules(version: str, rules: list[str]) -> None:
     """Both delete the same segments, but log another reason."""
     found = [segment(0, 1000), segment(10, 1000), segment(20, 9000)]

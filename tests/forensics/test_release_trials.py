@@ -14,6 +14,7 @@ import pytest
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER
 from kdump.state.releases import TRIED as TRIED_RULES
 from tests.conftest import RELEASES, ROOT, sample
+from tests.each_case import each_case
 from tools.trials.release import RELEASES as TRIED
 from tools.trials.release_record import Start, compared, starts
 
@@ -63,7 +64,7 @@ def check(found: list[Start], one_in: int, name: str) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("start", [start for start in OWN if start.is_undamaged], ids=lambda start: start.key)
+@each_case("start", [start for start in OWN if start.is_undamaged], ids=lambda start: start.key)
 def test_a_healthy_disk_starts(start: Start) -> None:
     """Real brokers have started on all of these, and served every record: kdump promises no loss, and predicts none."""
     record = RECORDS[start.key]

@@ -26,6 +26,7 @@ from kdump.render.all_answers import TYPES
 from kdump.state.partition_table import PartitionRegistration
 from tests import command
 from tests.conftest import DISKS, seeded
+from tests.each_case import each_case
 
 CLUSTER = [str(DISKS / f"kafka-4.3/clean-{node}") for node in range(3)]
 BROKERS = (1, 2, 3)
@@ -91,7 +92,7 @@ def history(source: random.Random) -> tuple[dict[int, Log], set[tuple[int, int]]
     return logs, committed
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_case("seed", range(60))
 def test_what_is_lost_is_what_a_model_loses(seed: int) -> None:
     source = seeded(seed)
     logs, _ = history(source)
@@ -110,7 +111,7 @@ def test_what_is_lost_is_what_a_model_loses(seed: int) -> None:
                 assert by_broker[broker].truncatesTo == min(own)[0]
 
 
-@pytest.mark.parametrize("least", [1, 2, 3])
+@each_case("least", [1, 2, 3])
 def test_only_what_enough_replicas_have_can_be_acknowledged(least: int) -> None:
     outcome = outcomes({1: [0] * 10, 2: [0] * 7, 3: [0] * 4}, {1: 3}, least)[3]
     had = {1: 10, 2: 7, 3: 4}[least]
@@ -148,8 +149,8 @@ def plan_lineage(log: Log) -> EpochLineage:
     return replica_of(1, plan(log), starts=True).before
 
 
-@pytest.mark.parametrize(
-    ("partition", "rules", "crashed", "expected", "by_order"),
+@each_case(
+    "partition, rules, crashed, expected, by_order",
     [
         (registration(2, (2, 3)), (1, False, False), {1, 2}, {2: "isr", 3: "isr"}, False),
         (registration(4, (2, 3, 4)), (1, False, False), {1, 2}, {4: "current"}, True),

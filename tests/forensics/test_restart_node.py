@@ -25,6 +25,7 @@ from kdump.format.versioned_messages import uuid_text
 from kdump.state.metadata import read_metadata
 from tests import command, craft
 from tests.conftest import FIXTURES, numbers_in, sample
+from tests.each_case import each_case
 from tests.format.test_java_properties import java
 from tools.trials.node import USER
 from tools.trials.predict import as_user, public_directory
@@ -584,8 +585,8 @@ def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.Monkey
     assert [each.logEndOffset for each in found.partitions] == [376, 65]  # a snapshot of a disk still gets its plan
 
 
-@pytest.mark.parametrize(
-    ("number", "reserved"),
+@each_case(
+    "number, reserved",
     [(0, True), (3, True), (4, True), (99, True), (100, False), (1 << 63, True), (1 << 64, False)],
 )
 def test_reserved_directory_ids(number: int, reserved: bool) -> None:

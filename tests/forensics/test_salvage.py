@@ -42,6 +42,7 @@ from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.source import FileSource, Source, open_source
 from tests import craft, damages
 from tests.conftest import DISKS, FIXTURES, numbers_in
+from tests.each_case import each_case
 from tests.forensics.salvage_model import NAMES
 from tests.forensics.salvaging import Run, offsets
 
@@ -74,7 +75,7 @@ def epoch_file(directory: Path, *entries: tuple[int, int]) -> None:
 # --- Sound disks ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("disk", ["clean-1", "clean-2", "crash-1", "legacy", "tiered", "framed", "live-1"])
+@each_case("disk", ["clean-1", "clean-2", "crash-1", "legacy", "tiered", "framed", "live-1"])
 def test_a_sound_disk_comes_out_as_it_went_in(disk: str, tmp_path: Path) -> None:
     run = Run(tmp_path / "out", FIXTURES / disk)
     assert run.made
@@ -187,7 +188,7 @@ def test_an_offset_that_fits_nowhere_is_lost(tmp_path: Path) -> None:
     assert run.offsets() == {*range(10), *range(30, 40)}
 
 
-@pytest.mark.parametrize("where", ["one segment", "another segment", "batches of other sizes"])
+@each_case("where", ["one segment", "another segment", "batches of other sizes"])
 def test_sound_batches_with_the_same_offsets_are_a_loss(where: str, tmp_path: Path) -> None:
     """No offsets are missing, but ten valid records are in no output file."""
     other = ten(10, text="other")
@@ -229,7 +230,7 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+@each_case("order", ORDERS.values(), ids=ORDERS)
 def test_batches_out_of_order_are_written_in_order(order: tuple[int, ...], tmp_path: Path) -> None:
     run = Run(tmp_path / "out", place(tmp_path, "t-0", *(SORTED[number] for number in order)))
     assert (run.out / "t-0" / FIRST).read_bytes() == b"".join(SORTED)
@@ -405,7 +406,7 @@ def test_deleted_files_only_when_asked(tmp_path: Path) -> None:
     assert b"old-10" not in (run.out / "t-0" / f"{10:020}.log").read_bytes()
 
 
-@pytest.mark.parametrize("checkpoint", [True, False])
+@each_case("checkpoint", [True, False])
 def test_deleted_files_of_another_history(checkpoint: bool, tmp_path: Path) -> None:
     """A follower that truncates its log where it diverged from the leader leaves the removed segments as .deleted."""
     source = place(tmp_path, "t-0", ten(0), ten(10, 2))
@@ -539,7 +540,7 @@ def test_two_partitions_are_never_taken_for_one(tmp_path: Path) -> None:
 # --- Records out of damaged batches -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("codec", craft.CODECS)
+@each_case("codec", craft.CODECS)
 def test_records_of_damaged_batches(codec: str, tmp_path: Path) -> None:
     """Several bytes are wrong: the records that decode are kept, up to the first that does not."""
     records = [craft.record(delta, b"key", bytes(range(200)) * 20) for delta in range(100)]
@@ -571,7 +572,7 @@ def test_one_flipped_bit_is_put_right(tmp_path: Path) -> None:
         assert span["reason"] == f"10 of 10 records, {CORRECTED_BIT}"
 
 
-@pytest.mark.parametrize("magic", [0, 1])
+@each_case("magic", [0, 1])
 def test_messages_of_a_damaged_wrapper(magic: int, tmp_path: Path) -> None:
     """Each message inside has its own checksum; those whose checksum matches are kept."""
     inner = [craft.message(magic, b"value-%d" % n, offset=n if magic else 5 + n) for n in range(4)]
@@ -586,8 +587,8 @@ def test_messages_of_a_damaged_wrapper(magic: int, tmp_path: Path) -> None:
     assert (span["records"], span["reason"]) == (3, "3 of 4 records")
 
 
-@pytest.mark.parametrize(
-    ("base", "order"),
+@each_case(
+    "base, order",
     [(TOP - 9, (0, 1, 2)), (TOP - 8, (0, 2, 1)), (TOP, (2, 0, 1)), (-TOP - 1, (0, 2, 1)), (-5, (2, 0, 1))],
 )
 def test_offsets_at_the_edge_of_64_bits_are_as_stored(base: int, order: tuple[int, ...], tmp_path: Path) -> None:
@@ -837,7 +838,7 @@ def test_offsets_beyond_a_long_may_be_lost() -> None:
     assert not losses.claims(0, 2**63 - 5)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_a_file_whose_name_is_not_a_segments(name: str, tmp_path: Path) -> None:
     """Its batches are read wherever a segment lacks them, and a note names it; what has no batch is named, too."""
     path = place(tmp_path, "t-0", ten(0), ten(10))

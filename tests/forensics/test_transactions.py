@@ -34,6 +34,7 @@ from kdump.log.errors import SourceError
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample
 from tests.craft import batch, flip, split
+from tests.each_case import each_case
 from tests.forensics import naive
 from tests.forensics.disks import PAYMENTS, coordinator, cut, data, marker, partition, snapshot, txn_index
 from tests.state.test_metadata import log as metadata_log
@@ -178,7 +179,8 @@ def test_every_disk_as_the_naive_twin_has_it(large: bool) -> None:
 # --- Segments ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at", range(1, 76))
+@pytest.mark.sampled
+@each_case("at", sample(range(1, 76), 4, "segments"))
 def test_segments_say_what_the_whole_log_says(tmp_path: Path, at: int) -> None:
     expected = [(r.producerId, r.firstOffset, r.markerOffset, r.state, r.records) for r in rows(ask(PAYMENTS))]
     folder = partition(tmp_path, *cut(at))
@@ -341,8 +343,8 @@ def test_transaction_version_1_keeps_its_epoch(tmp_path: Path) -> None:
     assert not [each for each in answers if isinstance(each, Difference)]
 
 
-@pytest.mark.parametrize(
-    ("entry", "field"), [((1, 2, 3, 4), "firstOffset"), ((1, 0, 3, 9), "lastStableOffset"), ((1, 0, 5, 4), "marker")]
+@each_case(
+    "entry, field", [((1, 2, 3, 4), "firstOffset"), ((1, 0, 3, 9), "lastStableOffset"), ((1, 0, 5, 4), "marker")]
 )
 def test_a_txnindex_that_the_log_contradicts(tmp_path: Path, entry: Any, field: str) -> None:
     folder = partition(tmp_path, data(0, 1, count=2) + data(2, 1, baseSequence=2) + marker(3, 1, commit=False))
@@ -353,7 +355,7 @@ def test_a_txnindex_that_the_log_contradicts(tmp_path: Path, entry: Any, field: 
     assert field in found[0].message
 
 
-@pytest.mark.parametrize(("stable", "is_wrong"), [(4, False), (5, True), (6, False), (7, True), (8, True)])
+@each_case("stable, is_wrong", [(4, False), (5, True), (6, False), (7, True), (8, True)])
 def test_a_txnindex_that_a_follower_wrote(tmp_path: Path, stable: int, is_wrong: bool) -> None:
     """A follower appends a marker together with the transaction that begins after it, and already counts the latter."""
     plain = craft.batch([craft.record(delta, value=b"v") for delta in range(2)], offset=4, lastOffsetDelta=1)
@@ -364,7 +366,7 @@ def test_a_txnindex_that_a_follower_wrote(tmp_path: Path, stable: int, is_wrong:
     assert [each.code for each in found] == ["txn-index-mismatch"] * is_wrong
 
 
-@pytest.mark.parametrize(("said", "is_wrong"), [(-1, True), (1, True), (2, False), (3, True)])
+@each_case("said, is_wrong", [(-1, True), (1, True), (2, False), (3, True)])
 def test_a_snapshot_that_says_something_else_is_open(tmp_path: Path, said: int, is_wrong: bool) -> None:
     log = data(0, 1) + marker(1, 1, 1) + data(2, 1, 1)
     folder = partition(tmp_path, log)
