@@ -229,9 +229,10 @@ def differences(said: Facts, did: Facts) -> list[str]:
 
 
 def renamed(said: Facts, name: str) -> Facts:
-    """Return the predicted facts with the directory name replaced with disk-1, its name when the broker ran."""
-    partitions = {key.replace(name, "disk-1"): facts for key, facts in said["partitions"].items()}
-    return said | {"partitions": partitions, "offline": [each.replace(name, "disk-1") for each in said["offline"]]}
+    """Return the predicted facts with the directory name, which may also be in a partition's, replaced with disk-1, its
+    name when the broker ran."""
+    partitions = {key.replace(name, "disk-1", 1): facts for key, facts in said["partitions"].items()}
+    return said | {"partitions": partitions, "offline": [each.replace(name, "disk-1", 1) for each in said["offline"]]}
 
 
 def recorded(record: Facts) -> Facts:
