@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from bench.broker import COMMANDS
 from bench.broker_disks import DISKS, make
 from kdump.cli import cli
+from tests.charts import undrawn  # noqa: F401  a fixture
 
 SMALL = {"partitions": 4, "keys": 4000, "group offsets": 200, "overlapping transactions": 2000}
 
@@ -29,6 +30,7 @@ def test_a_disk_is_sound(directory: Path, name: str) -> None:
     assert not wrong, result.stdout[:2000]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("name", DISKS)
 def test_its_commands_succeed(directory: Path, name: str, tmp_path: Path) -> None:
     disk = make(directory, name, SMALL.get(name, 100))

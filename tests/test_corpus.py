@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,19 +13,31 @@ from tests.conftest import CORPUS, DISKS, ORACLE, ORACLE_DISKS, oracle_files, sa
 from tools import corpus
 
 
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return corpus.unpack(tmp_path_factory.mktemp("corpus") / "corpus")
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A corpus of one disk, packed and unpacked again. The end of each run of pytest compares the whole one."""
+    disk = tmp_path / "disks" / "kafka-4.3" / "clean-2"
+    shutil.copytree(DISKS / "kafka-4.3" / "clean-2", disk)
+    (tmp_path / "packed").mkdir()
+    monkeypatch.setattr(corpus, "PACKED", tmp_path / "packed")
+    monkeypatch.setattr(corpus, "PARTS", ("disks", "logs"))
+    corpus.pack("disks", tmp_path / "disks")
+    corpus.pack("logs", disk)
+    return corpus.unpack(tmp_path / "corpus")
 
 
 def test_unpacked_is_what_is_packed(fresh: Path) -> None:
     assert corpus.changes(fresh) == []
-    assert sum(path.is_file() for path in (fresh / "disks").rglob("*")) > 1000
+    there, here = DISKS / "kafka-4.3/clean-2", fresh / "disks/kafka-4.3/clean-2"
+    files = sorted(path.relative_to(there) for path in there.rglob("*") if path.is_file())
+    assert files == sorted(path.relative_to(here) for path in here.rglob("*") if path.is_file())
+    assert all((there / path).read_bytes() == (here / path).read_bytes() for path in files)
+    assert sum(path.is_file() for path in DISKS.rglob("*")) > 1000
     assert corpus.unpack(fresh) == fresh, "a second time nothing is done"
 
 
-def test_preallocated_files_have_holes(fresh: Path) -> None:
-    index = fresh / "disks/kafka-4.3/live-1/__cluster_metadata-0" / f"{0:020}.index"
+def test_preallocated_files_have_holes() -> None:
+    index = DISKS / "kafka-4.3/live-1/__cluster_metadata-0" / f"{0:020}.index"
     assert index.stat().st_size == 10 << 20
     assert index.stat().st_blocks * 512 < 1 << 20
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kdump.render.redaction import DIGITS
+from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.craft import CODECS, batch, flip, message, record
@@ -146,6 +147,7 @@ def test_what_cannot_be_redacted_is_refused(key: Path) -> None:
 # --- The report -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("names", [(), ("--redact-names",)])
 def test_no_canary_leaves_the_report(marked: tuple[Path, list[str]], names: tuple[str, ...], tmp_path: Path) -> None:
     root, canaries = marked
@@ -160,6 +162,7 @@ def test_no_canary_leaves_the_report(marked: tuple[Path, list[str]], names: tupl
     assert (str(root) in texts[1]) == (not names)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_no_name_leaves_the_report(tmp_path: Path) -> None:
     disk = tmp_path / "acme-prod" / "disk-1"
     shutil.copytree(FIXTURES / "disk-1", disk)
@@ -175,6 +178,7 @@ def test_no_name_leaves_the_report(tmp_path: Path) -> None:
     assert "txn-" in shown
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_times_in_a_zone(tmp_path: Path) -> None:
     run("report", FIXTURES / "disk-1", "--out", tmp_path / "page.html", "--tz", "Asia/Kolkata")
     text = (tmp_path / "page.html").read_text()
