@@ -13,6 +13,8 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from filecmp import cmpfiles
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -100,6 +102,21 @@ def copy_disk(source: Path, target: Path) -> Path:
     finally:
         os.umask(before)
     return target
+
+
+ALIKE = ("aiokafka-", "franz-", "kafkajs-", "kafkapython-", "librdkafka-")
+"""How names of topics begin that differ from others only in the client that wrote them."""
+
+
+def leave_out_alike(disk: Path, source: Path) -> None:
+    """Remove partitions of a copy that are as in its source, where there are others like them."""
+    with suppress(PermissionError):
+        for place in [path for path in disk.iterdir() if path.name.startswith(ALIKE)]:
+            before = source / place.name
+            names = os.listdir(place)
+            is_alike = before.is_dir() and set(names) == set(os.listdir(before))
+            if is_alike and cmpfiles(place, before, names, shallow=False)[0] == names:
+                shutil.rmtree(place)
 
 
 def second_directory(root: Path) -> Path:

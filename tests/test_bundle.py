@@ -21,7 +21,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from filecmp import cmpfiles, dircmp
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -53,7 +52,7 @@ from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
 from tests.craft import batch, one, patch, record, split
-from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk
+from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk, leave_out_alike
 from tests.state.test_cluster import TOKEN, int32
 from tests.state.test_metadata import config, framed, text
 from tests.test_verdicts import leave_out_the_unchanged
@@ -144,21 +143,9 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: now)
 
 
-ALIKE = ("aiokafka-", "franz-", "kafkajs-", "kafkapython-", "librdkafka-")
-"""How names of topics begin that differ from others only in the client that wrote them."""
 SOME = ("__cluster_metadata-0", "__consumer_offsets-0", "__transaction_state-0")
 SOME += ("orders-zstd-0", "payments-0", "users-0")
 """Partitions of which each is of another kind."""
-
-
-def without_alike(disk: Path, source: Path) -> Path:
-    """Remove partitions that are as in the source, where there are others like them."""
-    for place in disk.iterdir():
-        if place.name.startswith(ALIKE) and not dircmp(place, source / place.name).left_only:
-            names = [path.name for path in place.iterdir()]
-            if cmpfiles(place, source / place.name, names, shallow=False)[0] == names:
-                shutil.rmtree(place)
-    return disk
 
 
 def some_partitions(source: Path, target: Path) -> Path:
@@ -356,7 +343,7 @@ def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, mo
         source = DISKS / DISK_PATHS[recipe.disk]
         disk = copy_disk(source, root / "disk")
         directories = [path for path in recipe.node(disk).paths if path.is_dir()]
-        without_alike(disk, source)
+        leave_out_alike(disk, source)
         there = run("restart-plan", "--all", "--json", *directories)
         for number, path in enumerate(directories):
             out = tmp_path / f"bundle-{number}"
