@@ -8,7 +8,9 @@ DISKS ?= build/corpus/disks
 # Those of releases from 2.8 on, each in a directory of its own, and the small disks of their brokers.
 RELEASE_JARS ?= build/release-jars
 RELEASE_DISKS ?= build/corpus/releases
-RELEASES := 2.8.2 3.3.2 3.6.2 3.9.1 4.0.0 4.1.0 4.3.1
+# Those of which there are disks, and the newest one that kdump knows.
+RELEASES := $(sort $(shell sed -nE 's/^    "([0-9.]+)-(zk|kraft)",/\1/p' kdump/state/releases.py))
+NEWEST := $(shell sed -nE 's/^ +\(([0-9]+), ([0-9]+), ([0-9]+)\),/\1.\2.\3/p' kdump/format/releases/__init__.py | tail -1)
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
 # Tests of code that uses the compiled core, to run under the sanitizers.
@@ -43,7 +45,7 @@ TOO_OLD := import sys; sys.version_info < (3, 10) and sys.exit("kdump needs Pyth
 # Many tests start another Python process, which would compile everything that it imports each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex constraints clean
+.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex constraints release-check release-adopt clean
 .NOTPARALLEL:
 
 # The runtime dependencies, and the packages that compile the core.
@@ -100,7 +102,7 @@ test: $(VENV)/.ready $(VENV)/.test
 
 # Also runs every sample in full, all tests with plain Python, and whatever needs Chromium, Maven, QEMU or a real broker:
 # some trials are compared with docs/broker-trials.json.
-test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(DISKS) pex sanitize
+test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(RELEASE_JARS)/$(NEWEST) $(DISKS) pex sanitize
 	$(MAKE) pex ARCH=aarch64 CARRIED_PYTHON=$(MAVENS_PYTHONS)/linux-arm64/bin/python3.11
 	$(BIN)/python -m tools.carry.emulation aarch64
 	KDUMP_CARRIED=$(abspath dist/kdump-linux-x86_64) $(BIN)/python -m pytest -m carried tests/test_single_file.py
@@ -108,7 +110,7 @@ test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(DISKS) pex sanitize
 	$(BIN)/python -m pytest -m package tests/test_package.py
 	$(DAILY) -m 'every_disk or sampled or cluster or browser'
 	$(BIN)/python -m pytest -m site
-	KDUMP_JARS=$(abspath $(JARS)) $(BIN)/python -m pytest -m jars
+	KDUMP_JARS=$(abspath $(RELEASE_JARS)/$(NEWEST)) $(BIN)/python -m pytest -m jars
 	KDUMP_ENGINE=plain $(DAILY)
 	$(BIN)/python -m tools.broker_trials $(JARS) $(DISKS) --compare --only $(TRIALS)
 	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
@@ -169,6 +171,14 @@ trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.quorum_trials $(JARS)
 	$(BIN)/python -m tools.full_disk_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.fleet_trial $(JARS)
+
+# Tells whether there is a newer release of Kafka than the newest one that kdump knows.
+release-check: $(VENV)/.ready
+	$(BIN)/python -m tools.adopt.registry
+
+# Adopts a release of Kafka (docs/release.md): make release-adopt VERSION=4.5.0
+release-adopt: $(VENV)/.ready $(VENV)/.test $(DISKS)
+	nice $(BIN)/python -m tools.adopt $(VERSION) --jars $(RELEASE_JARS)
 
 # Builds a wheel for the interpreter of .venv in dist/; cibuildwheel builds those for all (see pyproject.toml).
 wheel: $(VENV)/.ready

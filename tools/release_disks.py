@@ -1,8 +1,8 @@
 """python -m tools.release_disks JARS OUT [--only RELEASE,…]
 
-Builds small disks with real brokers of each release of tools/trials/release.py: OUT/RELEASE/clean (the broker's log
-directory after a clean shutdown), crash (after kill -9), and controller or zookeeper (the directory of the node that
-keeps the cluster's metadata, after a clean shutdown).
+Builds small disks with real brokers of each release of tools/trials/release.py, or of those named: OUT/RELEASE/clean
+(the broker's log directory after a clean shutdown), crash (after kill -9), and controller or zookeeper (that of the
+node that keeps the cluster's metadata, after a clean shutdown).
 
 JARS has a directory for each version with the jars of tools/kafka-jars.xml (-Dkafka.version=3.9.1). Needs Java 17; a
 release takes about a minute.
@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.trials.release import KRAFT, RELEASES, Release, ReleaseCluster
+from tools.trials.release import KRAFT, RELEASES, Release, ReleaseCluster, named
 
 PRODUCE = Path(__file__).parent / "factories" / "ProduceSmall.java"
 RETENTION_SECONDS = 60
@@ -81,12 +81,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    only = set(filter(None, options.only.split(",")))
-    for name, release in RELEASES.items():
-        if only and name not in only:
-            continue
+    for name in list(filter(None, options.only.split(","))) or RELEASES:
         print(name, file=sys.stderr, flush=True)
-        build(release, options.jars.resolve(), options.out / name)
+        build(named(name), options.jars.resolve(), options.out / name)
 
 
 if __name__ == "__main__":

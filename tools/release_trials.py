@@ -5,10 +5,10 @@ release on the disk of another; records in docs/release-trials.json what they do
 kdump.restart_plan predicts.
 
 JARS has a directory for each version with the jars of tools/kafka-jars.xml; DISKS are those of tests/corpus
-(`releases`). The recipes are those of tests/release_damages.py. Startups whose result is recorded are left out without
---replace. --logs DIR keeps the brokers' logs, and --jobs N starts N brokers at a time. --again starts no broker: it
-compares what is recorded with the current predictions. Needs Java 17; a startup takes about 8 s. Results are written as
-they come.
+(`releases`). The recipes are those of tests/release_damages.py. --releases may name one of which only DISKS has a
+directory. Startups whose result is recorded are left out without --replace. --logs DIR keeps the brokers' logs, and
+--jobs N starts N brokers at a time. --again starts no broker: it compares what is recorded with the current
+predictions. Needs Java 17; a startup takes about 8 s. Results are written as they come.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.trials.disk import files
-from tools.trials.release import RELEASES, ReleaseCluster, fresh_controller
+from tools.trials.release import RELEASES, ReleaseCluster, fresh_controller, named
 from tools.trials.release_record import EXPLAINED, Start, compared, reduced, starts, telling
 from tools.trials.restart import done, epochs_of
 
@@ -43,7 +43,7 @@ def trial(jars: Path, disks: Path, start: Start, logs: Path | None) -> dict[str,
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         source = disks / start.release
-        release = RELEASES[start.started_by]
+        release = named(start.started_by)
         root = damages.copy_disk(source / start.recipe.disk, work / "broker")
         keeper = work / release.keeper
         if (source / release.keeper).is_dir():
@@ -99,7 +99,7 @@ def main() -> None:
     options = parser.parse_args()
     only, releases = (set(filter(None, text.split(","))) for text in (options.only, options.releases))
     disks = options.disks.resolve()
-    every = starts(disks)
+    every = starts(disks, sorted(releases - set(RELEASES)))
     order = [start.key for start in every]
     results: dict[str, dict[str, Any]] = {}
     if options.out.exists():

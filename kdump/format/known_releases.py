@@ -12,7 +12,8 @@ the release's jars. Its keys:
 - messages: the versions of each message that can be on a disk, by Kafka's module and name ("0-3"; "none": not read any
   more). The apiKey is in kdump/format/schemas.
 - files: the versions of small files, by the class that reads them.
-- topicConfigs, brokerConfigs: defaults as text; null: none.
+- topicConfigs, brokerConfigs: defaults as text; null: none. synonyms: the configs of a broker that are the default of a
+  topic's, in order of precedence (ServerTopicConfigSynonyms, since 3.6).
 
 A file is read only when something asks for it.
 """
@@ -45,6 +46,7 @@ class KnownRelease(NamedTuple):
     files: Mapping[str, Versions]
     topic_configs: Mapping[str, str | None]
     broker_configs: Mapping[str, str | None]
+    synonyms: Mapping[str, tuple[str, ...]]
 
     def takes(self, feature: str, level: int) -> bool:
         """Return True if a node registers with a range of this feature that includes the level. Level 0 stands for a
@@ -83,6 +85,7 @@ def known(line: Line) -> KnownRelease:
         {name: Versions.parse(text) for name, text in read["files"].items()},
         read["topicConfigs"],
         read["brokerConfigs"],
+        {name: tuple(text.split(",")) for name, text in read["synonyms"].items()},
     )
 
 
@@ -123,6 +126,22 @@ def metadata_levels() -> Mapping[int, str]:
 def metadata_changes() -> frozenset[int]:
     """Return the levels that changed the metadata."""
     return frozenset(level for each in _spanning() for level in each.changed)
+
+
+@cache
+def config_default(name: str) -> str | None:
+    """Return the default of a config of topics or brokers, in the newest release that has it."""
+    for line in reversed(LINES):
+        for configs in (known(line).topic_configs, known(line).broker_configs):
+            if name in configs:
+                return configs[name]
+    raise KeyError(name)
+
+
+@cache
+def synonyms() -> Mapping[str, tuple[str, ...]]:
+    """Return, by config of topics, the configs of a broker that are its default, in order of precedence."""
+    return {name: names for each in _spanning() for name, names in each.synonyms.items()}
 
 
 def _all() -> Iterator[KnownRelease]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kdump.format.known_releases import config_default
 from kdump.format.numbers import parse_long
 from kdump.render.escape import path_text
 from kdump.spark.arrow import plain
@@ -20,8 +21,6 @@ from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.topic_config import effective
 
-RETENTION = 7 * 86_400_000
-"""Default of retention.ms (log.retention.hours is 168)."""
 CLUSTERS = f"{OWN}/clusters"
 ASSIGNMENT = pa.schema(
     [
@@ -105,5 +104,5 @@ def _retention(metadata: MetadataImage, topic: str) -> int | None:
     """Return retention.ms of a topic; None if it has no time-based retention."""
     policy = effective(metadata, topic, "cleanup.policy", None)
     retention_ms = parse_long(effective(metadata, topic, "retention.ms", None))
-    milliseconds = RETENTION if retention_ms is None else retention_ms
+    milliseconds = int(config_default("retention.ms") or -1) if retention_ms is None else retention_ms
     return milliseconds if (policy is None or "delete" in policy) and milliseconds >= 0 else None

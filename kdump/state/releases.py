@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.format.kafka_release import KRAFT, NEWEST_PATCH, ZOOKEEPER, AppliedRelease, KafkaRelease
+from kdump.format.kafka_release import KRAFT, NEWEST_PATCH, ZOOKEEPER, AppliedRelease, KafkaRelease, parse_release
 
-TRIED: frozenset[tuple[tuple[int, int], str]] = frozenset(
-    {
-        ((2, 8), ZOOKEEPER),
-        *(((3, minor), mode) for minor in (3, 6, 9) for mode in (ZOOKEEPER, KRAFT)),
-        *(((4, minor), KRAFT) for minor in (0, 1, 3)),
-    }
+TRIED = (
+    "2.8.2-zk",
+    "3.3.2-zk",
+    "3.3.2-kraft",
+    "3.6.2-zk",
+    "3.6.2-kraft",
+    "3.9.1-zk",
+    "3.9.1-kraft",
+    "4.0.0-kraft",
+    "4.1.0-kraft",
+    "4.3.1-kraft",
 )
-"""Releases and modes whose rules have been compared with real brokers (docs/restart-plan.md). For the others, the
-rules are those of their sources."""
-
+"""Releases whose rules have been compared with real brokers (docs/restart-plan.md), and of which there are disks
+(tests/corpus/README.md). For the others, the rules are those of their sources."""
+_TRIED = {(release.line, release.mode) for release in map(parse_release, TRIED)}
 
 _ANY = NEWEST_PATCH
 
@@ -397,4 +402,4 @@ RUNNING = {
 
 def is_tried(release: KafkaRelease) -> bool:
     """Return True if the rules of this release have been compared with real brokers of it."""
-    return (release.line, release.mode) in TRIED
+    return (release.line, release.mode) in _TRIED

@@ -40,7 +40,7 @@ TRIALS: dict[str, dict[str, Any]] = {
 TOOLS = "org.apache.kafka.tools."
 KNOWN: dict[str, tuple[str, str]] = {
     "kafka-topics.sh": (f"{TOOLS}TopicCommand", "--bootstrap-server --describe --topic"),
-    "kafka-configs.sh": ("kafka.admin.ConfigCommand", "--bootstrap-server --alter --topic --add-config"),
+    "kafka-configs.sh": ("org.apache.kafka.tools.ConfigCommand", "--bootstrap-server --alter --topic --add-config"),
     "kafka-consumer-groups.sh": (
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
         "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute --delete",

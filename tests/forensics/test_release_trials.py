@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from kdump.format.kafka_release import KRAFT, ZOOKEEPER
-from kdump.state.releases import TRIED as TRIED_RULES
 from tests.conftest import RELEASES, ROOT, sample
 from tests.each_case import each_case
 from tools.trials.release import RELEASES as TRIED
@@ -34,12 +32,6 @@ def test_the_record_is_whole() -> None:
     assert set(TRIED) == {start.release for start in OWN}
     assert min(Counter(start.release for start in OWN if not start.is_undamaged).values()) >= AT_LEAST
     assert {each["name"] for each in RECORDS.values() if each["differences"] and not each.get("explained")} == set()
-
-
-def test_these_releases_are_tried() -> None:
-    """The plan of any other release says that it is not."""
-    modes = {"zk": ZOOKEEPER, "kraft": KRAFT}
-    assert {(each.numbers[:2], modes[each.mode]) for each in TRIED.values()} == TRIED_RULES
 
 
 @pytest.mark.sampled

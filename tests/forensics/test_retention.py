@@ -13,10 +13,12 @@ from kdump.forensics.retention.configs import CONFIGS, STATIC, ConfigOverrides, 
 from kdump.forensics.retention.deletion import HELD, KEPT, LATER, NOW, LogFacts, deletions
 from kdump.forensics.retention.observed_segments import ObservedSegment
 from kdump.forensics.retention.server_properties import read_properties
+from kdump.format.kafka_release import LINES
+from kdump.format.known_releases import known, newest
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.state.metadata_image import BROKER, MetadataImage, TopicImage
-from kdump.state.topic_config import SYNONYMS
+from kdump.state.topic_config import dynamic_synonyms
 
 HERE = Path(__file__).parent
 CASES = [line.split("\t") for line in (HERE / "log_retention.tsv").read_text().splitlines()]
@@ -170,20 +172,14 @@ def test_the_time_of_a_segment() -> None:
 # --- Configs.
 
 
-def kafkas() -> dict[str, tuple[str, list[str]]]:
-    """Return the defaults of 4.3.1 by name, and the names of the corresponding broker configs."""
-    rows = [line.split("\t") for line in (HERE / "log_config.tsv").read_text().splitlines()]
-    return {row[0]: (row[2], row[3].split(",") if len(row) > 3 and row[3] else []) for row in rows}
-
-
 def test_defaults_and_names_are_kafkas() -> None:
-    known = kafkas()
+    """No release from 2.8 on has another default, and kdump knows each name in server.properties."""
     for name, each in CONFIGS.items():
-        default, names = known[name]
-        assert each.read(each.default) == each.read(default), name
-        mine = [SYNONYMS[name]] if name in SYNONYMS else []
-        mine += [other for other, _ in STATIC.get(name, ())]
-        assert (mine if each.is_topics else names) == names, name
+        own = [(known(line).topic_configs if each.is_topics else known(line).broker_configs) for line in LINES]
+        assert {each.read(configs[name] or "") for configs in own if name in configs} == {each.default}, name
+        mine = (dynamic_synonyms()[name],) if name in dynamic_synonyms() else ()
+        mine += tuple(other for other, _ in STATIC.get(name, ()))
+        assert mine == newest().synonyms.get(name, ()), name
 
 
 def metadata(topic: dict[str, str], broker: dict[str, str], cluster: dict[str, str]) -> MetadataImage:

@@ -24,6 +24,7 @@ public final class ReleaseFacts {
         List.of("org.apache.kafka.storage.internals.log.LogConfig", "kafka.log.LogConfig$");
     private static final List<String> BROKER_CONFIG =
         List.of("org.apache.kafka.server.config.AbstractKafkaConfig", "kafka.server.KafkaConfig$");
+    private static final List<String> SYNONYMS = List.of("org.apache.kafka.server.config.ServerTopicConfigSynonyms");
     private static final String[] FILES = {
         "OffsetCheckpointFile", "LeaderEpochCheckpointFile", "PartitionMetadataFile", "CleanShutdownFileHandler",
         "RemoteLogMetadataSnapshotFile", "ProducerStateManager"};
@@ -41,6 +42,7 @@ public final class ReleaseFacts {
             facts.put("features", features(version));
         }
         facts.put("topicConfigs", configs(find(LOG_CONFIG)));
+        facts.put("synonyms", synonyms(find(SYNONYMS)));
         Class<?> broker = find(BROKER_CONFIG);
         if (configDef(broker) == null) {
             broker = find(BROKER_CONFIG.subList(1, 2));
@@ -125,6 +127,22 @@ public final class ReleaseFacts {
             boolean given = (Boolean) call(key, "hasDefault");
             Method text = method(Class.forName("org.apache.kafka.common.config.ConfigDef"), "convertToString", 2);
             found.put((String) each.getKey(), given && value != null ? text.invoke(null, value, type) : null);
+        }
+        return found;
+    }
+
+    /** The configs of a broker that are the defaults of one of a topic, in order of precedence. */
+    private static Map<String, Object> synonyms(Class<?> owner) throws Exception {
+        Map<String, Object> found = new TreeMap<>();
+        if (owner != null) {
+            Map<?, ?> all = (Map<?, ?>) owner.getField("ALL_TOPIC_CONFIG_SYNONYMS").get(null);
+            for (Map.Entry<?, ?> each : all.entrySet()) {
+                List<Object> names = new ArrayList<>();
+                for (Object synonym : (List<?>) each.getValue()) {
+                    names.add(call(synonym, "name"));
+                }
+                found.put((String) each.getKey(), names);
+            }
         }
         return found;
     }

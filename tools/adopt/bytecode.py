@@ -26,7 +26,15 @@ READ_OR_WRITE = (
     "org/apache/kafka/image/",
     "org/apache/kafka/controller/",
     "org/apache/kafka/metadata/",
-    "org/apache/kafka/coordinator/",
+    "org/apache/kafka/coordinator/common/runtime/CoordinatorRecord",
+    "org/apache/kafka/coordinator/common/runtime/KRaft",
+    "org/apache/kafka/coordinator/group/GroupCoordinatorRecord",
+    "org/apache/kafka/coordinator/group/GroupCoordinatorShard",
+    "org/apache/kafka/coordinator/group/GroupMetadataManager",
+    "org/apache/kafka/coordinator/group/OffsetMetadataManager",
+    "org/apache/kafka/coordinator/share/ShareCoordinator",
+    "org/apache/kafka/coordinator/share/ShareGroupOffset",
+    "org/apache/kafka/coordinator/transaction/",
     "org/apache/kafka/common/record/",
     "org/apache/kafka/common/compress/",
     "org/apache/kafka/common/requests/ProduceRequest",
@@ -47,7 +55,7 @@ READ_OR_WRITE = (
     "kafka/tools/DumpLog",
     "kafka/tools/StorageTool",
 )
-"""Beginnings of the names of classes that read or write a log directory."""
+"""Beginnings of the names of classes that read or write a log directory, in the order of the report."""
 GENERATED = "/generated/"
 NEW, GONE, CHANGED, ORDER = "new", "gone", "changed", "changed order"
 AT_ONCE = 400
@@ -139,7 +147,11 @@ def compare(before: Path, after: Path) -> list[Change]:
     """Return what differs between the classes of two directories of jars, by class."""
     old, new = members(before), members(after)
     found = []
-    for owner in sorted(old.keys() | new.keys()):
+    order = {prefix.replace("/", "."): place for place, prefix in enumerate(READ_OR_WRITE)}
+    for owner in sorted(
+        old.keys() | new.keys(),
+        key=lambda name: (next(n for prefix, n in order.items() if name.startswith(prefix)), name),
+    ):
         mine, theirs = old.get(owner), new.get(owner)
         if mine is None or theirs is None:
             found.append(Change(owner, "", NEW if mine is None else GONE, (), ()))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kdump.state.releases import TRIED
 from tools.trials.cluster import Cluster
 
 ZOOKEEPER, KRAFT = "zk", "kraft"
@@ -32,18 +33,13 @@ class Release(NamedTuple):
         return "zookeeper" if self.mode == ZOOKEEPER else "controller"
 
 
-RELEASES = {
-    "2.8.2-zk": Release("2.8.2", ZOOKEEPER),
-    "3.3.2-zk": Release("3.3.2", ZOOKEEPER),
-    "3.3.2-kraft": Release("3.3.2", KRAFT),
-    "3.6.2-zk": Release("3.6.2", ZOOKEEPER),
-    "3.6.2-kraft": Release("3.6.2", KRAFT),
-    "3.9.1-zk": Release("3.9.1", ZOOKEEPER),
-    "3.9.1-kraft": Release("3.9.1", KRAFT),
-    "4.0.0-kraft": Release("4.0.0", KRAFT),
-    "4.1.0-kraft": Release("4.1.0", KRAFT),
-    "4.3.1-kraft": Release("4.3.1", KRAFT),
-}
+def named(name: str) -> Release:
+    """Return the release of a name such as 3.9.1-kraft."""
+    version, _, mode = name.partition("-")
+    return Release(version, mode)
+
+
+RELEASES = {name: named(name) for name in TRIED}
 """The releases of which there are brokers' disks (tests/corpus/README.md), by the names of their directories."""
 
 OLDER = """

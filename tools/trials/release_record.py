@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,11 +76,14 @@ class Start(NamedTuple):
         return self.key == self.ground
 
 
-def starts(disks: Path) -> list[Start]:
-    """Return all startups, in the order in which they are stored."""
+def starts(disks: Path, more: Sequence[str] = ()) -> list[Start]:
+    """Return all startups, in the order in which they are stored. `more`: names of further releases with disks."""
     recipes = importlib.import_module("tests.release_damages").RECIPES
     found = [
-        Start(name, name, recipe) for name in RELEASES for recipe in recipes if recipe.fits(disks / name / recipe.disk)
+        Start(name, name, recipe)
+        for name in (*RELEASES, *more)
+        for recipe in recipes
+        if recipe.fits(disks / name / recipe.disk)
     ]
     undamaged = [recipe for recipe in recipes if recipe.name in ("clean", "crash")]
     return found + [Start(disk, by, recipe) for disk, by in CROSSINGS for recipe in undamaged]

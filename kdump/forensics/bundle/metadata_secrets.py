@@ -18,7 +18,7 @@ from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.state.marker import MARKER_SIZE
 from kdump.state.metadata_image import BROKER, TOPIC
 from kdump.state.secrets import is_secret
-from kdump.state.topic_config import SYNONYMS
+from kdump.state.topic_config import dynamic_synonyms
 
 SECRET_FIELDS = {
     "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),
@@ -27,7 +27,6 @@ SECRET_FIELDS = {
 }
 """Fields that are always hidden, by message."""
 CONFIG = "ConfigRecord"
-PUBLIC_CONFIGS = frozenset(SYNONYMS.values())
 PUBLIC_RESOURCES = (TOPIC, 8, 16, 32)
 """Types of resources whose configs Kafka defines, none as a PASSWORD: topics, loggers of brokers, client metrics and
 groups (org.apache.kafka.common.config.ConfigResource.Type)."""
@@ -103,7 +102,7 @@ def is_public(values: dict[str, object]) -> bool:
         return False
     plain = value.lstrip("-").isdecimal() or value in ("true", "false")
     if values["resourceType"] == BROKER:
-        return name in PUBLIC_CONFIGS or plain
+        return name in dynamic_synonyms().values() or plain
     return values["resourceType"] in PUBLIC_RESOURCES
 
 

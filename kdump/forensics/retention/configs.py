@@ -1,7 +1,7 @@
-"""The configs that determine what a log deletes, their defaults, and the source of each value of a topic.
+"""The configs that determine what a log deletes, and the source of each value of a topic.
 
 Source: org.apache.kafka.storage.internals.log.LogConfig and CleanerConfig, ServerLogConfigs, and the static synonyms of
-ServerTopicConfigSynonyms, all of 4.3.1; tests compare the table with LogConfig.configKeys() of that release.
+ServerTopicConfigSynonyms.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kdump.format.known_releases import config_default
 from kdump.format.numbers import LONG_MAX
 from kdump.log.internal_topics import COMPACTED_TOPICS
 from kdump.state.metadata_image import BROKER, MetadataImage
-from kdump.state.topic_config import SYNONYMS
+from kdump.state.topic_config import dynamic_synonyms
 
 OPTION, TOPIC, BROKERS, CLUSTER, FILE = "option", "topic", "broker", "cluster default", "server.properties"
 DEFAULT, ASSUMED = "default", "assumed"
@@ -56,38 +57,41 @@ def _bool(text: str) -> bool:
 
 
 class Config(NamedTuple):
-    """A config, the parser of its text, and Kafka's default as text. `is_topics`: whether a topic can have its own
-    value."""
+    """A config, and the parser of its text. `is_topics`: whether a topic can have its own value."""
 
     name: str
     read: Callable[[str], Any]
-    default: str
     is_topics: bool = True
+
+    @property
+    def default(self) -> Any:
+        """Kafka's default. No release from 2.8 on has another."""
+        return self.read(config_default(self.name) or "")
 
 
 CONFIGS = {
     config.name: config
     for config in (
-        Config("cleanup.policy", _policies, "delete"),
-        Config("retention.ms", _whole, "604800000"),
-        Config("retention.bytes", _whole, "-1"),
-        Config("segment.ms", _whole, "604800000"),
-        Config("segment.jitter.ms", _whole, "0"),
-        Config("segment.bytes", _whole, "1073741824"),
-        Config("file.delete.delay.ms", _whole, "60000"),
-        Config("min.cleanable.dirty.ratio", _ratio, "0.5"),
-        Config("min.compaction.lag.ms", _whole, "0"),
-        Config("max.compaction.lag.ms", _whole, str(FOREVER)),
-        Config("delete.retention.ms", _whole, "86400000"),
-        Config("remote.storage.enable", _bool, "false"),
-        Config("remote.log.copy.disable", _bool, "false"),
-        Config("local.retention.ms", _whole, "-2"),
-        Config("local.retention.bytes", _whole, "-2"),
-        Config("log.cleaner.enable", _bool, "true", False),
-        Config("log.cleaner.dedupe.buffer.size", _whole, "134217728", False),
-        Config("log.cleaner.threads", _whole, "1", False),
-        Config("log.cleaner.io.buffer.load.factor", _ratio, "0.9", False),
-        Config("log.retention.check.interval.ms", _whole, "300000", False),
+        Config("cleanup.policy", _policies),
+        Config("retention.ms", _whole),
+        Config("retention.bytes", _whole),
+        Config("segment.ms", _whole),
+        Config("segment.jitter.ms", _whole),
+        Config("segment.bytes", _whole),
+        Config("file.delete.delay.ms", _whole),
+        Config("min.cleanable.dirty.ratio", _ratio),
+        Config("min.compaction.lag.ms", _whole),
+        Config("max.compaction.lag.ms", _whole),
+        Config("delete.retention.ms", _whole),
+        Config("remote.storage.enable", _bool),
+        Config("remote.log.copy.disable", _bool),
+        Config("local.retention.ms", _whole),
+        Config("local.retention.bytes", _whole),
+        Config("log.cleaner.enable", _bool, False),
+        Config("log.cleaner.dedupe.buffer.size", _whole, False),
+        Config("log.cleaner.threads", _whole, False),
+        Config("log.cleaner.io.buffer.load.factor", _ratio, False),
+        Config("log.retention.check.interval.ms", _whole, False),
     )
 }
 """In the order of the output."""
@@ -163,7 +167,7 @@ class Settings:
 def known_names() -> frozenset[str]:
     """Return the names that `ConfigOverrides.options` may contain."""
     static = (name for names in STATIC.values() for name, _ in names)
-    return frozenset((*CONFIGS, *(SYNONYMS[name] for name in CONFIGS if name in SYNONYMS), *static))
+    return frozenset((*CONFIGS, *(dynamic_synonyms()[name] for name in CONFIGS if name in dynamic_synonyms()), *static))
 
 
 def broker_names() -> frozenset[str]:
@@ -192,7 +196,7 @@ def settings(
     found = Settings(is_known=described is not None)
     own = described.configs if described is not None else {}
     for config in CONFIGS.values():
-        fallback = Setting(config.read(config.default), DEFAULT if described is not None else ASSUMED)
+        fallback = Setting(config.default, DEFAULT if described is not None else ASSUMED)
         if config.name == "cleanup.policy" and described is None and (was_cleaned or topic in COMPACTED_TOPICS):
             fallback = Setting(("compact",), ASSUMED)
         value = fallback
@@ -227,7 +231,7 @@ def _texts(
 
 
 def _broker_names(config: Config) -> Iterable[tuple[str, int]]:
-    name = config.name if not config.is_topics else SYNONYMS.get(config.name)
+    name = config.name if not config.is_topics else dynamic_synonyms().get(config.name)
     return (() if name is None else ((name, 1),)) + STATIC.get(config.name, ())
 
 

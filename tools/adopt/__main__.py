@@ -1,0 +1,191 @@
+"""python -m tools.adopt VERSION [--before VERSION] [--jars DIR] [--out DIR] [--only STEP,…]
+
+Adopts a release of Kafka: compares its jars with those of the release before, imports what is data, runs its brokers on
+disks that they make, and writes what a human has to decide to OUT/VERSION/report.md.
+
+The steps, in this order:
+
+- knows: levels, features, messages, configs and small files; imports the schemas and the data file of the release
+- classes: those that read or write a log directory, method by method
+- disks: a broker's after a clean shutdown and after kill -9, and its controller's (three minutes)
+- oracle: kafka-dump-log on these disks, compared with dump-log and inspect; verify, which should find nothing
+- ways: the two releases on each other's disks: upgraded, finalised, lowered, and back (five minutes)
+- trials: brokers on disks that recipes have damaged; writes docs/release-trials.json (15 minutes)
+- tests: those of formats and schemas, which say what an import leaves to do
+
+Each step leaves its part of the report in OUT, and is left out if that is there already; remove the file to repeat it.
+Needs Java 17, Maven, and 2 GB of memory; brokers run one at a time, and listen on 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kdump.format.releases import RELEASES
+from tools.adopt import bytecode, facts, oracle, report, upgrades
+from tools.adopt.registry import fetch, numbers, text
+from tools.condense_schemas import condense, in_jars
+from tools.release_disks import build
+from tools.trials.release import named
+
+SCHEMAS = facts.FORMAT / "schemas"
+TRIALS = Path("docs/release-trials.json")
+TESTS = (
+    "tests/format",
+    "tests/decode",
+    "tests/test_schema.py",
+    "tests/state/test_metadata.py",
+    "tests/test_releases.py",
+)
+
+
+class Adoption(NamedTuple):
+    """The release, and the one before; the directory with the jars of each; and where the report is written."""
+
+    version: str
+    before: str
+    jars: Path
+    out: Path
+
+    @property
+    def name(self) -> str:
+        """The name of the directory of its disks."""
+        return f"{self.version}-kraft"
+
+    @property
+    def disks(self) -> Path:
+        return self.out / "disks" / self.name
+
+    def fetched(self, version: str) -> Path:
+        return fetch(version, self.jars)
+
+
+def knows(adopted: Adoption) -> Iterator[str]:
+    told = []
+    for version in (adopted.before, adopted.version):
+        jars = adopted.fetched(version)
+        condensed = {package: condense(schemas) for package, schemas in in_jars(jars).items()}
+        known = facts.facts(jars, version)
+        told.append(report.flat(known, {package: json.loads(each) for package, each in condensed.items()}))
+    # An older patch release, or one of an older line, adds no schema.
+    if numbers(adopted.version) >= max(RELEASES):
+        for package, each in condensed.items():
+            (SCHEMAS / f"{package}.json").write_text(each)
+    facts.write(known)
+    yield f"## What it knows, compared with {adopted.before}\n"
+    yield from report.knowledge(*told)
+
+
+def classes(adopted: Adoption) -> Iterator[str]:
+    yield "## Classes that read or write a log directory\n"
+    yield from report.bytecode(bytecode.compare(adopted.fetched(adopted.before), adopted.fetched(adopted.version)))
+
+
+def disks(adopted: Adoption) -> Iterator[str]:
+    adopted.fetched(adopted.version)
+    build(named(adopted.name), adopted.jars, adopted.disks)
+    yield "## Disks\n"
+    for path in sorted(adopted.disks.iterdir()):
+        files = [each for each in path.rglob("*") if each.is_file()]
+        yield f"- {path.name}: {len(files)} files, {sum(each.stat().st_blocks for each in files) // 2:,} KiB"
+
+
+def compare(adopted: Adoption) -> Iterator[str]:
+    yield "## Kafka's own tool on these disks, and kdump\n"
+    for disk in sorted(adopted.disks.iterdir()):
+        out = adopted.out / "oracle" / f"{adopted.name}-{disk.name}"
+        files = oracle.written(adopted.fetched(adopted.version), disk, out)
+        yield from report.oracle(disk.name, len(files), oracle.compare(disk, out, files))
+        found = oracle.findings([disk])
+        yield f"verify: {len(found)} findings of warning or error\n"
+        yield from (f"- {each['code']}: {each['topic']}: {each['message']}" for each in found)
+        yield ""
+
+
+def ways(adopted: Adoption) -> Iterator[str]:
+    for version in (adopted.before, adopted.version):
+        adopted.fetched(version)
+    started = []
+    for name in upgrades.WAYS:
+        started += upgrades.run(adopted.before, adopted.version, adopted.jars, name)
+    (adopted.out / "ways.json").write_text(json.dumps([each._asdict() for each in started], indent=1) + "\n")
+    yield f"## Between {adopted.before} and {adopted.version}\n"
+    yield f"{len(started)} starts, {sum(each.differs for each in started)} of which differ from what kdump says\n"
+    yield from report.ways(started)
+
+
+def trials(adopted: Adoption) -> Iterator[str]:
+    every = adopted.out / "disks"
+    corpus = Path("build/corpus/releases").resolve()
+    for path in corpus.iterdir():
+        if not (every / path.name).exists():
+            (every / path.name).symlink_to(path)
+    command = ["-m", "tools.release_trials", str(adopted.jars), str(every), "--releases", adopted.name, "--jobs", "1"]
+    subprocess.run([sys.executable, *command], check=True)
+    results = [each for each in json.loads(TRIALS.read_text()) if each["release"] == adopted.name]
+    differing = [each for each in results if each["differences"]]
+    yield "## Damaged disks\n"
+    yield f"{len(results)} starts, {len(differing)} of which differ from what kdump says\n"
+    rows = [
+        (each["name"], each["differences"], each.get("explained", ""), each["broker"]["log"][:2]) for each in differing
+    ]
+    yield from report.table(("recipe", "kdump said, broker did", "explained", "log"), rows)
+
+
+def tests(adopted: Adoption) -> Iterator[str]:
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--tb=line", *TESTS], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    kinds = Counter(line.partition("[")[0] for line in lines)
+    yield "## Tests that an import of its data breaks\n"
+    yield from (f"- {name}: {count}" for name, count in kinds.items())
+    yield f"\n{len(lines)} fail"
+
+
+STEPS: dict[str, Callable[[Adoption], Iterator[str]]] = {
+    "knows": knows,
+    "classes": classes,
+    "disks": disks,
+    "oracle": compare,
+    "ways": ways,
+    "trials": trials,
+    "tests": tests,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("version")
+    parser.add_argument("--before", default="", help="default: the newest known release before it")
+    parser.add_argument("--jars", type=Path, default=Path("build/release-jars"))
+    parser.add_argument("--out", type=Path, default=Path("build/release-adopt"))
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    earlier = [each for each in RELEASES if each < numbers(options.version)]
+    before = options.before or text(max(earlier))
+    adopted = Adoption(options.version, before, options.jars.resolve(), (options.out / options.version).resolve())
+    adopted.out.mkdir(parents=True, exist_ok=True)
+    only = set(filter(None, options.only.split(",")))
+    for name, step in STEPS.items():
+        part = adopted.out / f"{name}.md"
+        if part.exists() or (only and name not in only):
+            continue
+        start = time.monotonic()
+        print(name, file=sys.stderr, flush=True)
+        written = "\n".join(step(adopted)) + "\n"
+        part.write_text(f"{written}\n({name}: {time.monotonic() - start:.0f} s)\n")
+    parts = [(adopted.out / f"{name}.md") for name in STEPS]
+    whole = f"# Kafka {adopted.version}\n\n" + "\n".join(part.read_text() for part in parts if part.exists())
+    (adopted.out / "report.md").write_text(whole)
+    print(whole)
+
+
+if __name__ == "__main__":
+    main()

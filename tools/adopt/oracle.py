@@ -1,0 +1,114 @@
+"""Compares what kdump says of the files of a disk with what Kafka's own tool prints of them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tools.release_disks import copy
+
+DUMPED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
+TOOLS = ("org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments")
+
+
+class Compared(NamedTuple):
+    """A file, and how kdump differs: of dump-log, the first line; of inspect, the first batch or record."""
+
+    file: str
+    dump_log: str
+    inspect: str
+
+
+def tool(jars: Path) -> str:
+    """Return the class of kafka-dump-log, which has moved."""
+    for name in TOOLS:
+        if not subprocess.run(["javap", "-cp", f"{jars}/*", name], capture_output=True).returncode:
+            return name
+    raise ValueError(f"{jars}: none of {', '.join(TOOLS)}")
+
+
+def written(jars: Path, disk: Path, out: Path) -> list[str]:
+    """Write the oracle of a disk: what kafka-dump-log prints of each file. Returns the files of which it printed
+    something. The tool creates files next to those that it reads, and runs on a copy."""
+    decoders = importlib.import_module("tests.test_dump_log").ORACLE_DECODERS
+    place = out.with_name(out.name + "-copy")
+    out.mkdir(parents=True, exist_ok=True)
+    copy(disk, place)
+    name, found = tool(jars), []
+    for path in sorted(place.rglob("*")):
+        file = str(path.relative_to(place))
+        if path.suffix not in DUMPED or not path.is_file() or not path.stat().st_size:
+            continue
+        command = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", name, "--files", f"./{file}"]
+        done = subprocess.run([*command, *_decoder(file, decoders)], cwd=place, capture_output=True)
+        (out / file).parent.mkdir(parents=True, exist_ok=True)
+        (out / f"{file}.txt").write_bytes(done.stdout)
+        if done.returncode:
+            (out / f"{file}.err").write_bytes(done.stderr)
+        found.append(file)
+    subprocess.run(["rm", "-r", "--", place], check=True)
+    return found
+
+
+def _decoder(file: str, decoders: dict[str, str]) -> list[str]:
+    if not file.endswith((".log", ".checkpoint")):
+        return []
+    return ([option for part, option in decoders.items() if part in file] or ["--print-data-log"])[:1]
+
+
+def compare(disk: Path, out: Path, files: list[str]) -> list[Compared]:
+    """Return the files of which kdump says something else than the oracle in `out`."""
+    decoders = importlib.import_module("tests.test_dump_log").ORACLE_DECODERS
+    found = []
+    for file in files:
+        said = (out / f"{file}.txt").read_bytes()
+        ours = kdump("dump-log", "--files", f"./{file}", *_decoder(file, decoders), cwd=disk)
+        differs = _first(said.split(b"\n"), ours.split(b"\n"))
+        inspected = _inspected(disk / file, out / f"{file}.txt") if file.endswith((".log", ".checkpoint")) else ""
+        if differs or inspected:
+            found.append(Compared(file, differs, inspected))
+    return found
+
+
+def kdump(*arguments: str, cwd: Path = Path()) -> bytes:
+    """Return what a command prints."""
+    return subprocess.run([sys.executable, "-m", "kdump", *arguments], cwd=cwd, capture_output=True).stdout
+
+
+def _first(theirs: list[bytes], ours: list[bytes]) -> str:
+    for number in range(max(len(theirs), len(ours))):
+        pair = [lines[number] if number < len(lines) else b"" for lines in (theirs, ours)]
+        if pair[0] != pair[1]:
+            same = (one == other for one, other in zip(*pair))
+            at = next((place for place, equal in enumerate(same) if not equal), min(map(len, pair)))
+            kafka, said = (part[max(at - 40, 0) : at + 80].decode(errors="replace") for part in pair)
+            return f"line {number + 1}: Kafka “{kafka}”, kdump “{said}”"
+    return ""
+
+
+def _inspected(path: Path, words: Path) -> str:
+    """Return the first batch or record of which `inspect` says something else than the oracle."""
+    tests = importlib.import_module("tests.test_oracle")
+    for said, options in zip(tests.entries(words), ((), ("--records",))):
+        ours = [json.loads(line) for line in kdump("inspect", str(path), "--json", *options).splitlines()]
+        if len(said) != len(ours):
+            return f"{len(said)} entries in the oracle, {len(ours)} in kdump"
+        for line, each in zip(said, ours):
+            try:
+                if options:
+                    tests.check_record(line, each, any(part in str(path) for part in tests.DECODED))
+                else:
+                    tests.check_batch(line, each)
+            except (AssertionError, KeyError, ValueError) as error:
+                return f"{line[:100]}: {type(error).__name__} {str(error).splitlines()[0] if str(error) else ''}"
+    return ""
+
+
+def findings(disks: list[Path]) -> list[dict[str, Any]]:
+    """Return what verify finds on healthy disks, without what is only information."""
+    rows = [json.loads(line) for line in kdump("verify", "--json", *map(str, disks)).splitlines()]
+    return [row for row in rows if row.get("severity") not in (None, "info")]
