@@ -94,10 +94,12 @@ settings.load_profile("kdump")
 
 @pytest.fixture(autouse=True)
 def quiet_disks() -> Iterator[None]:
-    """Turn off the second look at young files: the disks of tests are young, but no broker writes to them. Tests that
-    undo their own monkeypatch do not turn it on."""
+    """Turn off the second look at young files: the disks of tests are young, but no broker writes to them. Do not wait
+    until written files are on the disk, which takes longer than most tests. Tests that undo their own monkeypatch do
+    not turn this on."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kdump.log.live_files.YOUNG", 0)
+        patched.setattr(os, "fsync", lambda fd: None)
         yield
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from types import ModuleType
 
-import pytest
-
+from tests.each_case import each_case
 from tools.core_columns import MODULES, path, pxd
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+@each_case("module", MODULES, ids=lambda module: module.__name__)
 def test_the_pxd_is_up_to_date(module: ModuleType) -> None:
     assert path(module).read_text(encoding="utf-8") == pxd(module), "run: python -m tools.core_columns"

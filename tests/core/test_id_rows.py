@@ -6,9 +6,8 @@ import random
 import tracemalloc
 from collections import OrderedDict
 
-import pytest
-
 from kdump.core.id_rows import IdRows
+from tests.each_case import each_case
 
 
 def numbers(kind: str, count: int) -> list[int]:
@@ -23,7 +22,7 @@ def numbers(kind: str, count: int) -> list[int]:
     }[kind]
 
 
-@pytest.mark.parametrize("kind", ["consecutive", "thousands", "negative", "any", "extremes", "high"])
+@each_case("kind", ["consecutive", "thousands", "negative", "any", "extremes", "high"])
 def test_rows(kind: str) -> None:
     rows, every = IdRows(), numbers(kind, 3000)
     assert [rows.add(each) for each in every] == [*range(len(rows))] == [*rows]
@@ -33,7 +32,7 @@ def test_rows(kind: str) -> None:
     assert rows.find(123456789123456789) == -1
 
 
-@pytest.mark.parametrize("most", [1, 2, 100, 700])
+@each_case("most", [1, 2, 100, 700])
 def test_ages(most: int) -> None:
     chosen, known, rows = random.Random(most), OrderedDict[int, int](), IdRows(by_age=True)
     for _ in range(5000):
@@ -53,7 +52,7 @@ def test_ages(most: int) -> None:
     assert len(rows) == most
 
 
-@pytest.mark.parametrize(("by_age", "least"), [(False, 21), (True, 30)])
+@each_case("by_age, least", [(False, 21), (True, 30)])
 def test_memory(by_age: bool, least: int) -> None:
     """Just after the slots have doubled, they take most."""
     rows = IdRows(by_age)

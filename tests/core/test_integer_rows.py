@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 
 from kdump.core.integer_rows import IntegerRows
+from tests.each_case import each_case
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 DEFAULTS, NEAR = (-1, 0, -1, -1, 7), (-1, -1, 0, 2, 0)
@@ -23,8 +24,8 @@ def value(chosen: random.Random, kind: str, row: int) -> int:
     return (row << 30) + chosen.randrange(1000)
 
 
-@pytest.mark.parametrize("kind", ["extremes", "defaults", "widths", "near"])
-@pytest.mark.parametrize("count", [1, 5, 255, 256, 257, 1500])
+@each_case("kind", ["extremes", "defaults", "widths", "near"])
+@each_case("count", [1, 5, 255, 256, 257, 1500])
 def test_rows(kind: str, count: int) -> None:
     chosen, rows, expected = random.Random(f"{kind} {count}"), IntegerRows(DEFAULTS, NEAR), list[tuple[int, ...]]()
     for row in range(count):

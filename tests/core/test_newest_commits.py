@@ -6,11 +6,10 @@ import random
 import struct
 from types import SimpleNamespace
 
-import pytest
-
 from kdump.core.newest_commits import MAX_BYTES, NewestCommits
 from kdump.format.coordinator_record import decode_coordinator_record
 from tests.conftest import SEED
+from tests.each_case import each_case
 
 KEY = struct.pack(">hh", 1, 5) + b"group" + struct.pack(">h6si", 6, b"orders", 3)
 HEAD = struct.pack(">qi", 7, 2)
@@ -49,7 +48,7 @@ def check(key: bytes, value: bytes) -> bool:
     return is_kept
 
 
-@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
+@each_case("value", VALUES, ids=range(len(VALUES)))
 def test_damaged_commits(value: bytes) -> None:
     assert check(KEY, value)
     for size in range(len(KEY)):

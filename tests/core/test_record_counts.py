@@ -13,6 +13,7 @@ from tests.broker_at_work import disk
 from tests.command import run
 from tests.conftest import FIXTURES, sample
 from tests.craft import flip, patch, split
+from tests.each_case import each_case
 from tools.trials.working import commands
 
 CLAIM = 1_000_000_007
@@ -93,7 +94,7 @@ def test_an_answer_that_lacks_records_says_so(
         assert result.exit_code == (1 if command in ("verify", "salvage") else 0), said
 
 
-@pytest.mark.parametrize("fields", [{"recordCount": CLAIM}, {"recordCount": -5}, {"baseOffset": -7}])
+@each_case("fields", [{"recordCount": CLAIM}, {"recordCount": -5}, {"baseOffset": -7}])
 def test_the_ledger_and_stats_of_a_batch_that_cannot_be_true(fields: dict[str, int], tmp_path: Path) -> None:
     name = f"ledger-0/{0:020}.log"
     first, second = split((FIXTURES / "clean-2" / name).read_bytes())

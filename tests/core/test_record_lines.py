@@ -20,6 +20,7 @@ from kdump.render.inspect_objects import record_object
 from kdump.render.line_parts import own_header
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
+from tests.each_case import each_case
 
 AT = target("/kafka/orders-0/00000000000000000000.log")
 
@@ -62,7 +63,7 @@ def only(data: bytes) -> DefaultRecordBatch:
     return batch
 
 
-@pytest.mark.parametrize("path", each_segment())
+@each_case("path", each_segment())
 def test_real_records(path: Any) -> None:
     at = target(str(path))
     for batch in batches(read_regions(path)):

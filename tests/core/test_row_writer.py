@@ -25,7 +25,8 @@ from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso
 from tests import craft
-from tests.conftest import each_segment, iter_regions, sample, seeded
+from tests.conftest import SEED, each_segment, iter_regions, sample, seeded
+from tests.each_case import each_case
 from tests.test_damaged_disks import DAMAGES
 
 FORMS = [[], ["--records"], ["--json"], ["--records", "--json", "--jobs", "1"]]
@@ -52,7 +53,7 @@ def both(*arguments: str | Path, room: int = 1 << 20) -> str:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", sample(each_segment(), 2, "rows"))
+@each_case("path", sample(each_segment(), 4, "rows"))
 def test_real_segments(path: Path) -> None:
     for form in FORMS:
         both(path, *form)
@@ -110,7 +111,8 @@ PLAIN = [([(b"key", b"value", [], 0)] * 3, {})] * 40
 """Batches after which the columns of every table have their widths."""
 
 
-@settings(max_examples=60)
+@pytest.mark.sampled
+@settings(max_examples=60 if SEED else 30)
 @given(
     st.lists(st.tuples(st.lists(whole, max_size=4), batch_fields), max_size=6),
     st.sampled_from([1 << 20, 2048]),
@@ -139,9 +141,7 @@ def test_most_is_written_from_columns(codec: str, tmp_path: Path, written: list[
         assert said > 0.9 * sum(len(line) + 1 for line in out[batches_alone:])
 
 
-@pytest.mark.parametrize(
-    "options", [["--offset", "30..70"], ["--key", "key"], ["--limit", "130"], ["--producer-id", "7"]]
-)
+@each_case("options", [["--offset", "30..70"], ["--key", "key"], ["--limit", "130"], ["--producer-id", "7"]])
 def test_selections(options: list[str], tmp_path: Path) -> None:
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(segment_of([*PLAIN, ([(b"other", None, [], 0)] * 5, {"producerId": 7}), *PLAIN]))
@@ -149,7 +149,7 @@ def test_selections(options: list[str], tmp_path: Path) -> None:
         both(path, *form, *options)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each_case("seed", range(12))
 def test_damaged(seed: int, tmp_path: Path) -> None:
     dice = seeded(seed)
     data = bytearray(segment_of(PLAIN))
@@ -161,8 +161,8 @@ def test_damaged(seed: int, tmp_path: Path) -> None:
         both(path, *form)
 
 
-@pytest.mark.parametrize("length", [-(1 << 31), -5, 0, 20, 48, 49, 1000, (1 << 31) - 1])
-@pytest.mark.parametrize("codec", ["none", "zstd"])
+@each_case("length", [-(1 << 31), -5, 0, 20, 48, 49, 1000, (1 << 31) - 1])
+@each_case("codec", ["none", "zstd"])
 def test_a_length_that_the_next_batch_contradicts(length: int, codec: str, tmp_path: Path) -> None:
     pieces = craft.split(segment_of(PLAIN, codec))
     pieces[20] = craft.overwrite(pieces[20], 8, length.to_bytes(4, "big", signed=True))
@@ -229,7 +229,9 @@ def test_moments(milliseconds: int) -> None:
         assert milliseconds != -1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("options", [[], ["--full"], ["--columns", "offset,value"], ["--columns", "value,offset"]])
+@settings(max_examples=100 if SEED else 40)
 @given(
     values=st.lists(
         st.binary(max_size=40)
@@ -292,7 +294,7 @@ def test_headers_are_looked_at_as_far_as_a_terminal_shows_them(
     assert len(text) < 16_000
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"producerId": 4},

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from kdump.decode.id_names import IdNames
 from kdump.decode.kafka_topic_decoders import kafka_decoder
 from kdump.decode.kafka_topics import KAFKA
@@ -17,6 +15,7 @@ from kdump.format.varint import Bytes
 from kdump.format.versioned_messages import decode, kafka_json
 from kdump.log.paths import target
 from tests.decode.test_kafka_topic_decoders import check, made, tiled
+from tests.each_case import each_case
 
 
 class Line(NamedTuple):
@@ -49,7 +48,7 @@ def test_there_is_every_version_of_every_message() -> None:
                 assert (folder, name, version) in there
 
 
-@pytest.mark.parametrize("folder", DECODERS)
+@each_case("folder", DECODERS)
 def test_every_record(folder: str) -> None:
     decoder = kafka_decoder(DECODERS[folder], IdNames(None))
     schemas = load_folder(folder)

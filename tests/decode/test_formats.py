@@ -16,6 +16,7 @@ from kdump.decode.formats import FORMATS
 from tests.conftest import FIXTURES, numbers_in
 from tests.craft import batch, record
 from tests.decode.test_kafka_topic_decoders import objects, run
+from tests.each_case import each_case
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 
@@ -61,7 +62,7 @@ def segment(key: bytes | None, value: bytes | None) -> bytes:
     return batch([record(0, key=key, value=value)])
 
 
-@pytest.mark.parametrize(("name", "data", "value"), FITS, ids=lambda part: str(part)[:20])
+@each_case("name, data, value", FITS, ids=lambda part: str(part)[:20])
 def test_what_fits(name: str, data: bytes, value: Any) -> None:
     [at] = objects("-", "--key-format", name, "--value-format", name, stdin=segment(data, data))
     assert at["keyDecoded"] == at["valueDecoded"] == value
@@ -71,7 +72,7 @@ def test_what_fits(name: str, data: bytes, value: Any) -> None:
     assert plain.items() <= at.items()
 
 
-@pytest.mark.parametrize(("name", "data", "position", "stated"), FAILS, ids=lambda part: str(part)[:20])
+@each_case("name, data, position, stated", FAILS, ids=lambda part: str(part)[:20])
 def test_what_does_not_fit(name: str, data: bytes, position: int | None, stated: list[int]) -> None:
     with pytest.raises(FormatError) as caught:
         FORMATS[name](data)
@@ -129,8 +130,8 @@ def test_filters_look_at_the_bytes() -> None:
     assert len(found) > 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
+@each_case(
+    "options, words",
     [
         (["--value-format", "json"], "--value-format applies to records; add --records"),
         (["--decoder", "offsets", "--json"], "--decoder applies to records; add --records"),

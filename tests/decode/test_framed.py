@@ -18,6 +18,7 @@ from kdump.decode.decoder_interface import MAX_FRAMED_BYTES
 from tests.conftest import numbers_in
 from tests.craft import batch, flip, record, varint
 from tests.decode.test_kafka_topic_decoders import objects, run
+from tests.each_case import each_case
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -117,7 +118,7 @@ def test_avro_cut_and_flipped(avsc: Path) -> None:
     assert "valueProblem" not in at
 
 
-@pytest.mark.parametrize("text", ["{", '{"type": "nonsense"}', '{"type": "record"}', "[1]", ""])
+@each_case("text", ["{", '{"type": "nonsense"}', '{"type": "record"}', "[1]", ""])
 def test_what_is_no_avro_schema(text: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.avsc"
     path.write_text(text)
@@ -160,7 +161,7 @@ def doubling(depth: int, last: Any) -> dict[str, Any]:
     return last
 
 
-@pytest.mark.parametrize("nested", ["", "array", "union"])
+@each_case("nested", ["", "array", "union"])
 def test_a_type_that_doubles_without_bytes_is_refused(nested: str, tmp_path: Path) -> None:
     """Its values take no bytes, or few, and have 2^40 parts."""
     path = tmp_path / "bomb.avsc"
@@ -177,7 +178,7 @@ def test_a_type_that_doubles_without_bytes_is_refused(nested: str, tmp_path: Pat
     assert 1000 in numbers_in(result.output)
 
 
-@pytest.mark.parametrize(("depth", "last"), [(40, "int"), (8, "null"), (40, ["null", "int"])])
+@each_case("depth, last", [(40, "int"), (8, "null"), (40, ["null", "int"])])
 def test_a_type_that_doubles_within_bounds(depth: int, last: Any, tmp_path: Path) -> None:
     path = tmp_path / "doubles.avsc"
     path.write_text(json.dumps(doubling(depth, last)))
@@ -189,7 +190,7 @@ TREE = {"type": "record", "name": "T", "fields": [{"name": "under", "type": {"ty
 LIST = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}
 
 
-@pytest.mark.parametrize(("schema", "deeper"), [(LIST, b"\2"), (TREE, b"\2")])
+@each_case("schema, deeper", [(LIST, b"\2"), (TREE, b"\2")])
 def test_a_type_that_holds_itself(schema: dict[str, Any], deeper: bytes, tmp_path: Path) -> None:
     """fastavro's compiled reader would overflow the stack of the process."""
     path = tmp_path / "self.avsc"
@@ -208,7 +209,7 @@ def test_a_type_that_never_ends(tmp_path: Path) -> None:
     assert "nested too deeply" in at["valueProblem"]
 
 
-@pytest.mark.parametrize("own", [False, True])
+@each_case("own", [False, True])
 def test_a_decimal_of_a_million_bytes(own: bool, tmp_path: Path) -> None:
     """Python would take minutes to convert it."""
     path = tmp_path / "decimal.avsc"
@@ -285,7 +286,7 @@ def test_protobuf_cut_and_flipped(proto: tuple[Path, DescriptorPool]) -> None:
     assert len(objects("-", "--value-format", "protobuf", "--schema", path, stdin=segment(*values))) == len(values)
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xff", b"\x0a\x02\x0a\x00"])
+@each_case("data", [b"", b"\xff\xff", b"\x0a\x02\x0a\x00"])
 def test_what_is_no_descriptor_set(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "bad.desc"
     path.write_bytes(data)

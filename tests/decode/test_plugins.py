@@ -13,6 +13,7 @@ import pytest
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import batch, record
 from tests.decode.test_kafka_topic_decoders import objects, run
+from tests.each_case import each_case
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 MODULE = '''
@@ -98,7 +99,7 @@ WRONG = [
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(("name", "problem"), WRONG)
+@each_case("name, problem", WRONG)
 def test_what_a_decoder_breaks_is_one_record(name: str, problem: str) -> None:
     found = objects(PAYMENTS, "--value-format", name, "--offset", "0..9")
     assert len(found) == 10
@@ -121,8 +122,8 @@ def test_what_a_decoder_says_obeys_no_terminal() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(
-    ("name", "words"),
+@each_case(
+    "name, words",
     [
         ("absent", "no format 'absent'; use one of auto, "),
         ("gone", "decoder gone (their_decoders:gone) cannot be loaded: AttributeError: "),

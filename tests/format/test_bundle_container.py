@@ -13,6 +13,7 @@ from kdump.format.bundle_container import FOOTER, MAGIC, ContainerReader, Contai
 from kdump.format.checksum import castagnoli
 from kdump.format.errors import DecodeError
 from tests.conftest import seeded
+from tests.each_case import each_case
 
 PARTS = (b"", b"one", bytes(3_000_000), b" ".join(b"%d" % number for number in range(20_000)))
 
@@ -54,7 +55,7 @@ def test_frames_are_copied_as_they_are() -> None:
     assert tuple(map(reader(data).read, frames)) == PARTS
 
 
-@pytest.mark.parametrize(
+@each_case(
     "lie",
     [
         lambda frame: frame._replace(position=-1),
@@ -73,7 +74,7 @@ def test_a_lie_about_a_frame(lie: Callable[[Frame], Frame]) -> None:
         reader(data).read(lie(frames[3]))
 
 
-@pytest.mark.parametrize("stated", [10, 1 << 20, None])
+@each_case("stated", [10, 1 << 20, None])
 def test_a_frame_that_expands_to_more_than_the_index_states(stated: int | None) -> None:
     """The library allocates what the header of a frame states, so that is compared first."""
     packed = zstandard.ZstdCompressor(write_content_size=stated is not None).compress(bytes(1 << 26))

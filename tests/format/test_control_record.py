@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.control_record import CONTROL_TYPES, ControlRecord, control_spans, decode_control
 from kdump.format.schema import load
 from tests.conftest import numbers_in
+from tests.each_case import each_case
 
 DIRECTORY = bytes(range(16)).hex()
 
@@ -68,7 +68,7 @@ RECORDS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
 BYTES = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value, _, _ in RECORDS.values()]
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@each_case("name", RECORDS)
 def test_what_they_say(name: str) -> None:
     key, value, kind, decoded = RECORDS[name]
     record = decode_control(bytes.fromhex(key), bytes.fromhex(value))
@@ -92,14 +92,14 @@ def test_every_type_has_a_schema() -> None:
         assert load(control.message).valid.lowest == 0
 
 
-@pytest.mark.parametrize(("key", "kind"), [("00000007", 7), ("0000ffff", -1)])
-@pytest.mark.parametrize("value", [b"\xca\xfe", b"", None])
+@each_case("key, kind", [("00000007", 7), ("0000ffff", -1)])
+@each_case("value", [b"\xca\xfe", b"", None])
 def test_an_unknown_type_is_no_problem(key: str, kind: int, value: bytes | None) -> None:
     record = decode_control(bytes.fromhex(key), value)
     assert record == ControlRecord(f"UNKNOWN({kind})", kind, 0, rest=value)
 
 
-@pytest.mark.parametrize("key", [None, b"", b"\0", b"\0\0\0"])
+@each_case("key", [None, b"", b"\0", b"\0\0\0"])
 def test_a_key_that_is_too_short(key: bytes | None) -> None:
     record = decode_control(key, b"\0\0\0\0\0\0")
     assert (record.type, record.typeId, record.keyVersion, record.value) == ("UNKNOWN", None, None, None)
@@ -117,8 +117,8 @@ def test_a_longer_key_of_a_newer_version() -> None:
     assert [(span.field.name, span.value) for span in keys] == [("version", 1), ("type", 1), ("rest", b"more")]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "field", "stated"),
+@each_case(
+    "key, value, field, stated",
     [
         # Kafka throws an exception for these: null, short, and negative versions.
         ("00000001", None, "version", []),
@@ -186,7 +186,7 @@ def tiled(key: bytes | None, value: bytes | None) -> None:
         assert position == len(data or b"")
 
 
-@pytest.mark.parametrize(("key", "value"), BYTES, ids=RECORDS)
+@each_case("key, value", BYTES, ids=RECORDS)
 def test_truncated_anywhere(key: bytes, value: bytes) -> None:
     for size in range(len(value)):
         assert decode_control(key, value[:size]).problem is not None
@@ -196,7 +196,7 @@ def test_truncated_anywhere(key: bytes, value: bytes) -> None:
         tiled(key[:size], value)
 
 
-@pytest.mark.parametrize(("key", "value"), BYTES, ids=RECORDS)
+@each_case("key, value", BYTES, ids=RECORDS)
 def test_every_flipped_bit(key: bytes, value: bytes) -> None:
     for bit in range((len(key) + len(value)) * 8):
         data = bytearray(key + value)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import struct
 
-import pytest
-
 from kdump.decode.kafka_topics import KAFKA
 from kdump.format.coordinator_record import decode_key, decode_value
 from kdump.log.batch_records import records
 from tests.conftest import FIXTURES, batches, read_regions
+from tests.each_case import each_case
 
 
 def _pairs(topic: str) -> set[tuple[bytes, bytes | None]]:
@@ -42,7 +41,7 @@ def _changed(data: bytes) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("name", [name for name, topic in KAFKA.items() if topic.is_coordinators])
+@each_case("name", [name for name, topic in KAFKA.items() if topic.is_coordinators])
 def test_real_and_damaged_records(name: str) -> None:
     folder, kinds = KAFKA[name].folder, set()
     for key, value in sorted(_pairs(KAFKA[name].topic), key=repr):

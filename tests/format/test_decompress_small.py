@@ -7,7 +7,6 @@ import gzip
 import os
 
 import lz4.frame
-import pytest
 import snappy
 import zstandard
 
@@ -16,6 +15,7 @@ from kdump.format.codec.decompress_small import decompress_small
 from kdump.format.errors import DecodeError
 from tests import craft
 from tests.conftest import batches, each_segment, read_regions
+from tests.each_case import each_case
 
 LIMIT = 1 << 16
 TEXT = b"".join(b"some words and %d " % i for i in range(700))
@@ -41,7 +41,7 @@ def check(codec: str, payload: bytes) -> bool:
     return found is not None
 
 
-@pytest.mark.parametrize("path", each_segment())
+@each_case("path", each_segment())
 def test_real_payloads_come_at_one_go(path: os.PathLike[str]) -> None:
     for batch in batches(read_regions(path)):  # type: ignore[arg-type]
         if batch.magic == 2 and batch.is_compressed:
@@ -61,7 +61,7 @@ def test_damage_of_a_raw_snappy_block() -> None:
         check("snappy", RAW + behind)
 
 
-@pytest.mark.parametrize("codec", SMALL)
+@each_case("codec", SMALL)
 def test_damage(codec: str) -> None:
     assert check(codec, SMALL[codec])
     for bit in range(8 * len(SMALL[codec])):
@@ -77,7 +77,7 @@ def test_damage(codec: str) -> None:
         check(codec, craft.flip(large, bit))
 
 
-@pytest.mark.parametrize("codec", SMALL)
+@each_case("codec", SMALL)
 def test_limits(codec: str) -> None:
     for most in (0, 1, 299, 300, 301):
         found = decompress_small(codec, memoryview(SMALL[codec]), most)

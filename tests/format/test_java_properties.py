@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from kdump.format.java_properties import properties
 from kdump.format.meta_properties import meta_properties
+from tests.each_case import each_case
 from tests.properties_contents import contents
 
 RECORD = Path(__file__).parent / "java_properties.tsv"
@@ -70,6 +69,6 @@ def test_meta_properties_states_what_kafka_reads() -> None:
     assert len(kinds) > 8
 
 
-@pytest.mark.parametrize("end", [b"", b"\n", b"\r", b"\\\n", b"\\"])
+@each_case("end", [b"", b"\n", b"\r", b"\\\n", b"\\"])
 def test_a_file_of_one_property(end: bytes) -> None:
     assert [line.values for line in properties(b"a=1" + end)] == [{"name": "a", "value": "1"}]

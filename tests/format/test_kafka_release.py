@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease, parse_release
+from tests.each_case import each_case
 
 
-@pytest.mark.parametrize(
-    ("text", "release"),
+@each_case(
+    "text, release",
     [
         ("2.8", (2, 8, None, None)),
         ("3.6.2", (3, 6, 2, None)),
@@ -27,7 +28,7 @@ def test_names(text: str, release: tuple[int, int, int | None, str | None]) -> N
     assert parse_release(text) == KafkaRelease(*release)
 
 
-@pytest.mark.parametrize("text", ["", "1.1", "2.7", "3.10", "4.99", "5.0", "3", "cp-6.1", "cp-9.0", "latest", "4.0-zk"])
+@each_case("text", ["", "1.1", "2.7", "3.10", "4.99", "5.0", "3", "cp-6.1", "cp-9.0", "latest", "4.0-zk"])
 def test_an_unknown_name_is_refused_with_what_is_understood(text: str) -> None:
     with pytest.raises(ValueError, match=r"3\.9|4\.0"):
         parse_release(text)

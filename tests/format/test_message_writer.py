@@ -18,6 +18,7 @@ from kdump.log.region import Batch
 from kdump.log.region_reader import regions
 from kdump.state.partition_summary import open_window
 from tests.conftest import DISKS
+from tests.each_case import each_case
 
 FOLDERS = ("group-coordinator", "transaction-coordinator", "share-coordinator", "metadata", "storage", "control")
 MESSAGES = [(folder, name) for folder in FOLDERS for name in load_folder(folder)]
@@ -49,7 +50,7 @@ def filled_struct(fields: SchemaStruct, number: int) -> dict[str, Any]:
     return {node.name: filled(node, number + at) for at, node in enumerate(fields.fields)}
 
 
-@pytest.mark.parametrize(("folder", "name"), MESSAGES)
+@each_case("folder, name", MESSAGES)
 def test_what_is_written_is_read(folder: str, name: str) -> None:
     schema = load_folder(folder)[name]
     for version in range(schema.valid.lowest, min(schema.valid.highest, 20) + 1):

@@ -8,7 +8,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from kdump.format.schema import load, load_folder
 from kdump.format.versioned_messages import Decoded, _json, kafka_json
 from kdump.log.batch_records import records
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, numbers_in, read_regions
+from tests.each_case import each_case
 
 ORACLES = {
     "kafka-4.3-clean-1/__cluster_metadata-0/00000000000000000000.log": "kafka-4.3/clean-1",
@@ -52,7 +52,7 @@ def values_of(path: Path) -> dict[int, bytes | None]:
     return found
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@each_case("name", ORACLES)
 def test_every_record_is_what_kafka_says(name: str) -> None:
     path = DISKS / ORACLES[name] / name.split("/", 1)[1]
     words = (ORACLE / f"{name}.txt").read_text(encoding="utf-8")
@@ -102,7 +102,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@each_case("case", WRONG)
 def test_what_is_wrong(case: str) -> None:
     value, name, field, position, kind, stated = WRONG[case]
     record = decode_metadata_record(value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kdump.format.murmur2 import murmur2, partition_of
+from tests.each_case import each_case
 
 KNOWN = {
     b"21": -973932308,
@@ -16,7 +15,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("key", KNOWN)
+@each_case("key", KNOWN)
 def test_the_hash_is_kafkas(key: bytes) -> None:
     assert murmur2(key) == KNOWN[key]
     assert partition_of(key, 12) == (KNOWN[key] & 0x7FFFFFFF) % 12

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int32, int64, minus, parse_int, parse_long, plus
 from kdump.format.text_files import epoch_checkpoint, offset_checkpoint
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, SEGMENT, by_name
+from tests.each_case import each_case
 from tests.edges import INT64
 
 
@@ -29,7 +29,7 @@ def test_what_fits_is_parsed(number: int) -> None:
     assert parse_int(f"{number:+}") == (number if -(1 << 31) <= number < 1 << 31 else None)
 
 
-@pytest.mark.parametrize("text", [None, "", "²", "𝟏", "1_0", " 7", "7 ", "7\n", "0x1", "1.0", "--1", "+", "9" * 5000])
+@each_case("text", [None, "", "²", "𝟏", "1_0", " 7", "7 ", "7\n", "0x1", "1.0", "--1", "+", "9" * 5000])
 def test_what_is_no_number(text: str | None) -> None:
     assert parse_int(text) is None
     assert parse_long(text) is None

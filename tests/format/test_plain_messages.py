@@ -12,6 +12,7 @@ from kdump.format.plain_messages import MAX_BYTES, read_plain
 from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct, load_folder
 from kdump.format.versioned_messages import MAX_VALUES, _json, kafka_json, try_decode
 from tests.conftest import SEED
+from tests.each_case import each_case
 from tests.format.test_versioned_messages import VERSION_0, VERSION_1, VERSION_2, everything, tool
 
 __all__ = ["everything", "tool"]  # fixtures
@@ -50,11 +51,12 @@ def test_every_kind_of_field(everything: MessageSchema, version: int, data: byte
         _same(everything, version, bytes(flipped))
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
+@pytest.mark.sampled
+@each_case("schema", SCHEMAS, ids=lambda schema: schema.name)
 def test_messages_of_every_schema(schema: MessageSchema) -> None:
     dice = random.Random(f"{SEED} {schema.name}")
     for version in range(schema.valid.lowest, schema.valid.highest + 1):
-        for _ in range(10):
+        for _ in range(10 if SEED else 5):
             data = written(schema.struct(version), dice)
             assert _same(schema, version, data) == (len(data) <= MAX_BYTES)
             for _ in range(20):

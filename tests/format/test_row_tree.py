@@ -16,6 +16,7 @@ from kdump.format import row_tree
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import HELD, MAX_NODE, MAX_ROW, NODE, RowTreeReader, RowTreeWriter, Tree
+from tests.each_case import each_case
 
 ROWS = 100_000
 MIB = 1 << 20
@@ -62,7 +63,7 @@ def large() -> tuple[bytes, Tree]:
     return built(with_rows(ROWS))
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 200, 3000])
+@each_case("count", [0, 1, 2, 200, 3000])
 def test_what_was_written_is_read(count: int) -> None:
     data, tree = built(with_rows(count))
     reader = RowTreeReader(Counted(data), tree)
@@ -183,7 +184,7 @@ LIES: dict[str, Callable[[ContainerWriter], Tree]] = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES)
+@each_case("lie", LIES)
 def test_a_tree_that_no_writer_wrote(lie: str) -> None:
     data, tree = built(LIES[lie])
     tracemalloc.start()
@@ -195,8 +196,8 @@ def test_a_tree_that_no_writer_wrote(lie: str) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("lie", "found"),
+@each_case(
+    "lie, found",
     [("the first names are exchanged", ""), ("a name of the next block", "ce"), ("a block before its name", "")],
 )
 def test_a_name_is_not_found_where_no_listing_has_it(lie: str, found: str) -> None:

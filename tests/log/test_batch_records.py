@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from kdump.log.batch_records import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Limits
 from tests import craft
-from tests.conftest import FIXTURES, batches, facts, numbers_in, read_regions, segment, segments
+from tests.conftest import FIXTURES, SEED, batches, facts, numbers_in, read_regions, sample, segment, segments
+from tests.each_case import each_case
 
 PIECES = (1, 7, 4096)
 V2_SEGMENTS = [path for path in segments() if "legacy" not in str(path) or "upgraded" in str(path)]
@@ -138,7 +140,7 @@ def check_twins(data: bytes, count: int) -> None:
         assert wrong == declared
 
 
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in V2_SEGMENTS])
+@each_case("path", [pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in V2_SEGMENTS])
 def test_the_loop_equals_the_layout(path: Path) -> None:
     for batch in batches(read_regions(path)):
         if isinstance(batch, DefaultRecordBatch):
@@ -169,7 +171,7 @@ def test_the_loop_equals_the_layout_on_corrupt_bytes(data: bytes, wrong: list[tu
     check_twins(data[: len(data) - cut], 10)
 
 
-@pytest.mark.parametrize("data", PAYLOADS[::4])
+@each_case("data", PAYLOADS[::4])
 def test_the_loop_equals_the_layout_for_every_flip(data: bytes) -> None:
     data = data[:220]
     for bit in range(8 * len(data)):
@@ -202,8 +204,8 @@ def facts_in_pieces(data: bytes | Path, size: int, monkeypatch: pytest.MonkeyPat
     return [facts(region) for region in found]
 
 
-@pytest.mark.parametrize("size", PIECES)
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in segments()])
+@pytest.mark.sampled
+@each_case("path, size", sample(product(segments(), PIECES), 2, "pieces"))
 def test_pieces(path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [facts(region) for region in read_regions(path)]
     assert facts_in_pieces(path, size, monkeypatch) == expected
@@ -215,13 +217,14 @@ CODEC_SEGMENTS = [
 ] + ["legacy/v0-client09-snappy-0", "legacy/v1-client010-gzip-0", "legacy/v1-broker28-lz4-0"]
 
 
-@pytest.mark.parametrize("name", CODEC_SEGMENTS)
+@pytest.mark.sampled
+@each_case("name", CODEC_SEGMENTS)
 def test_pieces_of_corrupt_payloads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage gives the same result however the payload is split: the payload is damaged before it is compressed
     again."""
     whole = craft.split(segment(name).read_bytes())[0]
     rng = random.Random(3)
-    for _ in range(60):
+    for _ in range(60 if SEED else 20):
         hurt = repack(whole, rng)
         expected = [facts(region) for region in read_regions(hurt)]
         for size in (1, 7, 50):
@@ -252,7 +255,7 @@ def repack(whole: bytes, rng: random.Random) -> bytes:
 # Large records
 
 
-@pytest.mark.parametrize("codec", craft.CODECS)
+@each_case("codec", craft.CODECS)
 def test_a_record_larger_than_the_window(codec: str) -> None:
     value = random.Random(1).randbytes(2_500_000) + bytes(2_500_000)
     rows = [craft.record(0, b"a", b"first"), craft.record(1, b"b", value, [(b"h", value[:5000])])]
@@ -265,7 +268,7 @@ def test_a_record_larger_than_the_window(codec: str) -> None:
     assert not problems
 
 
-@pytest.mark.parametrize("codec", craft.CODECS)
+@each_case("codec", craft.CODECS)
 def test_records_across_windows(codec: str) -> None:
     rng = random.Random(2)
     expected = [rng.randbytes(rng.randrange(3000)) for _ in range(300)]
@@ -281,9 +284,9 @@ def test_records_across_windows(codec: str) -> None:
 TWO = [craft.record(0, b"k", b"v"), craft.record(1, None, None)]
 
 
-@pytest.mark.parametrize("codec", craft.CODECS)
-@pytest.mark.parametrize(
-    ("count", "read_in_spite", "code"),
+@each_case("codec", craft.CODECS)
+@each_case(
+    "count, read_in_spite, code",
     [
         (3, 2, "record-count-mismatch"),
         (2147483647, 2, "record-count-mismatch"),
@@ -309,8 +312,8 @@ def test_a_batch_of_nothing() -> None:
     assert (found, problems) == ([], ["record-count-mismatch"])
 
 
-@pytest.mark.parametrize("codec", craft.CODECS)
-@pytest.mark.parametrize("extra", [b"\0", b"\x01", b"junk behind", bytes(5000)])
+@each_case("codec", craft.CODECS)
+@each_case("extra", [b"\0", b"\x01", b"junk behind", bytes(5000)])
 def test_bytes_behind_the_last_record(codec: str, extra: bytes) -> None:
     found, problems, batch = read(craft.batch(b"".join(TWO) + extra, codec, count=2))
     assert len(found) == 2
@@ -321,8 +324,8 @@ def test_bytes_behind_the_last_record(codec: str, extra: bytes) -> None:
     assert problem.space == ("" if codec == "none" else codec)
 
 
-@pytest.mark.parametrize(
-    ("record", "field"),
+@each_case(
+    "record, field",
     [
         (craft.varint(-5) + bytes(9), "length"),
         (craft.varint(0), "attributes"),
@@ -349,7 +352,7 @@ def test_one_lie_a_field(record: bytes, field: str) -> None:
         assert read(data, window_size=61)[1] == problems
 
 
-@pytest.mark.parametrize("codec", craft.CODECS[1:])
+@each_case("codec", craft.CODECS[1:])
 def test_a_payload_that_breaks_off(codec: str) -> None:
     """The records before the error are returned, and its position in the file is reported."""
     rng = random.Random(4)
@@ -371,8 +374,8 @@ def test_the_limit_of_what_is_decompressed() -> None:
     assert problems == ["decompression-failed"]
 
 
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-@pytest.mark.parametrize("behind", [0, 30, 40_000])
+@each_case("codec", ["gzip", "snappy", "lz4", "zstd"])
+@each_case("behind", [0, 30, 40_000])
 def test_a_record_that_claims_more_than_the_limit(codec: str, behind: int) -> None:
     """No memory is allocated for it. It is damage if the payload cannot hold it, whatever the limit."""
     lie = craft.varint(2_000_000_000) + bytes(behind)
@@ -384,7 +387,7 @@ def test_a_record_that_claims_more_than_the_limit(codec: str, behind: int) -> No
         assert (problem.field, numbers_in(problem.reason)) == ("length", [2_000_000_000, behind])
 
 
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+@each_case("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_a_record_that_only_the_limit_forbids(codec: str) -> None:
     data = craft.batch([TWO[0], craft.record(1, value=bytes(60_000))], codec)
     found, problems, batch = read(data, limits=Limits(max_decompressed_size=50_000))
@@ -460,7 +463,7 @@ def inner(magic: int, offsets: list[int], **options: Any) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
+@each_case("codec", ["gzip", "snappy", "lz4"])
 def test_offsets_in_wrappers(codec: str) -> None:
     """Offsets are absolute in v0 and relative in v1, where the wrapper has that of the last message; a v1 wrapper with
     offset 0 has absolute ones."""
@@ -534,9 +537,9 @@ def cut(less: int) -> Make:
     return lambda magic: craft.wrapper(magic, b"".join(inner(magic, [0, 1]))[:-less], offset=1)
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize(
-    ("make", "code", "left"),
+@each_case("magic", [0, 1])
+@each_case(
+    "make, code, left",
     [
         (nested_first, "message-set-invalid", 0),
         (nested, "message-set-invalid", 1),
@@ -580,7 +583,7 @@ def test_a_lone_message() -> None:
                 assert not problems
 
 
-@pytest.mark.parametrize("magic", [0, 1])
+@each_case("magic", [0, 1])
 def test_a_lone_message_whose_sizes_lie(magic: int) -> None:
     sound = craft.message(magic, b"value", key=b"key")
     at = 18 + 8 * magic

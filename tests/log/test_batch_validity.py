@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 import kdump
 from kdump.check.options import Options
 from kdump.forensics import read_stats
@@ -18,6 +16,7 @@ from kdump.log.region import Batch
 from tests import craft
 from tests.command import run
 from tests.conftest import iter_regions, numbers_in, seeded, segment
+from tests.each_case import each_case
 
 FILES = ("clean-1/payments-0", "clean-1/orders-zstd-0", "legacy/v1-client010-gzip-0", "legacy/v0-client09-none-0")
 
@@ -37,7 +36,7 @@ def test_why_a_batch_is_invalid() -> None:
     assert why(craft.patch(good, lastOffsetDelta=-2)) is OFFSETS
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_all_reject_the_same_batches(name: str, tmp_path: Path) -> None:
     data = segment(name).read_bytes()
     dice = seeded(f"validity {name}")

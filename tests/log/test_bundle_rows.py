@@ -13,6 +13,7 @@ from kdump.format.bundle_container import ContainerReader, ContainerWriter, Fram
 from kdump.format.errors import DecodeError
 from kdump.log import bundle_rows
 from kdump.log.bundle_rows import TABLE, Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of, rows_of
+from tests.each_case import each_case
 
 MIB = 1 << 20
 STEP = 10
@@ -38,7 +39,7 @@ def reader(container: ContainerReader, stored: Any) -> RowsReader[Located]:
     return RowsReader(container, rows_of(json.loads(json.dumps(stored)), located_of), located_of)
 
 
-@pytest.mark.parametrize("count", [0, 1, 100, 5000])
+@each_case("count", [0, 1, 100, 5000])
 def test_what_was_written_is_read(count: int) -> None:
     container, stored = written(count)
     assert len(json.dumps(stored.rest)) < 2 * TABLE
@@ -80,7 +81,7 @@ def line(*positions: int) -> bytes:
     return b"\n".join(json.dumps([position, [8, 1, 1, 1]]).encode() for position in positions)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         b"",
@@ -114,7 +115,7 @@ def test_a_table_that_no_writer_wrote(data: bytes) -> None:
         reader(there, [[[10, frame]], [[30, [8, 1, 1, 1]]]]).find(12)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [
         [],

@@ -9,7 +9,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
@@ -19,6 +18,7 @@ from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import KINDS, by_content, by_name
 from kdump.log.region import Problem, Region
 from tests.conftest import FIXTURES, numbers_in, oracle_files, seeded, window_of
+from tests.each_case import each_case
 
 INDEX = struct.pack(">iiii", 39, 4224, 78, 8437)
 TIME_INDEX = struct.pack(">qiqi", 1795247902867, 37, 1795247903012, 78)
@@ -67,7 +67,7 @@ def items(name: str, data: bytes, window: int = 4096) -> list[Any]:
     return list(entries(kind, window_of(data, window), base or 0))
 
 
-@pytest.mark.parametrize(("name", "data"), NAMES.items())
+@each_case("name, data", NAMES.items())
 def test_known_by_name_and_by_content(name: str, data: bytes, tmp_path: Path) -> None:
     kind, _ = by_name(name)
     assert kind is not None
@@ -108,7 +108,7 @@ def test_a_damaged_snapshot_is_known_by_its_length() -> None:
     assert by_content(window_of(bytes(10))) is KINDS["segment"]  # the first bytes of one, at offset 0
 
 
-@pytest.mark.parametrize("name", ["clean-1/bootstrap.checkpoint", "state-1/__cluster_metadata-0"])
+@each_case("name", ["clean-1/bootstrap.checkpoint", "state-1/__cluster_metadata-0"])
 def test_a_metadata_snapshot_without_its_name_is_decoded(name: str, tmp_path: Path) -> None:
     found = FIXTURES / name
     found = next(found.glob("*.checkpoint")) if found.is_dir() else found
@@ -169,7 +169,7 @@ def test_choosing(tmp_path: Path) -> None:
     assert said(times, "--position", "12..") == [[1795247903012, 178]]
 
 
-@pytest.mark.parametrize("window", [4096, 61])
+@each_case("window", [4096, 61])
 def test_zeros_at_the_end_are_padding(window: int) -> None:
     found = items("00000000000000000000.index", INDEX + bytes(8 * 5000), window)
     assert [type(item) for item in found] == [Entry, Entry, Region]
@@ -183,8 +183,8 @@ def test_zeros_at_the_end_are_padding(window: int) -> None:
     assert [getattr(item, "kind", "") for item in found] == ["", "", "torn"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("window", [4096, 61])
+@each_case("name", NAMES)
+@each_case("window", [4096, 61])
 def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
     """Damage never raises an exception; every byte of binary files is accounted for; damage to a snapshot is
     detected."""

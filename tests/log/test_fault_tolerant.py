@@ -26,6 +26,7 @@ from kdump.log.token_bucket import TokenBucket
 from kdump.log.window import Window
 from tests import craft
 from tests.conftest import numbers_in, tiles
+from tests.each_case import each_case
 from tests.log.test_token_bucket import Clock
 
 MIB = 1 << 20
@@ -123,8 +124,8 @@ def test_whatever_is_bad_the_rest_is_right(bad: set[int], reads: list[tuple[int,
     source.close()
 
 
-@pytest.mark.parametrize(("first", "last"), [(100, 100), (3, 9), (3, 10), (3, 11), (17, 250), (0, 299), (0, 300)])
-@pytest.mark.parametrize("count", [61, BLOCK, 61_000, MIB])
+@each_case("first, last", [(100, 100), (3, 9), (3, 10), (3, 11), (17, 250), (0, 299), (0, 300)])
+@each_case("count", [61, BLOCK, 61_000, MIB])
 def test_the_ends_of_a_long_bad_stretch_are_exact(first: int, last: int, count: int) -> None:
     bad = set(range(first, last + 1))
     source = Broken(bad, len(DATA), DATA)
@@ -135,7 +136,7 @@ def test_the_ends_of_a_long_bad_stretch_are_exact(first: int, last: int, count: 
     source.close()
 
 
-@pytest.mark.parametrize("size", [MIB, 1 << 30, 1 << 44, (1 << 30) + 777])
+@each_case("size", [MIB, 1 << 30, 1 << 44, (1 << 30) + 777])
 def test_a_dead_file_costs_few_reads(size: int) -> None:
     source = Broken(range(size), size)
     for position in (0, 4096, size // 2, size - 1000):
@@ -243,8 +244,8 @@ def test_the_kernels_own_error(memory: tuple[int, int]) -> None:
     os.close(mem)
 
 
-@pytest.mark.parametrize("window", [MIB, 4096])
-@pytest.mark.parametrize("block", [0, 7, 40])
+@each_case("window", [MIB, 4096])
+@each_case("block", [0, 7, 40])
 def test_the_reader_walks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int, block: int) -> None:
     """The bad block may be anywhere, including the first one."""
     path = tmp_path / f"{0:020}.log"

@@ -23,6 +23,7 @@ from kdump.log.source import open_source
 from kdump.log.window import Window
 from tests import craft
 from tests.conftest import sample
+from tests.each_case import each_case
 
 MIB = 1 << 20
 
@@ -121,7 +122,7 @@ def test_any_reads(present: set[int], size: int, reads: list[tuple[int, int, int
     assert kernel.pages == present
 
 
-@pytest.mark.parametrize("code", [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP])
+@each_case("code", [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP])
 def test_nothing_is_dropped_where_the_kernel_cannot_be_asked(
     code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +158,7 @@ def cached(fd: int, size: int) -> set[int]:
 
 
 def forget(fd: int) -> None:
-    os.fsync(fd)
+    os.fdatasync(fd)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
 

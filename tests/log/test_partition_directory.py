@@ -13,12 +13,13 @@ from kdump.log import find_directories as walk
 from kdump.log import log_directory
 from kdump.log.directory_listing import items
 from kdump.log.partition_directory import PartitionDirectory, current
+from tests.each_case import each_case
 
 OLD = "00000000000000000000.log"
 NEW = "00000000000000000010.log"
 
 
-@pytest.mark.parametrize("is_walk", [True, False])
+@each_case("is_walk", [True, False])
 def test_a_segment_that_is_added_while_its_directory_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_walk: bool
 ) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from kdump.log.remote_paths import remote_partition
+from tests.each_case import each_case
 
 ID = "wAa01FzqTkayNnf6QOm_2w"
 PATHS = {
@@ -23,7 +22,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("path", PATHS)
+@each_case("path", PATHS)
 def test_the_partition_of_a_path(path: str) -> None:
     assert remote_partition(path) == PATHS[path]
     found = partition(path)

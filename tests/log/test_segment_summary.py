@@ -21,6 +21,7 @@ from kdump.log.source import SeekableSource
 from kdump.log.window import Window
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, iter_regions, opened, segment
+from tests.each_case import each_case
 
 LOGS = sorted(path for root in (FIXTURES, DISKS) for path in root.rglob("*.log"))
 
@@ -40,7 +41,7 @@ def put(directory: Path, data: bytes, offset: int = 0) -> Path:
     return path
 
 
-@pytest.mark.parametrize("block", [module.BLOCK, 4096, 61, 100])
+@each_case("block", [module.BLOCK, 4096, 61, 100])
 def test_every_sound_segment(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare with the full reader, which reads every byte."""
     monkeypatch.setattr(module, "BLOCK", block)
@@ -145,9 +146,9 @@ def test_quick_is_never_dearer() -> None:
             assert whole.batches > module.FEW_HEADERS / 2 or whole.padding, path
 
 
-@pytest.mark.parametrize("preallocated", [0, 10 << 20])
-@pytest.mark.parametrize(
-    ("count", "size", "is_long"),
+@each_case("preallocated", [0, 10 << 20])
+@each_case(
+    "count, size, is_long",
     [
         (1, 300, False),
         (128, 300, False),
@@ -258,7 +259,7 @@ def test_large_batches_are_not_read_through(tmp_path: Path) -> None:
     assert sum(read) < module.BLOCK + 8 * module.HEADER_BLOCK
 
 
-@pytest.mark.parametrize("quick", [False, True])
+@each_case("quick", [False, True])
 def test_progress_adds_up(quick: bool) -> None:
     for path in LOGS:
         done: list[int] = []

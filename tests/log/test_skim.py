@@ -18,6 +18,7 @@ from kdump.log.paths import target
 from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
 from tests import craft
 from tests.conftest import iter_regions
+from tests.each_case import each_case
 
 DATA = st.none() | st.binary(max_size=30) | st.sampled_from([b"key", b"\xff", b"a\0b", "é".encode() * 20])
 KEYS = st.sampled_from([b"", b"h", b"\xc3", b"a\0b", "é".encode() * 30, b"\0\xff"])
@@ -163,7 +164,7 @@ def test_the_same_is_said_of_messages(
         assert without_keys[1:] == whole[1:]
 
 
-@pytest.mark.parametrize("value", [b"\0\0\0\0\0\7", b"\0\0\0\0\0\7" + b"rest" * 100, b"\0\0", None])
+@each_case("value", [b"\0\0\0\0\0\7", b"\0\0\0\0\0\7" + b"rest" * 100, b"\0\0", None])
 def test_a_marker_is_read_of_a_record_that_is_cut(value: bytes | None) -> None:
     made = craft.record(key=b"\0\0\0\1", value=value, headers=[(b"large", b"h" * 300)])
     data = craft.batch([made], attributes=0x30, producerId=1, producerEpoch=0)

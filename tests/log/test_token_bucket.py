@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kdump.log.token_bucket import BURST, TokenBucket
+from tests.each_case import each_case
 
 
 class Clock:
@@ -57,7 +58,7 @@ def test_time_that_was_spent_otherwise_counts(clock: Clock) -> None:
         assert clock.now == pytest.approx(before)
 
 
-@pytest.mark.parametrize("per_second", [0, -1])
+@each_case("per_second", [0, -1])
 def test_no_rate(per_second: int) -> None:
     with pytest.raises(ValueError, match="bytes per second"):
         TokenBucket(per_second)
@@ -76,7 +77,7 @@ def take_some(rate: TokenBucket) -> None:
         rate.take(100)
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@each_case("method", multiprocessing.get_all_start_methods())
 def test_processes_share_one_bucket(method: str) -> None:
     """The next process waits for the bytes that all of them have read."""
     context: Any = multiprocessing.get_context(method)

@@ -13,6 +13,7 @@ from kdump.log.region_reader import regions
 from kdump.log.source import SeekableSource, StreamSource
 from kdump.log.window import Window
 from tests import craft
+from tests.each_case import each_case
 
 DATA = random.Random(5).randbytes(3000)
 KINDS = st.sampled_from(["view", "peek", "chunks", "peeks", "reaches"])
@@ -35,7 +36,7 @@ def test_looks(looks: list[tuple[str, int, int]], size: int, stream: bool) -> No
             assert all(len(piece) <= size for piece in pieces)
 
 
-@pytest.mark.parametrize("ahead", [0, 100, 150])
+@each_case("ahead", [0, 100, 150])
 def test_a_source_is_read_once(ahead: int) -> None:
     """Looking ahead to the next header does not read twice."""
     window = Window(SeekableSource("file", io.BytesIO(DATA)), 256)
@@ -47,7 +48,7 @@ def test_a_source_is_read_once(ahead: int) -> None:
     assert len(DATA) <= window.bytes_read <= len(DATA) + 17 * len(DATA) // 256
 
 
-@pytest.mark.parametrize("hurt", [8 * 70, 8 * 8 + 8, 8 * 16 + 5], ids=["record", "length", "magic"])
+@each_case("hurt", [8 * 70, 8 * 8 + 8, 8 * 16 + 5], ids=["record", "length", "magic"])
 def test_a_pipe_is_not_kept_for_a_bad_batch(hurt: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is kept neither in memory nor in a temporary file, however much follows it."""
     for module in ("embedded_batch", "region_reader", "resync"):

@@ -20,6 +20,7 @@ from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_replay import HANDLERS, NO_EFFECT
 from tests.conftest import FIXTURES, ORACLE, numbers_in, seeded
 from tests.craft import flip, rebase, split
+from tests.each_case import each_case
 from tests.state.test_metadata import (
     ABORT,
     BEGIN,
@@ -379,7 +380,7 @@ def test_an_open_transaction_does_not_count_as_of_its_middle(tmp_path: Path) -> 
     assert list(replay_metadata(found, AsOf(offset=3)).topics) == ["z", "a"]
 
 
-@pytest.mark.parametrize("value", [ACL, SCRAM, TOKEN])
+@each_case("value", [ACL, SCRAM, TOKEN])
 def test_records_cut_short_are_told(tmp_path: Path, value: bytes) -> None:
     key = {ACL: 18, SCRAM: 11, TOKEN: 10}[value]
     for size in range(len(value)):
@@ -404,7 +405,7 @@ def test_a_wrong_offset_hides_nothing(tmp_path: Path) -> None:
     assert " ".join(replay_metadata(found, AsOf(offset=2)).topics) == "a c"
 
 
-@pytest.mark.parametrize("name", [LOG, CHECKPOINT])
+@each_case("name", [LOG, CHECKPOINT])
 def test_flipped_bits(tmp_path: Path, name: str) -> None:
     shutil.copytree(CLEAN, tmp_path, dirs_exist_ok=True)
     data = (CLEAN / name).read_bytes()

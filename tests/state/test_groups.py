@@ -25,6 +25,7 @@ from kdump.state.internal_records import MAX_PROBLEMS
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from tests.conftest import DISKS, FIXTURES, ORACLE
 from tests.craft import batch, flip, record, split
+from tests.each_case import each_case
 
 LOG = "00000000000000000000.log"
 CLEAN = FIXTURES / "clean-1" / "__consumer_offsets-0" / LOG
@@ -309,8 +310,8 @@ def offsets(groups: GroupCoordinatorState, group: str = "g") -> dict[tuple[str, 
     return {at: found.offset for at, found in groups.offsets.get(group, {}).items()}
 
 
-@pytest.mark.parametrize(
-    ("steps", "known", "pending"),
+@each_case(
+    "steps, known, pending",
     [
         ([(commit("g", "t", 0, 5), 7)], None, 5),
         ([(commit("g", "t", 0, 5), 7), (COMMIT, 7)], 5, None),
@@ -356,8 +357,8 @@ def current(epoch: int, state: int) -> bytes:
     return int32(epoch) + int32(epoch - 1) + bytes([state]) + b"\x01\x01\0"
 
 
-@pytest.mark.parametrize(
-    ("steps", "state"),
+@each_case(
+    "steps, state",
     [
         ([modern(3, "g", EPOCH_2)], "Empty"),
         (BEGUN, "Assigning"),

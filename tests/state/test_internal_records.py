@@ -14,6 +14,7 @@ from kdump.log.region import Batch, Limits
 from kdump.state.internal_records import LIMITS, read_records
 from tests.conftest import FIXTURES, batches, read_regions, record_facts, seeded, segments
 from tests.craft import CODECS, batch, fix_crc, overwrite, record
+from tests.each_case import each_case
 
 LOGS = [path for path in segments() if path.parent.name.startswith("__")]
 ENTRIES = [record(n, b"key", b"v" * 40) for n in range(5)]
@@ -41,7 +42,7 @@ def _is_same(path: Path, limits: Limits = LIMITS) -> list[dict[str, Any] | None]
     return found
 
 
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in LOGS])
+@each_case("path", [pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in LOGS])
 def test_every_internal_log(path: Path, tmp_path: Path) -> None:
     assert len(_is_same(path)) == sum(each.recordCount or 0 for each in batches(read_regions(path)))
     data, dice = path.read_bytes(), seeded(path)
@@ -55,7 +56,7 @@ def test_every_internal_log(path: Path, tmp_path: Path) -> None:
         _is_same(damaged)
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@each_case("codec", CODECS)
 def test_batches_that_lie_about_their_records(codec: str, tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.log"
     for count in (0, 1, 4, 5, 6, 1 << 20, (1 << 31) - 1, -1, -(1 << 31)):

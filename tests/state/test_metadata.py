@@ -27,6 +27,7 @@ from kdump.state.partition_table import PartitionRegistration
 from kdump.state.topic_config import effective
 from tests.conftest import DISKS, FIXTURES, ORACLE, numbers_in, seeded
 from tests.craft import batch, flip, rebase, record, split
+from tests.each_case import each_case
 
 CLEAN = FIXTURES / "clean-1"
 LOG = "00000000000000000000.log"
@@ -195,7 +196,7 @@ def disk(tmp_path: Path, *keep: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("keep", "end"), [((LOG,), 329), ((CHECKPOINT,), 327), ((LOG, CHECKPOINT), 329)])
+@each_case("keep, end", [((LOG,), 329), ((CHECKPOINT,), 327), ((LOG, CHECKPOINT), 329)])
 def test_clean_1_is_what_kafka_says(tmp_path: Path, keep: tuple[str, ...], end: int) -> None:
     disk(tmp_path, *keep)
     oracle = ORACLE / "kafka-4.3-clean-1" / "__cluster_metadata-0"
@@ -324,8 +325,8 @@ def test_brokers(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("values", "left"),
+@each_case(
+    "values, left",
     [
         ([[BEGIN, topic("a", "A"), END], [topic("b", "B")]], "a b"),
         ([[BEGIN, topic("a", "A"), ABORT], [topic("b", "B")]], "b"),
@@ -377,8 +378,8 @@ def test_damage_below_the_snapshot_costs_nothing(tmp_path: Path) -> None:
     assert (names(found), found.end_offset, len(found.problems)) == ("a b", 4, 1)
 
 
-@pytest.mark.parametrize(
-    ("bad", "reason"),
+@each_case(
+    "bad, reason",
     [
         (snapshot(topic("n", "N"), footer=HEADER), "the last record is not its footer"),
         (snapshot(topic("n", "N"), header=FOOTER), "the first record is not its header"),
@@ -417,7 +418,7 @@ def test_a_gap_ends_the_replay(tmp_path: Path) -> None:
     assert (names(found), found.end_offset) == ("y", 4)
 
 
-@pytest.mark.parametrize("middle", [b"junk, and more of it", bytes(100)])
+@each_case("middle", [b"junk, and more of it", bytes(100)])
 def test_damage_ends_the_replay(tmp_path: Path, middle: bytes) -> None:
     parts = split(log([topic("a", "A")], [topic("b", "B")]))
     found = read(tmp_path, l0=parts[0] + middle + parts[1])
@@ -517,7 +518,7 @@ def test_limits_are_never_above_those_of_the_metadata() -> None:
     assert bounded(Limits(1000, 2000)) == Limits(1000, 2000)
 
 
-@pytest.mark.parametrize("name", [LOG, CHECKPOINT])
+@each_case("name", [LOG, CHECKPOINT])
 def test_flipped_bits(tmp_path: Path, name: str) -> None:
     folder = disk(tmp_path, LOG, CHECKPOINT) if name == CHECKPOINT else disk(tmp_path, LOG)
     sound = read_metadata(str(tmp_path))

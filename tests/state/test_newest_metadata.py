@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.newest_metadata import newest_metadata
 from tests.conftest import FIXTURES
+from tests.each_case import each_case
 
 
 def copy(end_offset: int, *, has_topics: bool) -> MetadataImage:
@@ -19,7 +18,7 @@ def copy(end_offset: int, *, has_topics: bool) -> MetadataImage:
     return found
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(4)))
+@each_case("order", itertools.permutations(range(4)))
 def test_the_highest_end_offset_wins_and_topics_before_none(order: tuple[int, ...]) -> None:
     """A freshly formatted node has a log without topics, whatever its length."""
     copies = [

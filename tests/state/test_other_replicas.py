@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from kdump.state.metadata import read_metadata
 from kdump.state.other_replicas import OtherReplicas, other_replicas, who_has_it
 from tests.command import objects, run
 from tests.conftest import FIXTURES
+from tests.each_case import each_case
 from tools.incident import lay_out
 
 ALONE = "by the metadata on the disk no other broker has a replica"
 
 
-@pytest.mark.parametrize(
-    ("brokers", "in_sync", "text"),
+@each_case(
+    "brokers, in_sync, text",
     [
         ((), (), ALONE),
         ((2,), (), "broker 2 has a replica, not in sync"),

@@ -21,6 +21,7 @@ from kdump.state.metadata import read_metadata
 from kdump.state.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 from tests.conftest import DISKS, FIXTURES, ORACLE, batches, numbers_in, read_regions
 from tests.craft import batch, flip, record, split
+from tests.each_case import each_case
 
 CLEAN = FIXTURES / "clean-1" / "__transaction_state-0"
 LOG = "00000000000000000000.log"
@@ -210,7 +211,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@each_case("case", WRONG)
 def test_what_is_wrong(case: str) -> None:
     wrong_key, wrong_value, name, field, position, stated = WRONG[case]
     found = decode_transaction(wrong_key, wrong_value)
@@ -250,7 +251,7 @@ def test_any_bytes(some_key: bytes | None, some_value: bytes | None) -> None:
 # What a coordinator does with them.
 
 
-@pytest.mark.parametrize("state", STATES)
+@each_case("state", STATES)
 def test_states(tmp_path: Path, state: str) -> None:
     coordinator = read(tmp_path, log((key("b"), value(5, 3, state, {"t": [1]}))))
     open_ones = {"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"}
