@@ -57,6 +57,7 @@ READ_OR_WRITE = (
 )
 """Beginnings of the names of classes that read or write a log directory, in the order of the report."""
 GENERATED = "/generated/"
+Members = dict[str, dict[str, tuple[str, ...]]]
 NEW, GONE, CHANGED, ORDER = "new", "gone", "changed", "changed order"
 AT_ONCE = 400
 """Number of classes for one javap."""
@@ -93,18 +94,19 @@ def classes(jars: Path) -> dict[str, Path]:
     return found
 
 
-def members(jars: Path) -> dict[str, dict[str, tuple[str, ...]]]:
+def members(jars: Path) -> Members:
     """Return the instructions of each field (none) and method, by class and declaration."""
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    found: Members = {}
     names = [f"jar:file:{jar}!/{name}.class" for name, jar in classes(jars.resolve()).items()]
     for start in range(0, len(names), AT_ONCE):
         command = ["javap", "-c", "-p", "-constants", *names[start : start + AT_ONCE]]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        found.update(_classes(text))
+        found.update(disassembled(text))
     return found
 
 
-def _classes(text: str) -> Iterator[tuple[str, dict[str, tuple[str, ...]]]]:
+def disassembled(text: str) -> Iterator[tuple[str, dict[str, tuple[str, ...]]]]:
+    """Yield class, and instructions by member, of what javap has printed."""
     for part in re.split(r"^Compiled from .*\n", text, flags=re.MULTILINE)[1:]:
         lines = part.splitlines()
         match = re.search(r"(?:class|interface) ([\w.$]+)", lines[0])
@@ -145,7 +147,11 @@ def _referring(name: str, text: str) -> str:
 
 def compare(before: Path, after: Path) -> list[Change]:
     """Return what differs between the classes of two directories of jars, by class."""
-    old, new = members(before), members(after)
+    return differences(members(before), members(after))
+
+
+def differences(old: Members, new: Members) -> list[Change]:
+    """Return what differs between the members of classes."""
     found = []
     order = {prefix.replace("/", "."): place for place, prefix in enumerate(READ_OR_WRITE)}
     for owner in sorted(

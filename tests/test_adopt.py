@@ -1,0 +1,135 @@
+"""What `make release-adopt` tells of two releases; without jars, brokers or the registry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tools.adopt import bytecode, facts, report
+from tools.adopt.bytecode import Change
+from tools.adopt.upgrades import Started
+
+# What javap prints of a class, and of the same in the next release: >= has become >, a lambda has another number, the
+# numbers of the constant pool and of local variables differ, and a class has moved.
+BEFORE = """Compiled from "Log.java"
+public class org.apache.kafka.storage.internals.log.Log {
+  static final int VERSION = 0;
+
+  boolean local(long, long) throws java.io.IOException;
+    Code:
+       0: lload_1
+       1: lload_3
+       2: lcmp
+       3: iflt          10
+       6: iconst_1
+       7: goto          11
+      10: iconst_0
+      11: ireturn
+
+  org.apache.kafka.common.utils.LogContext name();
+    Code:
+       0: invokedynamic #7,  0              // InvokeDynamic #0:run:()Ljava/lang/Runnable;
+       5: astore_1
+       6: ldc           #15                 // String log
+       8: invokespecial #9                  // Method org/apache/kafka/common/utils/LogContext.log:()V
+      11: areturn
+
+  private static void lambda$name$0();
+    Code:
+       0: tableswitch   { // 1 to 1
+                     1: 8
+               default: 11
+          }
+       8: bipush        7
+      11: return
+}
+"""
+AFTER = (
+    BEFORE.replace("iflt          10", "ifle          10")
+    .replace("VERSION = 0", "VERSION = 1")
+    .replace("lambda$name$0", "lambda$name$12")
+    .replace("#15 ", "#315")
+    .replace("ldc  ", "ldc_w")
+    .replace("astore_1", "astore 5")
+    .replace("kafka.common.utils.Log", "kafka.common.utils.internals.Log")
+    .replace("common/utils/", "common/utils/internals/")
+    .replace("InvokeDynamic #0", "InvokeDynamic #3")
+    .replace(" throws java.io.IOException", "")
+)
+LOG = "org.apache.kafka.storage.internals.log.Log"
+
+
+def classes(text: str) -> bytecode.Members:
+    return dict(bytecode.disassembled(text))
+
+
+def test_a_method_that_was_only_compiled_again_is_the_same() -> None:
+    assert BEFORE != AFTER
+    found = bytecode.differences(classes(BEFORE), classes(AFTER))
+    assert found == [
+        Change(LOG, "static final int VERSION = 0", "gone", (), ()),
+        Change(LOG, "boolean local(long, long)", "changed", ("iflt",), ("ifle",)),
+        Change(LOG, "static final int VERSION = 1", "new", (), ()),
+    ]
+    assert bytecode.differences(classes(AFTER), classes(AFTER)) == []
+
+
+def test_every_instruction_counts() -> None:
+    for old, new in (("bipush        7", "bipush        8"), ("String log", "String other"), ("1: 8", "2: 8")):
+        changed = classes(BEFORE.replace(old, new))
+        assert [each.what for each in bytecode.differences(classes(BEFORE), changed)] == ["changed"], old
+    swapped = BEFORE.replace("1: lload_3", "1: lcmp").replace("2: lcmp", "2: lload_3")
+    assert [each.what for each in bytecode.differences(classes(BEFORE), classes(swapped))] == ["changed order"]
+
+
+def test_classes_that_are_new_and_gone() -> None:
+    other = classes(BEFORE.replace("log.Log ", "log.LogManager "))
+    found = bytecode.differences(classes(BEFORE), other)
+    assert [(each.owner, each.what) for each in found] == [(LOG, "gone"), (LOG + "Manager", "new")]
+    text = "\n".join(report.bytecode(found))
+    assert f"### Classes that are new: 1\n\n- {LOG}Manager" in text
+    assert f"### Classes that are gone: 1\n\n- {LOG}\n" in text
+
+
+def test_what_several_methods_have_is_told_once() -> None:
+    same = [Change(f"Log{number}", "void close()", "changed", ("pop",), ("call b",)) for number in range(3)]
+    text = "\n".join(report.bytecode([*same, Change("Log9", "int size()", "changed", ("iflt",), ("ifle", "dup"))]))
+    assert "- 3 methods, such as Log0.void close(), Log1.void close(), Log2.void close(): + `call b`" in text
+    assert "- `int size()`: − `iflt`; + `ifle`" in text
+
+
+def test_what_a_release_knows() -> None:
+    def known(level: int, *names: str) -> dict[str, dict[str, str]]:
+        levels: dict[str, Any] = {"features": {"share.version": [0, level, level]}, "messages": {"metadata": {}}}
+        fields = [{"name": name, "type": "int32", "versions": "0+"} for name in names]
+        return report.flat(levels, {"metadata": {"FeatureLevelRecord": {"fields": fields}}})
+
+    text = "\n".join(report.knowledge(known(1, "Name"), known(2, "Name", "Level")))
+    assert "| share.version | [0, 1, 1] | [0, 2, 2] |" in text
+    assert "| FeatureLevelRecord.Level | - | type int32, versions 0+ |" in text
+    assert "FeatureLevelRecord.Name" not in text
+
+
+def test_the_data_file_of_a_release(tmp_path: Path) -> None:
+    for version in ("4.10.0", "4.9.1", "4.10.2"):
+        facts.write({"release": version, "brokerConfigs": {"log.dirs": None, "ssl.protocol": "TLSv1.3"}}, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["4.10.json", "4.9.json", "__init__.py"]
+    assert json.loads((tmp_path / "4.10.json").read_text()) == {
+        "release": "4.10.2",
+        "brokerConfigs": {"log.dirs": None},
+    }
+    names: dict[str, Any] = {}
+    exec((tmp_path / "__init__.py").read_text(), names)
+    assert names["RELEASES"] == ((4, 9, 1), (4, 10, 2))
+
+
+def test_a_start_that_differs() -> None:
+    def start(controller: str, broker: str) -> Started:
+        says = {"controller": "stops", "broker": "starts"}
+        return Started("way", 1, "4.3.1", "", says, {"controller": controller, "broker": broker}, {}, "")
+
+    assert not start("stops", "starts").differs
+    assert not start("stops", "waits").differs
+    assert start("starts", "starts").differs
+    assert start("stops", "stops").differs
