@@ -19,12 +19,14 @@ from kdump.forensics.explain.answers import Explanation
 from kdump.forensics.explain.log_entries import SEVERE
 from kdump.forensics.explain.run import explain_log
 from tests.command import run
-from tests.conftest import DISKS
+from tests.conftest import DISKS, FIXTURES
 from tests.forensics.explaining import LOGS
 from tests.forensics.test_explain_disk import LATER, QUICK, SILENT, damaged
 from tests.test_many_partitions import CALLS
 
 CLEAN = DISKS / "kafka-4.3" / "clean-1"
+SMALL = FIXTURES / "clean-2"
+"""For tests in which nothing of the log is on the disk."""
 NOW = ("--now", "2026-11-24T09:00Z")
 AT = 1_795_510_800_000
 RECORD_SIZE = LOGS / "brokers" / "record-size-0.log"
@@ -166,7 +168,7 @@ def test_with_the_disks_of_several_brokers_the_path_decides(tmp_path: Path) -> N
 
 def test_a_log_that_cannot_be_read_is_said_first(tmp_path: Path) -> None:
     missing = tmp_path / "gone.log"
-    result = run("doctor", CLEAN, "--log", missing, "--log", RECORD_SIZE, "--log", tmp_path, *NOW)
+    result = run("doctor", SMALL, "--log", missing, "--log", RECORD_SIZE, "--log", tmp_path, *NOW)
     assert result.exit_code == 2
     page = result.stdout.split("\n\n")[1]
     assert page.startswith(f"NOT ALL WAS READ\n  not read: {missing}: ")
@@ -178,7 +180,7 @@ def test_damaged_gzip_is_said(tmp_path: Path) -> None:
     log = tmp_path / "server.log.gz"
     data = gzip.compress(RECORD_SIZE.read_bytes())
     log.write_bytes(data[: len(data) // 2])
-    found = answers(CLEAN, "--log", log)
+    found = answers(SMALL, "--log", log)
     assert found[-1]["status"] == 2
     assert str(log) in found[-1]["unread"][0]
 
@@ -186,15 +188,15 @@ def test_damaged_gzip_is_said(tmp_path: Path) -> None:
 def test_unknown_messages_are_counted(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("".join(f"[2026-11-24 08:22:38,{number}] WARN Flux {number} (a.B)\n" for number in range(100, 103)))
-    found = answers(CLEAN, "--log", log)
+    found = answers(SMALL, "--log", log)
     assert question_in(found)["notExamined"] == [f"3 messages above INFO are not known: kdump explain {log}"]
     assert not question_in(found)["isComplete"]
     log.write_text("nothing\n")
-    assert question_in(answers(CLEAN, "--log", log))["isComplete"]
+    assert question_in(answers(SMALL, "--log", log))["isComplete"]
 
 
 def test_no_time() -> None:
-    found = answers(CLEAN, "--log", RECORD_SIZE, "--budget", "0s")
+    found = answers(SMALL, "--log", RECORD_SIZE, "--budget", "0s")
     (said,) = question_in(found)["notExamined"]
     assert said == f"the time was over before the end of {RECORD_SIZE}: run kdump explain {RECORD_SIZE}"
 
@@ -202,10 +204,10 @@ def test_no_time() -> None:
 def test_no_time_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the log says is on the page, and that it was not looked up."""
     monkeypatch.setattr("kdump.forensics.doctor.run.Doctor._read_logs", _read_slowly)
-    found = kdump.doctor([str(CLEAN)], now=AT, logs=[RECORD_SIZE])
+    found = kdump.doctor([str(SMALL)], now=AT, logs=[RECORD_SIZE])
     question = found.questions[-1]
     assert question.notExamined[0].startswith("the time was over: 2 kinds of messages not looked up on the disks; run ")
-    assert f"kdump explain {RECORD_SIZE} --disk {CLEAN}" in question.notExamined[0]
+    assert f"kdump explain {RECORD_SIZE} --disk {SMALL}" in question.notExamined[0]
     assert [len(each.evidence) for each in found.items if each.question == "log"] == [1, 1]
 
 
@@ -255,16 +257,16 @@ def test_standard_input_and_compressed_logs(tmp_path: Path) -> None:
     def codes(found: list[dict[str, Any]]) -> list[str]:
         return [each["code"] for each in items_in(found) if each["question"] == "log"]
 
-    expected = codes(answers(CLEAN, "--log", RECORD_SIZE))
+    expected = codes(answers(SMALL, "--log", RECORD_SIZE))
     assert expected == ["record-size-below-minimum", "node-not-reachable"]
-    assert codes(answers(CLEAN, "--log", packed)) == expected
-    assert codes(answers(CLEAN, "--log", "-", stdin=RECORD_SIZE.read_bytes())) == expected
-    twice = run("doctor", CLEAN, "--log", "-", "--log", "-")
+    assert codes(answers(SMALL, "--log", packed)) == expected
+    assert codes(answers(SMALL, "--log", "-", stdin=RECORD_SIZE.read_bytes())) == expected
+    twice = run("doctor", SMALL, "--log", "-", "--log", "-")
     assert (twice.exit_code, "only once" in twice.stderr) == (2, True)
 
 
 def test_the_time_zone() -> None:
-    text = run("doctor", CLEAN, "--log", RECORD_SIZE, *NOW, "--tz", "Europe/Berlin").stdout
+    text = run("doctor", SMALL, "--log", RECORD_SIZE, *NOW, "--tz", "Europe/Berlin").stdout
     assert "2026-11-24T08:22:38.922+01:00" in text
 
 
@@ -275,7 +277,7 @@ def test_a_hostile_log_is_a_page(tmp_path: Path) -> None:
     log.write_text(
         "".join(lines) + f"{text}{'/d' * 5000} (a.B)\n" + "".join(f"{text}/d/y-{n}/0.log (a.B)\n" for n in range(3000))
     )
-    result = run("doctor", CLEAN, "--log", log, *NOW)
+    result = run("doctor", SMALL, "--log", log, *NOW)
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert "\x1b" not in result.stdout
     assert len(result.stdout.splitlines()) < 120
