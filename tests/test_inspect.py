@@ -33,6 +33,7 @@ from kdump.log.source import FileSource
 from kdump.render.inspect_views import JsonView
 from tests import craft
 from tests.conftest import FIXTURES, each_segment, numbers_in, sample, seeded, segment
+from tests.forks import become_kdump
 
 PAYMENTS = segment("clean-1/payments-0")
 UPGRADED = segment("legacy/upgraded-gzip-0")
@@ -63,13 +64,11 @@ def in_terminal(columns: int, *arguments: str | Path, environment: dict[str, str
     """Return what is written to a terminal of that width."""
     pid, terminal = pty.fork()
     if pid == 0:
-        base = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
-        os.execve(
-            sys.executable,
-            [sys.executable, "-m", "kdump", "inspect", *map(str, arguments)],
-            {**base, "TERM": "xterm-256color", **(environment or {})},
-        )
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):
+            os.environ.pop(name, None)
+        os.environ.update({"TERM": "xterm-256color", **(environment or {})})
+        become_kdump("inspect", *map(str, arguments))
     parts = []
     try:
         while part := os.read(terminal, 65536):
