@@ -205,6 +205,18 @@ def each_segment(pattern: str = "") -> list[Any]:
     return [pytest.param(path, id=str(path.relative_to(FIXTURES))) for path in segments(pattern)]
 
 
+def some_segments(files: list[Any], one_in: int) -> list[Any]:
+    """Return a sample of parameters from `each_segment` that has every format of batches with every codec; with
+    KDUMP_SEED, return all."""
+    kinds: dict[tuple[int, int], Any] = {}
+    for file in files:
+        head = file.values[0].read_bytes()[:61]
+        if len(head) == 61:
+            kinds.setdefault((head[16], head[22 if head[16] == 2 else 17] & 7), file)
+    chosen = {id(file) for file in [*sample(files, one_in, "segments"), *kinds.values()]}
+    return [file for file in files if id(file) in chosen]
+
+
 def opened(path: Path | str) -> Source:
     """Return a source that closes its file when it is garbage collected, so that batches can be read as long as they
     exist."""

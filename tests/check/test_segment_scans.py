@@ -100,7 +100,7 @@ def test_a_healthy_disk(disk: str, options: tuple[str, ...], scanning: Scanning)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 8, "scans"), ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 12, "scans"), ids=lambda damage: damage.name)
 def test_a_damaged_disk(damage: Damage, scanning: Scanning, tmp_path: Path) -> None:
     disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     place = disk / damage.apply(disk).file

@@ -19,7 +19,7 @@ from kdump.render.fast_json import record_lines, record_plans
 from kdump.render.inspect_objects import record_object
 from kdump.render.line_parts import own_header
 from tests import craft
-from tests.conftest import batches, each_segment, read_regions
+from tests.conftest import batches, each_segment, read_regions, some_segments
 from tests.each_case import each_case
 
 AT = target("/kafka/orders-0/00000000000000000000.log")
@@ -63,7 +63,8 @@ def only(data: bytes) -> DefaultRecordBatch:
     return batch
 
 
-@each_case("path", each_segment())
+@pytest.mark.sampled
+@each_case("path", some_segments(each_segment(), 4))
 def test_real_records(path: Any) -> None:
     at = target(str(path))
     for batch in batches(read_regions(path)):

@@ -34,6 +34,7 @@ from tests.conftest import (
     read_regions,
     sample,
     segment,
+    some_segments,
     tiles,
     window_of,
 )
@@ -118,7 +119,8 @@ def test_fixtures(path: Path) -> None:
         assert rest == (["padding"] if "prealloc" in str(path) else [])
 
 
-@each_case("path", each_segment())
+@pytest.mark.sampled
+@each_case("path", some_segments(each_segment(), 4))
 def test_windows_agree(path: Path) -> None:
     expected = all_facts(path)
     for window in (*WINDOWS, 1000, 65536):
@@ -156,7 +158,8 @@ def copies(path: Path, there: Path) -> Iterator[str]:
         yield f"memory://{path.parent.name}/{name}"
 
 
-@each_case("path", each_segment())
+@pytest.mark.sampled
+@each_case("path", some_segments(each_segment(), 4))
 def test_sources_agree(path: Path, tmp_path: Path) -> None:
     expected = all_facts(path)
     name_offset = int(path.stem) if path.suffix == ".log" else None
