@@ -20,7 +20,8 @@ from kdump.commands.stats import EXAMPLES
 from kdump.forensics import read_stats
 from kdump.render.all_answers import TYPES
 from tests import command, craft
-from tests.conftest import DISKS, FIXTURES, each_segment, sample, seeded
+from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, each_segment, sample, seeded
+from tests.each_case import each_case
 from tests.test_damaged_disks import DAMAGES
 from tests.test_oracle import DECODED, FIELD, entries, logs
 
@@ -109,7 +110,7 @@ def test_naive_sums(path: Path) -> None:
     assert {each["producerId"]: each["records"] for each in said["topProducers"]["producers"]} == producers
 
 
-@pytest.mark.parametrize(("words", "path"), logs())
+@each_case("words, path", [pair for name in ORACLE_DISKS for pair in logs(name)])
 def test_kafka_dump_log_says_the_same(words: Path, path: Path) -> None:
     batch_lines, record_lines = entries(words)
     (said,) = stats(path)
