@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tools.release_disks import copy
 
 DUMPED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
+PROGRAM = Path(__file__).with_name("DumpFiles.java")
 TOOLS = ("org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments")
 
 
@@ -38,18 +39,14 @@ def written(jars: Path, disk: Path, out: Path) -> list[str]:
     place = out.with_name(out.name + "-copy")
     out.mkdir(parents=True, exist_ok=True)
     copy(disk, place)
-    name, found = tool(jars), []
-    for path in sorted(place.rglob("*")):
-        file = str(path.relative_to(place))
-        if path.suffix not in DUMPED or not path.is_file() or not path.stat().st_size:
-            continue
-        command = ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", name, "--files", f"./{file}"]
-        done = subprocess.run([*command, *_decoder(file, decoders)], cwd=place, capture_output=True)
-        (out / file).parent.mkdir(parents=True, exist_ok=True)
-        (out / f"{file}.txt").write_bytes(done.stdout)
-        if done.returncode:
-            (out / f"{file}.err").write_bytes(done.stderr)
-        found.append(file)
+    found = [
+        str(path.relative_to(place))
+        for path in sorted(place.rglob("*"))
+        if path.suffix in DUMPED and path.is_file() and path.stat().st_size
+    ]
+    asked = "\n".join(" ".join([file, *_decoder(file, decoders)]) for file in found)
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(PROGRAM), tool(jars), str(out)]
+    subprocess.run(command, cwd=place, input=asked, text=True, check=True, capture_output=True)
     subprocess.run(["rm", "-r", "--", place], check=True)
     return found
 
