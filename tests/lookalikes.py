@@ -349,6 +349,10 @@ edited(
     "a producer with a later timestamp in the snapshot: the cleaner removed the last record of its last batch",
     producer(4, timestamp=1_795_247_905_232 + 137),
 )  # fmt: skip
+edited(
+    "newer-release", f"franz-gzip-0/{120:020}.snapshot", "a producer snapshot of version 0, of a development version",
+    lambda data: b"\0\0" + data[2:],
+)  # fmt: skip
 edited("checkpoint-invalid", f"{PLAIN}/leader-epoch-checkpoint", "an empty leader-epoch-checkpoint", lambda _: b"")
 edited(
     "checkpoint-beyond-log",

@@ -15,6 +15,7 @@ from kdump.check.rules import (
     kraft_snapshot,
     leader_epochs,
     missing_partitions,
+    newer_release,
     offsets,
     producer_snapshots,
     producers,
@@ -42,6 +43,7 @@ MODULES = (
     checkpoints,
     missing_partitions,
     identity_files,
+    newer_release,
     kraft_snapshot,
     directories,
 )

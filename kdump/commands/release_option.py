@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from kdump.commands.input_files import print_error
 from kdump.commands.params import Param
-from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.format.kafka_release import KafkaRelease, newer_release_text, parse_release
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,9 +23,12 @@ class ReleaseParam(Param):
         if isinstance(value, KafkaRelease):
             return value
         try:
-            return parse_release(value)
+            release = parse_release(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if release.is_newer:
+            print_error(f"warning: {newer_release_text(release)}")
+        return release
 
 
 def release_option(what: str) -> Callable[[F], F]:

@@ -16,6 +16,10 @@ class Cluster(NamedTuple):
     clusterId: Annotated[str | None, Doc("cluster ID, from meta.properties in the same log directory")]
     nodeId: Annotated[str | None, Doc("ID of the node that the disk belongs to, from meta.properties")]
     metadataVersion: Annotated[str | None, Doc("release that metadata.version stands for")]
+    newer: Annotated[
+        tuple[str, ...],
+        Doc("what only a release newer than the newest known one writes; its effect is not known, and not shown"),
+    ]
     leaderId: Annotated[int | None, Doc("node that became leader of the quorum last")]
     leaderEpoch: Annotated[int | None, Doc("epoch of that leader")]
     kraftVersion: Annotated[int | None, Doc("kraft.version; null if never written, which means 0")]

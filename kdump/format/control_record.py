@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
+from kdump.format.kafka_release import newer_text
 from kdump.format.layout import BYTES, INT16, Bits, Field, Span, layout
 from kdump.format.schema import load
 from kdump.format.versioned_messages import try_decode
@@ -81,6 +82,18 @@ class ControlRecord(NamedTuple):
     note: str = ""
     rest: bytes | None = None
 
+    @property
+    def newer(self) -> str:
+        """What only a newer release than the newest known one writes; empty for other records."""
+        if self.typeId is not None and self.typeId > max(CONTROL_TYPES):
+            return newer_text("control record type", self.typeId, max(CONTROL_TYPES))
+        if self.keyVersion is not None and self.keyVersion > 0:
+            return newer_text(f"{KEY.name} version", self.keyVersion, 0)
+        known = load(CONTROL_TYPES[self.typeId].message).valid.highest if self.typeId in CONTROL_TYPES else 0
+        if self.version is not None and self.version > known:
+            return newer_text(f"{self.type} version", self.version, known)
+        return ""
+
 
 def decode_control(key: bytes | None, value: bytes | None) -> ControlRecord:
     """Decode the control record with this key and value. Never raises: a decoding error becomes its `problem`.
@@ -126,7 +139,7 @@ def _decode(key: bytes | None, value: bytes | None, spans: list[Span]) -> Contro
             problem=_problem(DecodeError(KEY.name, "version", 0, f"version {head.version} is negative"), key)
         )
     if head.version > 0:
-        note = f"version {head.version} of the key is newer than the latest known version, 0; decoded as that"
+        note = f"{newer_text('version of the key', head.version, 0)}; decoded as the latter"
         return record._replace(note="; ".join(filter(None, (note, record.note))))
     return record
 

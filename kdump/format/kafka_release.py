@@ -33,9 +33,11 @@ _CCS = re.compile(r"v?(\d+)\.(\d+)\.(\d+)-(?:ccs|ce)")
 _MODE = re.compile(r"[-_ ](zookeeper|zk|kraft)$")
 
 UNDERSTOOD = (
-    f"2.8, 3.0 to 3.9 and 4.0 to 4.{LINES[-1][1]}, with or without a patch release (3.6.2), and cp-6.2, cp-7.0 to "
-    f"cp-7.9, cp-8.0 to cp-8.{LINES[-1][1]}; up to 3.9, add -zookeeper or -kraft to choose the mode (3.9-kraft)"
+    "2.8, 3.0 to 3.9 and 4.0 and later, with or without a patch release (3.6.2), and cp-6.2, cp-7.0 to cp-7.9, cp-8.0 "
+    f"to cp-8.{LINES[-1][1]}; up to 3.9, add -zookeeper or -kraft to choose the mode (3.9-kraft)"
 )
+LARGEST_NUMBER = 99
+"""Largest part of the number of a later release: 2026.1 is no release of Kafka."""
 
 
 class KafkaRelease(NamedTuple):
@@ -68,6 +70,11 @@ class KafkaRelease(NamedTuple):
         return self.number if self.mode is None or not self.has_modes else f"{self.number}-{self.mode}"
 
     @property
+    def is_newer(self) -> bool:
+        """Whether the release is newer than the newest one that is known."""
+        return self.line > NEWEST.line
+
+    @property
     def has_modes(self) -> bool:
         """Whether brokers of this release run with ZooKeeper or with KRaft."""
         return self.major < 4
@@ -79,17 +86,31 @@ class KafkaRelease(NamedTuple):
 
 
 NEWEST = KafkaRelease(*RELEASES[-1], KRAFT)
-"""The release whose rules apply if nothing states another one."""
+"""The newest release that is known; its rules apply if nothing states another one."""
+NEWEST_KNOWN = f"Kafka {NEWEST.number}, the newest release that kdump knows"
+
+
+def newer_text(what: str, number: int | str, highest: int | str | None) -> str:
+    """Return that something has a number above the `highest` that is known (None: there is no such thing)."""
+    known = "which does not exist in" if highest is None else f"above {highest}, the highest in"
+    return f"{what} {number}, {known} {NEWEST_KNOWN}"
+
+
+def newer_release_text(release: KafkaRelease) -> str:
+    """Return that a release that was named is newer than those that are known; empty if it is not."""
+    return f"Kafka {release.number} is newer than {NEWEST_KNOWN}: its rules are applied" if release.is_newer else ""
 
 
 class AppliedRelease(NamedTuple):
     """The release whose rules are applied to a disk: one between `since` and `until` (inclusive) may be the true one.
-    `doubt` says so in words; empty if nothing states a release, or exactly one."""
+    `doubt` says so in words; empty if nothing states a release, or exactly one. `newer` is what only a newer release
+    than the newest known one writes; empty if nothing on the disk is."""
 
     release: KafkaRelease = NEWEST
     since: KafkaRelease = KafkaRelease(2, 8)
     until: KafkaRelease = NEWEST
     doubt: str = ""
+    newer: tuple[str, ...] = ()
 
 
 NEWEST_APPLIES = AppliedRelease()
@@ -97,7 +118,8 @@ NEWEST_APPLIES = AppliedRelease()
 
 
 def parse_release(text: str) -> KafkaRelease:
-    """Return the release that `text` names. Raises ValueError with the names that are understood."""
+    """Return the release that `text` names, which may be newer than those that are known. Raises ValueError with the
+    names that are understood."""
     given = text.strip().lower()
     mode_match = _MODE.search(given)
     mode = None
@@ -118,7 +140,8 @@ def parse_release(text: str) -> KafkaRelease:
             raise ValueError(f"{text!r} is not a Kafka release; use {UNDERSTOOD}")
         major, minor = int(match[1]), int(match[2])
         patch = None if match[3] is None else int(match[3])
-        if (major, minor) not in LINES or (patch or 0) >= NEWEST_PATCH:
+        is_later = (major, minor) > NEWEST.line and max(major, minor) <= LARGEST_NUMBER
+        if not ((major, minor) in LINES or is_later) or (patch or 0) >= NEWEST_PATCH:
             raise ValueError(f"kdump does not know Kafka {given}; use {UNDERSTOOD}")
     if major >= 4:
         if mode == ZOOKEEPER:

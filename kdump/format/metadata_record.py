@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
+from kdump.format.kafka_release import newer_text
 from kdump.format.layout import Field, Span
 from kdump.format.plain_messages import Plain, plain_reader
 from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
@@ -38,7 +39,8 @@ class MetadataRecord(NamedTuple):
 
     `name` is the name of its message, UNKNOWN(99) for an apiKey that Kafka does not define, UNKNOWN if the frame is
     invalid. `values` are the fields of the message, up to the `problem` if there is one; None if the message is
-    unknown. `version` is the one in the frame. `note` states what is unusual but legal.
+    unknown. `version` is the one in the frame. `note` states what is unusual but legal. `newer` states what only a
+    newer release than the newest known one writes; the values are then those that are known.
     """
 
     name: str
@@ -47,6 +49,7 @@ class MetadataRecord(NamedTuple):
     values: dict[str, Any] | None
     problem: DecodeError | None = None
     note: str = ""
+    newer: str = ""
 
 
 class MetadataRecordFrame(NamedTuple):
@@ -72,20 +75,36 @@ def decode_metadata_record(
     try:
         frame = read_frame(value, spans)
     except DecodeError as error:
-        return MetadataRecord("UNKNOWN", None, None, None, error)
+        return MetadataRecord("UNKNOWN", None, None, None, error, newer=_newer_frame(error))
     assert value is not None
     schema = by_api_key(folder).get(frame.apiKey)
     if schema is None:
-        problem = DecodeError(FRAME, "apiKey", 1, f"apiKey {frame.apiKey} is unknown")
-        return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem)
+        newest = max(by_api_key(folder))
+        newer = newer_text(f"{FRAME} apiKey", frame.apiKey, newest) if frame.apiKey > newest else ""
+        problem = DecodeError(FRAME, "apiKey", 1, newer or f"apiKey {frame.apiKey} is unknown")
+        return MetadataRecord(f"UNKNOWN({frame.apiKey})", frame.apiKey, frame.version, None, problem, newer=newer)
     decoded, error_in_message = try_decode(schema, frame.version, value, frame.position, spans=spans)
     # A newer version may have fields that are not known here; in a known version, Kafka throws on leftover bytes.
     if error_in_message is None and decoded.rest and not decoded.note:
         reason = f"{len(decoded.rest)} bytes are left over after the message"
         error_in_message = DecodeError(schema.name, "", decoded.position, reason)
+    newest = schema.valid.highest
+    newer = newer_text(f"{schema.name} version", frame.version, newest) if frame.version > newest else ""
     return MetadataRecord(
-        schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, decode_problem(decoded)
+        schema.name, frame.apiKey, frame.version, decoded.value, error_in_message, decode_problem(decoded), newer
     )
+
+
+def _newer_frame(error: DecodeError) -> str:
+    """Return what is newer about a frame, if that is why it cannot be read."""
+    if isinstance(error, FrameVersionError) and error.number > FRAME_VERSION:
+        return newer_text(f"{FRAME} frameVersion", error.number, FRAME_VERSION)
+    return ""
+
+
+def is_usual(value: bytes) -> bool:
+    """Return whether the frame is that of a known message in a known version."""
+    return _plain("metadata", value[:3]) is not None
 
 
 def plain_values(value: bytes) -> dict[str, Any] | None:

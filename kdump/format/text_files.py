@@ -14,18 +14,21 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from kdump.format.kafka_release import newer_text
 from kdump.format.numbers import LONG_MIN, parse_int, parse_long
 
 
 class TextLine(NamedTuple):
     """A part of the text, usually a line with its line end: bytes position..position+size-1 of the file. `values` are
-    by JSON name, empty for a line without any; `what` is the kind of line."""
+    by JSON name, empty for a line without any; `what` is the kind of line. `newer`: the problem is a version above
+    those that are known."""
 
     position: int
     size: int
     what: str
     values: dict[str, Any]
     problem: str = ""
+    newer: bool = False
 
 
 def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -76,11 +79,12 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[TextLine]:
             what = ("version", "count")[number]
             value = _number(words[0], 0) if len(words) == 1 else None
             problem = "" if value is not None else f"{what} is not a number"
-            if what == "version" and value:
-                problem = f"version {value} is unknown, expected 0"
+            is_newer = what == "version" and value is not None and value > 0
+            if is_newer and value is not None:
+                problem = newer_text("version", value, 0)
             if what == "count":
                 count = value
-            yield TextLine(position, len(line), what, {}, problem)
+            yield TextLine(position, len(line), what, {}, problem, is_newer)
             continue
         values, problem = entry(words), _not_utf8(line)
         if problem:

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError, ElementsError, LengthError, NullError, OurLimitError
+from kdump.format.kafka_release import newer_text
 from kdump.format.kafka_uuid import uuid_text
 from kdump.format.layout import BYTES, Field, Span
 from kdump.format.plain_messages import read_plain
@@ -81,7 +82,7 @@ def try_decode(
     known, note = version, ""
     if version > schema.valid.highest:
         known = schema.valid.highest
-        note = f"version {version} is newer than the latest known version, {known}; decoded as that"
+        note = f"{newer_text('version', version, known)}; decoded as the latter"
     value: dict[str, Any] = {}
     if not schema.valid.hold(known):
         reason = f"version {version} is unknown, expected {schema.valid.lowest} to {schema.valid.highest}"

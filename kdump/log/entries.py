@@ -11,6 +11,7 @@ from kdump.format import java_properties, text_files
 from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
+from kdump.format.kafka_release import newer_text
 from kdump.format.layout import Layout
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS, ProducerEntry
 from kdump.log import file_kinds
@@ -215,9 +216,12 @@ def _snapshot(window: Window) -> Iterator[Item]:
         return
     header = SNAPSHOT_HEADER.read(data)
     yield Entry("", 0, len(data), data, header._asdict(), SNAPSHOT_HEADER, "header")
+    is_newer = header.version > max(VERSIONS)
     if header.version not in VERSIONS:
         reason = f"version {header.version} is unknown; decoded as version 1"
-        yield Problem("snapshot-invalid", name, "version", 0, reason, 1, header.version)
+        code = NEWER if is_newer else "snapshot-invalid"
+        reason = newer_text("version", header.version, max(VERSIONS)) if is_newer else reason
+        yield Problem(code, name, "version", 0, reason, 1, header.version)
     found = 0
     size = len(data)
     for item in _fixed(window, size, PRODUCER, 0, padded=False):
@@ -227,6 +231,8 @@ def _snapshot(window: Window) -> Iterator[Item]:
             yield from item.entries()
         else:
             yield item
+    if is_newer:
+        return  # with other fields, perhaps
     if found != header.producerEntries:
         reason = f"producerEntries is {header.producerEntries}, but there are {found}"
         at = SNAPSHOT_HEADER.positions["producerEntries"]
@@ -238,6 +244,8 @@ def _snapshot(window: Window) -> Iterator[Item]:
         yield Problem("snapshot-invalid", name, "crc", at, reason, computed, header.crc)
 
 
+NEWER = "newer-release"
+"""The code of the finding for a version above those that are known."""
 TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text_files.TextLine]], str, str]] = {
     file_kinds.OFFSET_CHECKPOINT: (text_files.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
     file_kinds.EPOCH_CHECKPOINT: (text_files.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
@@ -255,10 +263,11 @@ def _text(kind: FileKind, window: Window) -> Iterator[Item]:
     parse, type_name, code = TEXTS[kind]
     for line in parse(data):
         own = data[line.position : line.position + line.size]
-        if line.problem and line.size:
+        if line.problem and line.size and not line.newer:
             yield Region(JUNK, line.position, line.size, line.problem)
         else:
             named = type_name if line.values else ""
             yield Entry(named, line.position, line.size, own, line.values, None, line.what)
         if line.problem and code:
-            yield Problem(code, kind.name, line.what, line.position, line.problem, size=line.size)
+            code_of_line = NEWER if line.newer else code
+            yield Problem(code_of_line, kind.name, line.what, line.position, line.problem, size=line.size)

@@ -24,9 +24,11 @@ from kdump.forensics.cluster_answer import (
 )
 from kdump.format.known_releases import metadata_levels
 from kdump.format.metadata_names import CONFIG_RESOURCE, enum_name
+from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import MetadataImage, TopicImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
+from kdump.state.release_evidence import newer_in
 from kdump.state.secrets import HIDDEN, is_secret
 
 Object = dict[str, Any]
@@ -57,6 +59,7 @@ def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str
             clusterId=identity.get("cluster.id"),
             nodeId=identity.get("node.id", identity.get("broker.id")),
             metadataVersion=None if level is None else enum_name(metadata_levels(), level),
+            newer=tuple(newer_in(metadata, parse_int(identity.get("node.id")))),
             leaderId=metadata.leader.leaderId if metadata.leader else None,
             leaderEpoch=metadata.leader.leaderEpoch if metadata.leader else None,
             kraftVersion=metadata.kraft_version,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Any
 
+from kdump.format.count_text import first_of
 from kdump.render.escape import path_text, printable
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.render.stdout import Output
@@ -48,6 +49,8 @@ def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
 
 def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
     lines: list[tuple[str, str, str]] = []
+    if cluster["newer"]:
+        lines.append(("NEWER", first_of(cluster["newer"]), "torn"))
     node = f", on the disk of node {cluster['nodeId']}" if cluster["nodeId"] is not None else ""
     if cluster["clusterId"] is not None:
         lines.append(("cluster", f"{cluster['clusterId']}{node}", ""))

@@ -14,6 +14,7 @@ from kdump.check.filled_advice import PLACEHOLDER
 from kdump.check.filled_advice import action as filled_action
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding
 from kdump.check.rule import LOST
+from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text, first_of
@@ -137,6 +138,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         self.counts: Counter[str] = Counter()
         self.shown_info: Counter[str] = Counter()
         self.hit: set[str] = set()
+        self.newer: dict[str, None] = {}
+        """What only a release newer than the newest known one writes."""
 
     def part(self, name: str, *, was_named: bool = False) -> None:
         """Start a partition: the findings added next belong to it."""
@@ -153,6 +156,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
 
     def _finding(self, finding: Finding) -> None:
         self.counts[finding.severity] += 1
+        if finding.code == NEWER_RELEASE.code:
+            self.newer[finding.message] = None
         if finding.consequence == LOST and self.groups[-1].explains(finding):
             return
         if finding.severity == INFO and not self.info:
@@ -243,7 +248,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         places = f"{len(self.hit)} of {self.places} places" if self.places > 1 else ""
         word, style = verdict(errors, warnings, totals)
         counts = ", ".join(parts) + (f" in {places}" if places and parts else "")
-        headline = "; ".join([word + (f": {counts}" if counts else ""), *incomplete(totals)])
+        newer = [printable(path_text(first_of([*self.newer])))] if self.newer else []
+        headline = "; ".join([word + (f": {counts}" if counts else ""), *newer, *incomplete(totals)])
         first, *rest = wrap(headline, self.width, subsequent_indent="  ", break_on_hyphens=False)
         self.output.line(self.paint(word, style) + first[len(word) :])
         for line in rest:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
 from kdump.forensics.recovery.recovery_time import RecoveryTime
-from kdump.forensics.restart.plan_text import loss_texts, release_texts, saved_text
+from kdump.forensics.restart.plan_text import UNKNOWN_START, loss_texts, release_texts, saved_text, unknown_text
 from kdump.forensics.restart.plan_values import (
     CLEAN,
     DEGRADED,
@@ -20,6 +20,7 @@ from kdump.forensics.restart.plan_values import (
     RECOVERY,
     STOPPED,
     TRUNCATED,
+    UNKNOWN,
     USUAL,
     PartitionPlan,
     RemovedBytes,
@@ -47,7 +48,7 @@ MAX_SHOWN = 5
 """Maximum number of items of one kind that are shown of a partition; --full and JSON show all."""
 MAX_STEPS = 20
 """Maximum number of steps that are shown of all partitions together; --full and JSON show all."""
-STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad"}
+STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad", UNKNOWN: "torn"}
 GOES = {TRUNCATED: "truncated", DELETED: "deleted", HIDDEN: "left in the file after the log end"}
 
 
@@ -145,12 +146,13 @@ class RestartReport(Sink[PlanAnswer]):
             self._text(line)
         for line in quorum_lines(plan):
             self._text(line)
+        of = f" (Kafka {plan.release.version})" if plan.release is not None and plan.verdict == UNKNOWN else ""
         for stop in plan.allStops:
-            self._stop(stop)
+            self._stop(stop, of)
         for directory in plan.directories:
             for text in directory.warnings:
                 self._text(f"warning: {text}", "warning", "torn")
-        if plan.verdict == STOPPED:
+        if plan.verdictOfRules == STOPPED:
             self.output.line("")
             self._text("The rest of this plan applies after the problem above is fixed.")
         self._losses(plan)
@@ -167,8 +169,8 @@ class RestartReport(Sink[PlanAnswer]):
 
     # --- parts ---
 
-    def _stop(self, stop: StartupFailure) -> None:
-        effect = "the broker exits" if stop.kind == "exit" else "the log directory goes offline"
+    def _stop(self, stop: StartupFailure, of: str) -> None:
+        effect = ("the broker exits" if stop.kind == "exit" else "the log directory goes offline") + of
         self.output.line("")
         self._text(f"{effect}: {stop.message}", effect, "bad")
         where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
@@ -286,6 +288,8 @@ def quorum_lines(plan: RestartPlan) -> Iterator[str]:
 
 def verdict(plan: RestartPlan) -> tuple[str, str]:
     """Return the verdict, and the rest of its sentence."""
+    if plan.verdict == UNKNOWN:
+        return UNKNOWN_START, f": {unknown_text(plan)}"
     logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
     numbers = totals(logs)
     read = size_text(numbers.bytesRead)

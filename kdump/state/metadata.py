@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kdump.format.control_record import decode_control
-from kdump.format.metadata_record import metadata_record_name
+from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.log.directory_listing import length
 from kdump.log.errors import SourceError, listing_error, unread
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -149,7 +149,7 @@ class _MetadataReader:
             self.total = self.done + _bytes((path, *self._needed(end)))
             tried = self._replay()
             tried.on_change = None
-            reason, time = self._read_snapshot(tried, path)
+            reason, time = self._read_snapshot(tried, path, is_format=end == 0)
             if self.moment.time is not None and time is not None and time > self.moment.time:
                 continue
             if not reason:
@@ -166,6 +166,7 @@ class _MetadataReader:
         self.snapshot_problems = skipped
         replay.on_change = self.on_change
         replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
+        replay.in_log = True
         self._read_log(replay, start)
         return replay.metadata
 
@@ -186,10 +187,14 @@ class _MetadataReader:
     def _replay(self) -> MetadataReplay:
         return MetadataReplay(MetadataImage(), self.room, self.only)
 
-    def _read_snapshot(self, replay: MetadataReplay, path: str, go_on: bool = False) -> tuple[str, int | None]:
+    def _read_snapshot(
+        self, replay: MetadataReplay, path: str, go_on: bool = False, is_format: bool = False
+    ) -> tuple[str, int | None]:
         """Apply a snapshot's records. Return why it is invalid, empty if it is valid, and the time that its header
-        states."""
+        states. `is_format`: kafka-storage has written it, and what is not a control record in it is no state: a
+        controller appends it to a log that has no record yet (KIP-1170)."""
         first, last, time = None, "", None
+        is_state = not is_format or (self.go_on and not self.files.segments)
         reason = ""
 
         def note(problem: str) -> None:
@@ -212,7 +217,10 @@ class _MetadataReader:
                     return "", time  # too late: the rest is not needed
             if not record.is_control:
                 value = record.value
-                replay.apply(record, value, metadata_record_name(value))
+                if is_format and os.path.basename(path) != BOOTSTRAP:
+                    metadata_node_handlers.formatted(replay, decode_metadata_record(value))
+                if is_state:
+                    replay.apply(record, value, metadata_record_name(value))
             elif control is not None:
                 metadata_node_handlers.control(replay, control, None, None)
         if first != "SNAPSHOT_HEADER" and os.path.basename(path) != BOOTSTRAP:

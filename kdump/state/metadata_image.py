@@ -139,6 +139,10 @@ class MetadataImage:
     defaults). `snapshot`: the end offset of the snapshot that the replay started with, None if there was none.
     `problems`: one line for each thing that could not be read; if there are any, the rest may be out of date or
     incomplete.
+
+    `levels`: every level of a feature that a record set, since the snapshot and in it, with the offset of the first
+    such record in the log, None if it is in the snapshot: a controller refuses a level that it does not know, even if
+    it was lowered later. `newer`: what only a newer release than the newest known one writes, with the same offset.
     """
 
     names: Names = field(default_factory=Names)
@@ -166,6 +170,11 @@ class MetadataImage:
     end_time: int | None = None
     """Timestamp of the last record that was read, epoch ms."""
     problems: list[str] = field(default_factory=list)
+    levels: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    newer: dict[str, int | None] = field(default_factory=dict)
+    formatted: dict[str, int] = field(default_factory=dict)
+    """Levels of features that `kafka-storage format` has written into a snapshot at offset 0 (KIP-1170), which are no
+    state before a controller has copied them into the log."""
 
     @property
     def is_empty(self) -> bool:

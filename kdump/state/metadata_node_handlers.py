@@ -11,6 +11,7 @@ from typing import Any
 
 from kdump.format.control_record import ControlRecord
 from kdump.format.metadata_names import SECURITY_PROTOCOL, ZK_MIGRATION, enum_name
+from kdump.format.metadata_record import MetadataRecord
 from kdump.state.metadata_image import (
     BrokerRegistration,
     ControllerRegistration,
@@ -23,6 +24,9 @@ from kdump.state.metadata_image import (
 from kdump.state.metadata_replay_state import ReplayState
 
 METADATA_VERSION = "metadata.version"
+FEATURE_LEVEL = "FeatureLevelRecord"
+MAX_LEVELS = 1000
+"""Maximum number of levels of features that are remembered."""
 FENCE, UNFENCE, NO_CHANGE, SHUTTING_DOWN = 1, -1, 0, 1
 
 
@@ -107,10 +111,20 @@ def _features(values: dict[str, Any]) -> tuple[SupportedFeature, ...]:
 
 def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
     name, level = values["name"], values["featureLevel"]
+    if len(replay.metadata.levels) < MAX_LEVELS:
+        replay.metadata.levels.setdefault((name, level), replay.log_offset)
     if level == 0 and name != METADATA_VERSION:
         replay.drop(replay.metadata.features, name, "feature", name)
     else:
         replay.keep(replay.metadata.features, name, level, "feature", name)
+
+
+def formatted(replay: ReplayState, record: MetadataRecord) -> None:
+    """Note what a record states that kafka-storage has written into a snapshot at offset 0."""
+    if record.newer:
+        replay.note_newer(record.newer)
+    if record.name == FEATURE_LEVEL and record.problem is None and record.values is not None:
+        replay.metadata.formatted[record.values["name"]] = record.values["featureLevel"]
 
 
 def zk_migration(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -126,6 +140,8 @@ def producer_ids(replay: ReplayState, values: dict[str, Any]) -> None:
 def control(replay: ReplayState, record: ControlRecord, epoch: int | None, offset: int | None) -> None:
     """Apply a control record of the log or of a snapshot: leader, KRaft version or voters (KIP-595, KIP-853)."""
     metadata, value = replay.metadata, record.value
+    if record.newer:
+        replay.note_newer(record.newer)
     if record.problem is not None:
         replay.at(str(record.problem))
         return
@@ -158,7 +174,7 @@ HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     "BrokerRegistrationChangeRecord": broker_change,
     "RegisterControllerRecord": register_controller,
     "UnregisterControllerRecord": unregister_controller,
-    "FeatureLevelRecord": feature_level,
+    FEATURE_LEVEL: feature_level,
     "ZkMigrationStateRecord": zk_migration,
     "ProducerIdsRecord": producer_ids,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.format.metadata_record import decode_metadata_record, plain_values
+from kdump.format.metadata_record import decode_metadata_record, is_usual, plain_values
 from kdump.log.record import Record
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.as_of import ChangeListener
@@ -55,8 +55,8 @@ class MetadataReplay(ReplayState):
             self.at(f"the record is too large: {record.valueSize} bytes")
             return
         handler = self.handlers.get(name)
-        # Records without a handler are not decoded; unknown ones are, to note the problem.
-        if handler is None and not name.startswith("UNKNOWN"):
+        # Records without a handler are not decoded; unknown and newer ones are, to note that.
+        if handler is None and value is not None and is_usual(value):
             return
         values = plain_values(value) if handler is not None and value is not None else None
         if handler is not None and values is not None:
@@ -64,9 +64,13 @@ class MetadataReplay(ReplayState):
             handler(self, values)
             return
         decoded = decode_metadata_record(value)
-        if decoded.problem is not None:
+        if decoded.newer:
+            self.note_newer(decoded.newer)
+        elif decoded.problem is not None and (handler is not None or name.startswith("UNKNOWN")):
             self.at(str(decoded.problem))
-        elif handler is not None:
+        if decoded.problem is not None:
+            return
+        if handler is not None:
             assert decoded.values is not None
             self.record = name
             handler(self, decoded.values)

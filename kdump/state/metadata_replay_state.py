@@ -25,6 +25,8 @@ class ReplayState:
         self.with_elr: dict[str, set[int]] = {}
         """Partitions with eligible leader replicas (ELR), by topic: a ClearElrRecord may clear all of them."""
         self.offset: int | None = None
+        self.in_log = False
+        """Whether the record is in the log, not in a snapshot."""
         self.timestamp: int | None = None
         self.record = ""
 
@@ -35,6 +37,18 @@ class ReplayState:
     def at(self, problem: str) -> None:
         """Note a problem in the record being applied."""
         self.note(f"at offset {self.offset}: {problem}")
+
+    @property
+    def log_offset(self) -> int | None:
+        """Offset of the record being applied; None in a snapshot."""
+        return self.offset if self.in_log else None
+
+    def note_newer(self, text: str) -> None:
+        """Note that the record being applied is of a newer release than the newest known one: what it changes is not
+        known."""
+        if len(self.metadata.newer) < MAX_PROBLEMS:
+            self.metadata.newer.setdefault(text, self.log_offset)
+        self.at(text)
 
     def charge(self, size: int, reserve: int = 0) -> bool:
         """Take `size` bytes from the memory budget, leaving `reserve` free. Returns False if there is no room; the

@@ -1,8 +1,8 @@
 """Which release of Kafka ran on a disk, as far as its files state it.
 
 A node registers with the range of metadata.version that it supports, and the upper end names its release. Without
-that, the finalized features are a lower bound, and the formats of small files give both. A disk of a broker with
-ZooKeeper has no metadata log.
+that, the levels of features that the log has had are a lower bound, and the formats of small files give both. A disk of
+a broker with ZooKeeper has no metadata log. What no known release writes is of a newer one, whatever else is there.
 
 Source: BrokerRegistrationRequest, MetadataVersion, Feature; MetaPropertiesVersion (KIP-631, KIP-858);
 CleanShutdownFileHandler (since 3.7, KIP-966); PartitionMetadataFile (since 2.8, KIP-516);
@@ -12,7 +12,8 @@ FileQuorumStateStore (KIP-853).
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from typing import Annotated, NamedTuple
 
 from kdump.answer import Doc, PathText
@@ -23,24 +24,48 @@ from kdump.format.kafka_release import (
     ZOOKEEPER,
     AppliedRelease,
     KafkaRelease,
+    newer_text,
 )
-from kdump.format.known_releases import Line, first_taking, metadata_levels
+from kdump.format.known_releases import Line, at_most, first_taking, metadata_levels, newest
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
+from kdump.log.errors import SourceError
+from kdump.log.file_kinds import CLEAN_SHUTDOWN, META_PROPERTIES, OFFSET_CHECKPOINT, QUORUM_STATE
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, LogDirectory, directory_at
+from kdump.log.paths import Target, target
 from kdump.state.identity import meta_properties
 from kdump.state.metadata_image import MetadataImage, SupportedFeature
+from kdump.state.partition_summary import open_window
 from kdump.state.small_files import properties
 
 LEVEL = "metadata.version"
 OPTION, DISK, DEFAULT = "option", "disk", "default"
 """Where a release was taken from."""
+START_CHECKPOINT, BEFORE_START_CHECKPOINT = "log-start-offset-checkpoint", "0.10"
+"""A checkpoint that every broker writes since 0.11 (KIP-107), and the release before."""
+MAX_NAMED = 3
+"""Maximum number of reasons that are named."""
+LONGEST_NUMBER = 16
+"""Bytes of a checkpoint in which its version is looked for."""
+READERS = {
+    META_PROPERTIES: "MetaProperties",
+    QUORUM_STATE: "FileQuorumStateStore",
+    CLEAN_SHUTDOWN: "CleanShutdownFileHandler",
+    OFFSET_CHECKPOINT: "OffsetCheckpointFile",
+}
+"""Classes that read small files, and define the versions of their formats."""
 MAX_LOOKED_AT = 100
 """Maximum number of partition directories in which partition.metadata is looked for."""
 
 FIRST, LAST = LINES[0], LINES[-1]
+NEWER = (LAST[0], LAST[1] + 1)
+"""Stands for every release after the newest known one."""
 LAST_WITH_ZOOKEEPER = (3, 9)
+WITH_FORMAT_IN_CHECKPOINT = (4, 4)
+"""First release whose kafka-storage writes levels of features into a metadata snapshot at offset 0 (KIP-1170)."""
+OF_DISTRIBUTIONS = "confluent."
+"""Prefix of features that Kafka itself does not have."""
 
 
 class ReleaseFact(NamedTuple):
@@ -63,8 +88,17 @@ class ChosenRelease(NamedTuple):
     doubt: Annotated[PathText, Doc("which other releases are possible; empty if none is")]
     tried: Annotated[bool, Doc("whether the rules of this release have been compared with real brokers of it")]
     diskVersion: Annotated[
-        str | None, Doc("release of Kafka that the disk itself states; null if it does not", after="doubt")
+        str | None,
+        Doc(
+            "release of Kafka that the disk itself states: 4.3.1, 2.8 or older, or newer than 4.4.0; null if it states "
+            "none",
+            after="doubt",
+        ),
     ]
+    newer: Annotated[
+        tuple[PathText, ...],
+        Doc("what only a release newer than the newest known one writes; then its rules are applied", after="doubt"),
+    ] = ()
 
 
 class DiskRelease(NamedTuple):
@@ -76,15 +110,46 @@ class DiskRelease(NamedTuple):
     reason: str
     doubt: str
     is_stated: bool
+    newer: tuple[str, ...] = ()
+    """What only a release after the newest known one writes; empty if nothing is. `release` is then the newest known
+    one, and `since` and `until` are NEWER."""
+    oldest: str = ""
+    """The newest release that may have run, if it may have been older than those that are known: 2.8, or 0.10."""
+
+    @property
+    def number(self) -> str:
+        """The number of the release, in words if it is not known."""
+        if self.newer:
+            return f"newer than {NEWEST.number}"
+        return f"{self.oldest} or older" if self.oldest else self.release.number
 
 
-def line_of_level(level: int) -> Line | None:
-    """Return major and minor release of a level of metadata.version; None for an unknown one."""
-    name = metadata_levels().get(level)
-    if name is None:
-        return None
-    major, _, minor = name.partition("-")[0].partition(".")
-    return int(major), int(minor)
+def first_release(name: str, level: int) -> Line:
+    """Return the first release that supports a level of a feature: NEWER if no known one does, FIRST if each does."""
+    if level <= 0 or name.startswith(OF_DISTRIBUTIONS):
+        return FIRST
+    if name == LEVEL and level in metadata_levels():
+        major, _, minor = metadata_levels()[level].partition("-")[0].partition(".")
+        return int(major), int(minor)
+    return first_taking(name, level) or NEWER
+
+
+def highest_level(name: str, line: Line) -> int:
+    """Return the highest level of a feature that a release supports; 0 if it does not have the feature."""
+    known = at_most(line).features.get(name)
+    return 0 if known is None else known.highest
+
+
+def level_text(name: str, level: int) -> str:
+    """Return a level of a feature in words; if it is above those that are known, with the highest of these."""
+    if first_release(name, level) > LAST:
+        return newer_text(name, level, highest_level(name, LAST) or None)
+    return f"{name} {metadata_levels().get(level, level) if name == LEVEL else level}"
+
+
+def is_level_text(name: str, level: int) -> str:
+    """Return that a feature has a level: metadata.version is 4.4-IV2."""
+    return level_text(name, level).replace(" ", " is ", 1)
 
 
 def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRelease:
@@ -99,9 +164,12 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
         facts.append(ReleaseFact(text, None, LAST_WITH_ZOOKEEPER))
     if metadata is not None:
         nodes = {parse_int(meta.get("node.id") or meta.get("broker.id")) for meta in metas}
-        facts += _registrations(metadata, nodes)
-        facts += _features(metadata)
+        facts += _metadata_facts(metadata, nodes)
+    facts += _versions(places)
     facts += _small_files(places, metas, mode)
+    newer = tuple(dict.fromkeys(fact.text for fact in facts if fact.since is not None and fact.since > LAST))
+    if newer:
+        return DiskRelease(NEWEST._replace(mode=mode), NEWER, NEWER, ", ".join(newer[:MAX_NAMED]), "", True, newer)
     since, until, used, refuted = FIRST, LAST, [], []
     for fact in facts:
         low, high = max(since, fact.since or FIRST), min(until, fact.until or LAST)
@@ -112,11 +180,26 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
             used.append(fact)
         since, until = low, high
     release = _likeliest(mode, since, until, metadata)
+    oldest = _oldest(places) if mode == ZOOKEEPER and until == FIRST else ""
     doubt = "" if since == until else _range(since, until, mode)
     if refuted:
         doubt += ("; " if doubt else "") + f"but {', and '.join(refuted)}"
     reason = ", ".join(fact.text for fact in used)
-    return DiskRelease(release, since, until, reason, doubt, bool(used))
+    return DiskRelease(release, since, until, reason, doubt, bool(used), oldest=oldest)
+
+
+def _metadata_facts(metadata: MetadataImage, nodes: set[int | None]) -> list[ReleaseFact]:
+    """Return what the metadata states, with the registrations of these nodes."""
+    newer = [ReleaseFact(text, NEWER, None) for text in metadata.newer]
+    return [*_registrations(metadata, nodes), *_levels(metadata), *newer]
+
+
+def newer_in(metadata: MetadataImage, node: int | None = None) -> dict[str, int | None]:
+    """Return what in the metadata only a release newer than the newest known one writes, with the offset in the log if
+    a single record is meant. `node`: whose registrations count, None for none."""
+    facts = _metadata_facts(metadata, {node} - {None})
+    found = [fact.text for fact in facts if fact.since is not None and fact.since > LAST]
+    return {text: metadata.newer.get(text) for text in found}
 
 
 def completed(requested: KafkaRelease, disk: DiskRelease) -> KafkaRelease:
@@ -132,12 +215,12 @@ def applied_release(
     disk = disk_release(paths, metadata)
     if requested is not None:
         release = completed(requested, disk)
-        return AppliedRelease(release, release, release)
+        return AppliedRelease(release, release, release, newer=disk.newer)
     if not disk.is_stated:
         return AppliedRelease()
     mode = disk.release.mode
     since, until = (KafkaRelease(*line, None, mode) for line in (disk.since, disk.until))
-    return AppliedRelease(disk.release, since, until, disk.doubt)
+    return AppliedRelease(disk.release, since, until, disk.doubt, disk.newer)
 
 
 def _mode(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], metadata: MetadataImage | None) -> str:
@@ -161,11 +244,14 @@ def _registrations(metadata: MetadataImage, nodes: set[int | None]) -> list[Rele
             if top is None and kind == "broker" and registration.features == ():
                 found.append(ReleaseFact(f"{kind} {number} registered without {LEVEL}", None, (3, 2)))
                 continue
-            line = None if top is None else line_of_level(top)
-            if line is not None:
-                line = min(line, LAST)
-                text = f"{kind} {number} registered with {LEVEL} up to {metadata_levels()[top or 0]}"
+            if top is not None:
+                line = first_release(LEVEL, top)
+                text = f"{kind} {number} registered with {LEVEL} up to {level_text(LEVEL, top).partition(' ')[2]}"
                 found.append(ReleaseFact(text, line, line))
+            for each in registration.features:
+                if each.name != LEVEL and first_release(each.name, each.maxSupportedVersion) > LAST:
+                    text = f"{kind} {number} registered with {level_text(each.name, each.maxSupportedVersion)}"
+                    found.append(ReleaseFact(text, NEWER, None))
     return found
 
 
@@ -173,21 +259,62 @@ def _level(features: Sequence[SupportedFeature]) -> int | None:
     return next((each.maxSupportedVersion for each in features if each.name == LEVEL), None)
 
 
-def _features(metadata: MetadataImage) -> list[ReleaseFact]:
-    """Return what the finalized features state: all nodes support them."""
-    found = []
-    level = metadata.features.get(LEVEL)
-    line = None if level is None else line_of_level(level)
-    if line is not None and level is not None:
-        found.append(ReleaseFact(f"{LEVEL} is {metadata_levels()[level]}", min(line, LAST), None))
-    levels = dict(metadata.features)
+def all_levels(metadata: MetadataImage) -> dict[tuple[str, int], int | None]:
+    """Return the levels of features that a node replays, with the offset of the first record that sets each, None for
+    the snapshot."""
+    levels = dict(metadata.levels)
     if metadata.kraft_version:
-        levels["kraft.version"] = metadata.kraft_version
-    for name, number in levels.items():
-        since = first_taking(name, number)
-        if name != LEVEL and number > 0 and since is not None:
-            found.append(ReleaseFact(f"{name} is {number}", since, None))
-    return found
+        levels.setdefault(("kraft.version", metadata.kraft_version), None)
+    return levels
+
+
+def _levels(metadata: MetadataImage) -> Iterator[ReleaseFact]:
+    """Yield what the levels of features state, also those that were lowered later: some node has supported them."""
+    for (name, level), offset in all_levels(metadata).items():
+        since = first_release(name, level)
+        if since == FIRST:
+            continue
+        is_final = level == (metadata.kraft_version if name == "kraft.version" else metadata.features.get(name))
+        at = "" if offset is None else f" at offset {offset}"
+        text = (
+            is_level_text(name, level)
+            if is_final
+            else f"{name} was set to {level_text(name, level)[len(name) + 1 :]}{at}"
+        )
+        yield ReleaseFact(text, since, None)
+    for name, level in metadata.formatted.items():
+        since = max(first_release(name, level), WITH_FORMAT_IN_CHECKPOINT)
+        yield ReleaseFact(f"kafka-storage wrote {level_text(name, level)} into the checkpoint at offset 0", since, None)
+
+
+def _versions(places: Sequence[LogDirectory]) -> Iterator[ReleaseFact]:
+    """Yield the versions of files at the root of log directories, and of quorum-state, that no known release writes."""
+    for place in places:
+        quorum = os.path.join(place.path, f"{METADATA_TOPIC}-0", "quorum-state")
+        files = dict(place.files)
+        if file_system.isfile(quorum):
+            files["quorum-state"] = target(quorum)
+        for name, file in files.items():
+            reader = None if file.kind is None else READERS.get(file.kind)
+            version = None if reader is None else _version(file)
+            known = 0 if reader is None or not version else newest().files[reader].highest
+            if version is not None and version > known:
+                yield ReleaseFact(newer_text(f"{name} version", version, known), NEWER, None)
+
+
+def _version(file: Target) -> int | None:
+    """Return the version that a small file states; None if it cannot be read."""
+    if file.kind is not OFFSET_CHECKPOINT:
+        found = properties(file)
+        return parse_int(found.get("version", found.get("data_version")))
+    try:
+        window = open_window(file)
+    except SourceError:
+        return None
+    with closing(window.source), suppress(SourceError):
+        lines = bytes(window.view(0, LONGEST_NUMBER)).decode("ascii", "replace").splitlines()
+        return parse_int(lines[0]) if lines else None
+    return None
 
 
 def _small_files(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], mode: str) -> list[ReleaseFact]:
@@ -226,12 +353,18 @@ def _topic_ids(places: Sequence[LogDirectory]) -> list[ReleaseFact]:
     return [ReleaseFact(text, None, FIRST)]
 
 
+def _oldest(places: Sequence[LogDirectory]) -> str:
+    """Return the newest release that may have run on a disk of 2.8 or older."""
+    has_start = any(START_CHECKPOINT in place.files for place in places)
+    return ".".join(map(str, FIRST)) if has_start else BEFORE_START_CHECKPOINT
+
+
 def _likeliest(mode: str, since: Line, until: Line, metadata: MetadataImage | None) -> KafkaRelease:
     """Return the newest release that is possible, or that of the finalized metadata.version."""
     level = None if metadata is None else metadata.features.get(LEVEL)
     line = until
     if since != until and level is not None:
-        line = min(max(since, line_of_level(level) or since), until)
+        line = min(max(since, first_release(LEVEL, level)), until)
     if line == LAST:
         return NEWEST
     return KafkaRelease(*line, None, mode)

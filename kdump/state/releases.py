@@ -1,7 +1,7 @@
 """What differs between releases of Kafka: one declaration per difference, which the rules consult.
 
 Each names the class in which it is, and its KIP or ticket. Compared with the sources of 2.8.2, 3.0.2 to 3.9.1, 4.0.0 to
-4.3.1. docs/restart-plan.md shows those of a startup as a table, docs/kafka-releases.md the others.
+4.4.0. docs/restart-plan.md shows those of a startup as a table, docs/kafka-releases.md the others.
 """
 
 from __future__ import annotations
@@ -159,6 +159,17 @@ METADATA_MINIMUM = Difference(
     "MetadataVersion.MINIMUM_VERSION",
     "KIP-896, KAFKA-18399",
     "needs metadata.version 3.3-IV3 or later",
+)
+
+FORMAT_IN_CHECKPOINT = Difference(
+    (4, 4, 0),
+    None,
+    KRAFT,
+    "Formatter, QuorumController.handleLoadBootstrap",
+    "KIP-1170",
+    "the first controller copies the feature levels in the metadata snapshot at offset 0, which `kafka-storage format` "
+    "writes, into a new log; earlier releases ignore them, and start a new log with the levels in "
+    "`bootstrap.checkpoint`, or with their newest. A `bootstrap.checkpoint` is still read",
 )
 
 # --- LogManager ---

@@ -57,7 +57,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     ),
     "kafka-features.sh": (
         "org.apache.kafka.tools.FeatureCommand downgrade",
-        "--bootstrap-server --release-version --metadata --dry-run",
+        "--bootstrap-server --feature --dry-run",
     ),
     "kafka-cluster.sh": (f"{TOOLS}ClusterTool cluster-id", "--bootstrap-server"),
     "kafka-storage.sh": ("kafka.tools.StorageTool format", "--cluster-id"),

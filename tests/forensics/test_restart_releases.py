@@ -181,7 +181,7 @@ def _ledger(found: RestartPlan):  # type: ignore[no-untyped-def]
             lambda disk: shutil.rmtree(disk / "__cluster_metadata-0"),
             NEWEST.number,
             "disk",
-            f"it may be any from 3.7 to {LINES[-1][0]}.{LINES[-1][1]}",
+            f"it may be any from 3.7 to {NEWEST.major}.{NEWEST.minor}",
         ),
     ],
 )
@@ -194,6 +194,22 @@ def test_the_release_that_the_disk_states(
     assert (found.version, found.source) == (version, source)
     assert doubt in found.doubt
     assert bool(doubt) == bool(found.doubt)
+
+
+def test_an_old_disk_is_of_2_8_or_older(disk: Path) -> None:
+    """Without partition.metadata, which 2.8 writes first; before 0.11 without log-start-offset-checkpoint, too."""
+    zookeeper(disk)
+    for path in disk.rglob("partition.metadata"):
+        path.unlink()
+    (disk / ".kafka_cleanshutdown").unlink()
+    for older in ("2.8", "0.10"):
+        found = plan(disk).release
+        assert found is not None
+        assert (found.version, found.diskVersion, found.mode) == ("2.8", f"{older} or older", "zookeeper")
+        line = command.run("restart-plan", disk).stdout.splitlines()[1]
+        assert line.startswith(f"release: Kafka {older} or older with ZooKeeper, because ")
+        assert "rules as of 2.8" in line
+        (disk / "log-start-offset-checkpoint").unlink(missing_ok=True)
 
 
 def test_every_release_loads_a_healthy_log(disk: Path) -> None:

@@ -15,6 +15,7 @@ from tests import restart_damages
 from tests.conftest import ROOT, sample
 from tests.damages import DAMAGES, DOUBTS
 from tests.restored_disk import RestoredDisks, served
+from tools.trials.cluster import KAFKA
 from tools.trials.predict import plan_of as plan_of_node
 from tools.trials.predict import public_directory
 from tools.trials.restart import differences, recorded, renamed
@@ -35,8 +36,8 @@ def plan_of(damage: Any, disks: RestoredDisks) -> tuple[RestartPlan, str | None]
     if damage.disk == "legacy":
         source, here = here, disks.get("clean-1")
         here.graft(source.root / expected.file.split("/")[0], HOST)
-        return kdump.restart_plan(here.directories_of_broker), HOST
-    return kdump.restart_plan(here.directories_of_broker), served(damage, expected)
+        return kdump.restart_plan(here.directories_of_broker, kafka_version=KAFKA), HOST
+    return kdump.restart_plan(here.directories_of_broker, kafka_version=KAFKA), served(damage, expected)
 
 
 def disagrees(plan: RestartPlan, partition: str | None, did: dict[str, Any]) -> list[str]:

@@ -96,7 +96,7 @@ WRONG = {
     "no version": (TOPIC[:2], "UNKNOWN", "version", 2, DecodeError, [0]),
     "a long varint": (b"\x01\xff\xff\xff\xff\xff\x01", "UNKNOWN", "apiKey", 1, DecodeError, [5]),
     "a large version": (b"\x01\x02\x80\x80\x02" + TOPIC[3:], "UNKNOWN", "version", 2, TooLargeError, [32768]),
-    "an unknown type": (b"\x01\x63\x00" + TOPIC[3:], "UNKNOWN(99)", "apiKey", 1, DecodeError, [99]),
+    "an unknown type": (b"\x01\x63\x00" + TOPIC[3:], "UNKNOWN(99)", "apiKey", 1, DecodeError, [99, 29]),
     "a short message": (TOPIC[:-4], "TopicRecord", "topicId", 5, DecodeError, [16, 13]),
     "bytes left over": (TOPIC + b"xy", "TopicRecord", "", len(TOPIC), DecodeError, [2]),
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import kdump
+from tools.trials.cluster import KAFKA
 from tools.trials.disk import Files, files
 from tools.trials.node import USER, Node
 from tools.trials.restart import Facts, predicted_facts
@@ -59,7 +60,7 @@ def plan_of(node: Node) -> tuple[Facts, dict[str, Files]]:
     before = {path.name: files(path) for path in node.dirs}
 
     def act() -> Facts:
-        plan = kdump.restart_plan(map(str, node.paths))
+        plan = kdump.restart_plan(map(str, node.paths), kafka_version=KAFKA)
         return predicted_facts(plan, before) | {"verdict": plan.verdict, "status": plan.status}
 
     if node.user:

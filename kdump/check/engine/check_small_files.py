@@ -8,13 +8,13 @@ from contextlib import closing
 
 from kdump.check.finding import Finding, codes_in
 from kdump.check.options import Options
-from kdump.check.rules import checkpoints, identity_files, producer_snapshots
+from kdump.check.rules import checkpoints, identity_files, newer_release, producer_snapshots
 from kdump.check.rules.identity_files import content
 from kdump.check.rules.producer_snapshots import invalid_region
 from kdump.check.totals import CheckTotals
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_kinds
-from kdump.log.entries import Entry, Item, entries
+from kdump.log.entries import NEWER, Entry, Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.log.region import Problem, Region
@@ -22,6 +22,7 @@ from kdump.log.region import Problem, Region
 CODES = {
     **codes_in(vars(checkpoints)),
     **codes_in(vars(identity_files)),
+    **codes_in(vars(newer_release)),
     **codes_in(vars(producer_snapshots)),
 }
 """The codes that reading such a file may note by name (log/entries.py)."""
@@ -51,15 +52,16 @@ def file_findings(
 ) -> Iterator[Finding]:
     """Yield findings for a checkpoint, a producer snapshot or another small file on its own, as `release` reads it."""
     properties: dict[str, str] = {}
-    is_valid = True
+    is_valid, is_newer = True, False
     try:
         for item in read(target, options, totals):
             if isinstance(item, Problem):
                 is_valid = False
+                is_newer |= item.code == NEWER
                 yield file_finding(target, item)
             elif isinstance(item, Entry) and item.type == "property" and len(properties) < 1000:
                 properties[item.values["name"]] = item.values["value"]
-            elif isinstance(item, Region) and target.kind is file_kinds.PRODUCER_SNAPSHOT:
+            elif isinstance(item, Region) and not is_newer and target.kind is file_kinds.PRODUCER_SNAPSHOT:
                 yield invalid_region(target, item)
     except SourceError as error:
         totals.add_unreadable(error)
@@ -70,6 +72,8 @@ def file_findings(
 
 def file_finding(target: Target, problem: Problem) -> Finding:
     """Return the finding for a problem in a file without batches."""
+    if problem.code == NEWER:
+        return newer_release.newer_release(target, problem.reason, problem.position or 0, problem.size or 0)
     return CODES[problem.code].finding(
         target,
         message=f"{problem.struct}.{problem.field} at byte {problem.position}: {problem.reason}",

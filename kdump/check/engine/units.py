@@ -23,13 +23,16 @@ from kdump.check.rules.identity_files import registered
 from kdump.check.rules.indexes import OffsetIndexRule
 from kdump.check.rules.kraft_snapshot import kraft_snapshot
 from kdump.check.rules.missing_partitions import missing_from, missing_in
+from kdump.check.rules.newer_release import newer_release
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
+from kdump.format.numbers import parse_int
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
@@ -173,8 +176,21 @@ class CheckUnit:
                     yield from registered(file, ids(directory, options), metadata, bool(directory.partitions))
         if "checkpoints" in options.chosen and not directory.only_metadata:
             yield from missing_from(directory, self.here, self.siblings, self.metadata, options)
+        yield from self._newer(directory)
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
+
+    def _newer(self, directory: LogDirectory) -> Iterator[Finding]:
+        """Yield what in the cluster's metadata is of a newer release than the newest known one."""
+        if self.metadata is None:
+            return
+        from kdump.state.release_evidence import newer_in
+
+        log = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
+        if not file_system.isdir(log):
+            return  # reported where the log is
+        for text, offset in newer_in(self.metadata, parse_int(ids(directory, self.options).get("node.id"))).items():
+            yield newer_release(target(log, source=directory.path), text, offset=offset)
 
     def _file(self, target: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         kind, options = target.kind, self.options

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kdump.check.finding import ERROR, WARNING, Code, Finding
-from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.check.rules.newer_release import newer_release
+from kdump.format.kafka_release import NEWEST, KafkaRelease, newer_text
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
@@ -37,7 +38,7 @@ PARTITION_METADATA_INVALID = Code(
         "directory up"
     ),
     source="PartitionMetadataFile.read, LogManager.loadLog, LogManager.isStrayKraftReplica",
-    unless="warning for another version, which a broker of 4.3 reads",
+    unless="warning for a negative version, which a broker reads",
     needs_log_dir=True,
 )
 
@@ -71,25 +72,34 @@ QUORUM_STATE_INVALID = Code(
 
 UUID = re.compile(r"[\w-]{22}$")
 QUORUM_VERSIONS = ("0", "1")
+META_VERSIONS = (0, 1)
 
 
 def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWEST) -> Iterator[Finding]:
     """Yield findings for contents of a file, given as names and values, that are invalid for `release`."""
     if target.kind is file_kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
-        if version != "0":
-            mild = parse_int(version) is not None
-            yield _found(
-                PARTITION_METADATA_INVALID, target, "version", version, "0", severity=WARNING if mild else None
-            )
+        number = parse_int(version)
+        if number is not None and number > 0:
+            yield newer_release(target, newer_text("version", number, 0))
+        elif version != "0":
+            severity = None if number is None else WARNING
+            yield _found(PARTITION_METADATA_INVALID, target, "version", version, "0", severity=severity)
         if topic_id is None or not UUID.match(topic_id):
             yield _found(PARTITION_METADATA_INVALID, target, "topic_id", topic_id, "a 22-character ID")
     elif target.kind is file_kinds.META_PROPERTIES:
         yield from _meta_properties(target, values, release)
+    elif target.kind is file_kinds.CLEAN_SHUTDOWN:
+        number = parse_int(values.get("version"))
+        if number is not None and number > 0:
+            yield newer_release(target, newer_text("version", number, 0))
     elif target.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
         known = QUORUM_VERSIONS if QUORUM_STATE_1.applies(release) else QUORUM_VERSIONS[:1]
-        if version not in known:
+        number = parse_int(version)
+        if number is not None and number > int(QUORUM_VERSIONS[-1]):
+            yield newer_release(target, newer_text("version", number, QUORUM_VERSIONS[-1]))
+        elif version not in known:
             yield _found(QUORUM_STATE_INVALID, target, "data_version", version, " or ".join(known))
         elif parse_int(values.get("leaderEpoch")) is None:
             yield _found(QUORUM_STATE_INVALID, target, "leaderEpoch", values.get("leaderEpoch"), "a number")
@@ -98,7 +108,10 @@ def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWE
 def _meta_properties(target: Target, values: dict[str, str], release: KafkaRelease) -> Iterator[Finding]:
     text = values.get("version")
     version = parse_int("0" if text is None else text.strip(TRIMMED))
-    known = (0,) if META_VERSION_0.applies(release) else (1,) if META_VERSION_1.applies(release) else (0, 1)
+    if version is not None and version > META_VERSIONS[-1]:
+        yield newer_release(target, newer_text("version", version, META_VERSIONS[-1]))
+        return
+    known = (0,) if META_VERSION_0.applies(release) else (1,) if META_VERSION_1.applies(release) else META_VERSIONS
     if version not in known or (text is None and "broker.id" not in values):  # without it, the version is 0
         yield _found(META_PROPERTIES_INVALID, target, "version", text, " or ".join(map(str, known)))
         return

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from kdump.format.control_record import KEY, decode_control
 from kdump.format.layout import Span
-from kdump.format.metadata_record import decode_metadata_record
+from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, read_frame
 from kdump.log.batch_records import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
@@ -35,8 +35,8 @@ MASK = b"*"
 
 def without_secrets(batch: DefaultRecordBatch) -> bytes | None:
     """Return the bytes of a batch with its secrets replaced by as many other characters; None if they cannot be
-    distinguished from the rest: the batch is compressed and has some, or a record cannot be decoded or is of an unknown
-    type or version."""
+    distinguished from the rest: the batch is compressed and has some, or a record cannot be decoded. Of a newer release
+    than the newest known one, records of new types are kept, and those that may have secrets have zeros."""
     if batch.isControlBatch:
         return control_bytes(batch)
     if not batch.crcValid:
@@ -85,12 +85,24 @@ def _hidden(record: Record) -> list[tuple[int, bytes]] | None:
         return None
     spans: list[Span] = []
     decoded = decode_metadata_record(bytes(value), spans=spans)
+    if decoded.newer:
+        return _hidden_of_newer(decoded, bytes(value))
     if decoded.values is None or decoded.problem is not None or decoded.note:
         return None
     names: tuple[str, ...] = SECRET_FIELDS.get(decoded.name, ())
     if decoded.name == CONFIG and not is_public(decoded.values):
         names = ("value",)
     return [each for name in names for each in _masks(name, spans)]
+
+
+def _hidden_of_newer(record: MetadataRecord, value: bytes) -> list[tuple[int, bytes]]:
+    """Return the same for a record of a newer release than the newest known one."""
+    start = 1
+    if record.apiKey is not None:
+        if record.name not in SECRET_FIELDS and record.name != CONFIG:
+            return []
+        start = read_frame(value).position
+    return [(start, bytes(len(value) - start))]
 
 
 def is_public(values: dict[str, object]) -> bool:

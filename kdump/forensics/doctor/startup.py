@@ -10,13 +10,11 @@ from kdump.forensics.doctor.disks import Broker, Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.forensics.restart.lock_holder import lock_holder
-from kdump.forensics.restart.plan_text import loss_texts, release_texts, saved_text
+from kdump.forensics.restart.plan_text import STARTS, UNKNOWN_START, loss_texts, release_texts, saved_text, unknown_text
 from kdump.forensics.restart.plan_values import (
-    CLEAN,
-    DEGRADED,
     EXIT,
-    RECOVERY,
     STOPPED,
+    UNKNOWN,
     PartitionPlan,
     RestartPlan,
     StartupFailure,
@@ -27,12 +25,6 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
 from kdump.log.errors import SourceError
 
-WORDS = {
-    CLEAN: "starts after a clean shutdown",
-    RECOVERY: "starts after an unclean shutdown and recovers its logs",
-    DEGRADED: "STARTS WITHOUT A LOG DIRECTORY",
-    STOPPED: "DOES NOT START",
-}
 NEVER_STOPPED = (
     "do not delete or edit files by trial until it starts: copy the log directories first, a start that gets further "
     "also truncates logs",
@@ -173,6 +165,18 @@ class StartupExamination:
         """Report failures of the broker and its directories, and their warnings."""
         if plan is None:
             return
+        if plan.verdict == UNKNOWN:
+            self.on.item(
+                Priority.WARNING,
+                "warning",
+                "startup-unknown",
+                broker.paths[0],
+                "it is not known whether the node starts",
+                evidence=tuple(plan.unknowns),
+                commands=(self._command(broker),),
+                actions=("use a newer kdump, one that knows the release that ran here",),
+                never=NEVER_TRIED,
+            )
         for stop in plan.stops:
             self._stop(stop, broker, plan)
         for directory in plan.directories:
@@ -235,11 +239,14 @@ class StartupExamination:
     def _stop(self, stop: StartupFailure, broker: Broker, plan: RestartPlan) -> None:
         exits = stop.kind == EXIT
         effect = "the broker does not start" if exits else "the log directory goes offline"
+        is_known = plan.verdict != UNKNOWN
+        if not is_known and plan.release is not None:
+            effect += f" with Kafka {plan.release.version}"
         where = stop.file if stop.position is None else f"byte {stop.position} of {stop.file}"
         source = next((each.path for each in plan.directories if stop.file.startswith(each.path)), broker.paths[0])
         self.on.item(
-            Priority.STOPS,
-            "error",
+            Priority.STOPS if is_known else Priority.WARNING,
+            "error" if is_known else "warning",
             "startup-stops" if exits else "startup-offline",
             source,
             f"{effect}: {stop.message}",
@@ -331,11 +338,14 @@ def _evidence(each: PartitionPlan) -> list[str]:
 
 def answer(plan: RestartPlan) -> str:
     """Return the verdict of a plan, with what it loses, and the release that is started."""
-    parts = loss_texts(plan)
-    text = WORDS[plan.verdict]
-    if plan.verdict == STOPPED:
-        text += f"; once it does, it {' and '.join(parts)}" if parts else ""
+    if plan.verdict == UNKNOWN:
+        text = f"{UNKNOWN_START}: {unknown_text(plan)}"
     else:
-        text += f"; {', '.join(parts)}" if parts else "; nothing is lost"
+        parts = loss_texts(plan)
+        text = STARTS[plan.verdict]
+        if plan.verdict == STOPPED:
+            text += f"; once it does, it {' and '.join(parts)}" if parts else ""
+        else:
+            text += f"; {', '.join(parts)}" if parts else "; nothing is lost"
     text += "; as far as the files could be read" if plan.unread else ""
     return "; ".join((text, *islice(release_texts(plan), 1)))

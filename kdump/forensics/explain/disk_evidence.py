@@ -26,7 +26,7 @@ from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.explain.message import Message
 from kdump.forensics.explain.state_evidence import DiskState
 from kdump.forensics.restart.directories import METADATA_LOG
-from kdump.forensics.restart.plan_values import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.count_text import count_text
 from kdump.log import file_system
@@ -55,6 +55,7 @@ VERDICTS = {
     RECOVERY: "the broker starts and recovers logs",
     DEGRADED: "the broker starts without a log directory",
     STOPPED: "the broker does not start",
+    UNKNOWN: "it is not known whether the broker starts",
 }
 NEEDED = ("identity", "kraft", "connections", "replication")
 OF_NETWORK = ("connections", "java_client", "other_clients")

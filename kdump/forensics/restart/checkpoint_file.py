@@ -7,11 +7,12 @@ PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import NamedTuple
 
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, EpochEntry, StartupFailed, StartupFailure
-from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.kafka_release import NEWEST, KafkaRelease, newer_text
 from kdump.format.numbers import parse_int, parse_long
 from kdump.log import file_system
 from kdump.log.directory_listing import is_no_file
@@ -28,8 +29,11 @@ class BadLine(Exception):
     """The exception that Java throws. `is_number`: an unchecked exception, usually a NumberFormatException, which no
     handler treats as a disk failure."""
 
-    def __init__(self, position: int, message: str, is_number: bool = False, exception: str = "") -> None:
+    def __init__(
+        self, position: int, message: str, is_number: bool = False, exception: str = "", newer: str = ""
+    ) -> None:
         super().__init__(message)
+        self.newer = newer
         self.position = position
         self.is_number = is_number
         self.exception = exception or f"IOException: Error while reading checkpoint file: {message}"
@@ -123,7 +127,8 @@ def _version(line: CheckpointLine) -> BadLine:
     version = number(line.text, 32)
     if version is None:
         return BadLine(line.position, f"Malformed line in checkpoint file: {_short(line.text)}")
-    return BadLine(line.position, f"Unrecognised version:{version}, expected version: 0")
+    newer = newer_text("version", version, 0) if version > 0 else ""
+    return BadLine(line.position, f"Unrecognised version:{version}, expected version: 0", newer=newer)
 
 
 def offsets(path: str, release: KafkaRelease = NEWEST) -> dict[tuple[str, int], int]:
@@ -167,9 +172,9 @@ def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None
             raise StartupFailed(
                 StartupFailure(EXIT, path, error.position, None, message, f"{kind}: {error}", remedy)
             ) from error
-        raise StartupFailed(
-            storage_stop(StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy), release)
-        ) from error
+        newer = f"{os.path.basename(path)} {error.newer}" if error.newer else ""
+        stop = StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy, newer)
+        raise StartupFailed(storage_stop(stop, release)) from error
 
 
 def storage_stop(stop: StartupFailure, release: KafkaRelease) -> StartupFailure:

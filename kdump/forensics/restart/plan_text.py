@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan
 from kdump.forensics.restart.summary import totals
 from kdump.format.count_text import count_text, first_of
-from kdump.format.kafka_release import ZOOKEEPER
+from kdump.format.kafka_release import NEWEST, ZOOKEEPER, parse_release
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.state.release_evidence import DEFAULT, OPTION
+from kdump.state.release_evidence import DEFAULT, DISK, OPTION
+
+STARTS = {
+    CLEAN: "starts after a clean shutdown",
+    RECOVERY: "starts after an unclean shutdown and recovers its logs",
+    DEGRADED: "STARTS WITHOUT A LOG DIRECTORY",
+    STOPPED: "DOES NOT START",
+}
+UNKNOWN_START = "UNKNOWN WHETHER IT STARTS"
+MAX_REASONS = 3
+"""Maximum number of reasons that a verdict names."""
 
 
 def loss_texts(plan: RestartPlan) -> list[str]:
@@ -37,6 +47,16 @@ def loss_texts(plan: RestartPlan) -> list[str]:
     return parts
 
 
+def unknown_text(plan: RestartPlan) -> str:
+    """Return why it is not known whether the node starts, and what it does by the rules that are known."""
+    assert plan.release is not None
+    reasons = ", ".join(plan.unknowns[:MAX_REASONS])
+    more = len(plan.unknowns) - MAX_REASONS
+    rules = "otherwise" if plan.is_named else f"by the rules of Kafka {NEWEST.number}"
+    parts = [f"{rules} it {STARTS[plan.verdictOfRules]}", *loss_texts(plan)]
+    return f"{reasons}{f', and {more} more reasons' if more > 0 else ''}; {', '.join(parts)}"
+
+
 def saved_text(plan: PartitionPlan) -> str:
     """Return what `plan.salvage` saves of what a startup removes."""
     batches, damaged = sum(cut.batches for cut in plan.cuts), sum(cut.damagedBatches for cut in plan.cuts)
@@ -53,18 +73,23 @@ def release_texts(plan: RestartPlan) -> Iterator[str]:
     release = plan.release
     if release is None:
         return
-    name = f"Kafka {release.version}{' with ZooKeeper' if release.mode == ZOOKEEPER else ''}"
-    text = f"release: {name}, because {release.reason}"
+    mode = " with ZooKeeper" if release.mode == ZOOKEEPER else ""
+    rules = NEWEST.number if parse_release(release.version).is_newer else release.version
+    text = f"release: Kafka {release.version}{mode} (--kafka-version)"
     if release.source == OPTION:
-        text = f"release: {name} (--kafka-version)"
-        stated = release.diskVersion or "a release that no file states"
-        text += f"; the disk is that of {stated}" if plan.change is not None else ""
+        stated = f"that of {release.diskVersion}" if release.diskVersion else "that of a release that no file states"
+        text += f"; the disk is {stated}" if plan.change is not None else ""
     elif release.source == DEFAULT:
-        text = f"release: {name}; {release.reason} (--kafka-version)"
+        text = f"release: Kafka {release.version}{mode}; {release.reason} (--kafka-version)"
+    else:
+        reason = "" if release.newer else f", because {release.reason}"  # which is in the verdict
+        text = f"release: Kafka {release.diskVersion}{mode}{reason}"
     if release.doubt:
-        text += f"; {release.doubt} (--kafka-version)"
+        text += f"; {release.doubt}" + ("" if release.source == OPTION else " (--kafka-version)")
+    if release.source == DISK and release.diskVersion != release.version:
+        text += f"; rules as of {rules}"
     if not release.tried:
-        text += f"; rules as of {release.version}, untried"
+        text += ", untried" if text.endswith(f"rules as of {rules}") else f"; rules as of {rules}, untried"
     yield text
     if plan.change is not None:
         yield from (f"  changes: {each}" for each in plan.change.rewrites)

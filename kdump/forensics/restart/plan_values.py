@@ -10,15 +10,15 @@ from typing import Annotated, NamedTuple
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.forensics.restart.quorum_values import Quorum
 from kdump.state.other_replicas import OtherReplicas
-from kdump.state.release_evidence import ChosenRelease
+from kdump.state.release_evidence import OPTION, ChosenRelease
 
 EXIT, OFFLINE = "exit", "offline"
 """Effect of a failure: the broker exits, or the log directory goes offline; a broker without another one then exits,
 too."""
 
-CLEAN, RECOVERY, DEGRADED, STOPPED = "clean", "recovery", "degraded", "stopped"
+CLEAN, RECOVERY, DEGRADED, STOPPED, UNKNOWN = "clean", "recovery", "degraded", "stopped", "unknown"
 """Verdicts: the broker starts without recovery; it starts and recovers logs; it starts without some log directory; it
-does not start."""
+does not start; whether it starts is not known."""
 
 TRUNCATED, DELETED, HIDDEN = "truncated", "deleted", "hidden"
 """What happens to bytes: truncated from a segment; deleted with their segment; left in the file after the log end,
@@ -40,6 +40,8 @@ class StartupFailure(NamedTuple):
     exception: PathText
     """The exception as the broker's log will show it."""
     remedy: PathText
+    newer: PathText = ""
+    """What only a newer release than the newest known one writes; empty if that is not the reason."""
 
 
 class StartupFailed(Exception):
@@ -114,7 +116,8 @@ Stops = Annotated[
     list[StartupFailure],
     Doc(
         f"failures, each {NESTED}; kind: exit (the broker exits) or offline (the log directory goes offline); "
-        "exception: what the broker's log will show; remedy: what to do"
+        "exception: what the broker's log will show; remedy: what to do; newer: what only a release newer than the "
+        "newest known one writes, if that is why"
     ),
 ]
 CopyFirst = Annotated[list[PathText], Doc("paths to copy elsewhere before startup", after="remedy")]
@@ -330,6 +333,8 @@ class RestartPlan:
     partitions: list[PartitionPlan] = field(default_factory=list)
     stops: list[StartupFailure] = field(default_factory=list)
     """Failures of the broker as a whole."""
+    doubts: list[str] = field(default_factory=list)
+    """Why it is not known whether the release starts, if it is a known one."""
     assumptions: list[str] = field(default_factory=list)
     withoutMetadata: bool = False
     """Whether no directory has a metadata log with topics, so that only the controllers, if there are any left, know
@@ -355,8 +360,31 @@ class RestartPlan:
         return list(dict.fromkeys(found))
 
     @property
+    def newer(self) -> list[str]:
+        """What only a newer release than the newest known one writes."""
+        texts = [] if self.release is None else list(self.release.newer)
+        return list(dict.fromkeys([*texts, *(stop.newer for stop in self.allStops if stop.newer)]))
+
+    @property
+    def unknowns(self) -> list[str]:
+        """Why it is not known whether the node starts; empty if it is known."""
+        if not self.is_named:
+            return [*self.newer, *self.doubts]
+        return [] if self.verdictOfRules == STOPPED else self.doubts
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a known release was asked for: what it does with a version that it does not know is certain."""
+        return self.release is not None and self.release.source == OPTION and not self.release.doubt
+
+    @property
     def verdict(self) -> str:
-        """CLEAN, RECOVERY, DEGRADED or STOPPED."""
+        """CLEAN, RECOVERY, DEGRADED, STOPPED or UNKNOWN."""
+        return UNKNOWN if self.unknowns else self.verdictOfRules
+
+    @property
+    def verdictOfRules(self) -> str:
+        """The verdict by the rules of the release that is started, or else of the newest known one."""
         offline = self.offline
         left = [each for each in self.directories if each.logDir and each.path not in offline]
         if any(stop.kind == EXIT for stop in self.allStops) or not left:
@@ -376,11 +404,11 @@ class RestartPlan:
 
     @property
     def status(self) -> int:
-        """Exit status of `kdump restart-plan`: 3 if the broker does not start, else 2 if something could not be read,
-        else 0 or 1."""
+        """Exit status of `kdump restart-plan`: 3 if the broker does not start, else 2 if something could not be read or
+        it is not known whether it starts, else 0 or 1."""
         if self.verdict == STOPPED:
             return 3
-        if self.unread:
+        if self.unread or self.verdict == UNKNOWN:
             return 2
         troubled = self.verdict == DEGRADED or self.withoutMetadata or any(each.warnings for each in self.directories)
         return int(troubled or self.loses)

@@ -13,13 +13,19 @@ from collections.abc import Iterator
 from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
-from kdump.format.known_releases import Line, at_most, first_taking, metadata_changes, metadata_levels
+from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import LEVEL, DiskRelease, line_of_level
-from kdump.state.releases import (
-    META_ENSEMBLE,
-    METADATA_MINIMUM,
+from kdump.state.release_evidence import (
+    LAST,
+    LEVEL,
+    DiskRelease,
+    all_levels,
+    first_release,
+    highest_level,
+    is_level_text,
+    level_text,
 )
+from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
 
 MINIMUM_LEVEL = 7
 """metadata.version 3.3-IV3, the lowest one that 4.0 and later support."""
@@ -29,61 +35,105 @@ IGNORES_UNKNOWN_GROUPS = (3, 4)
 """First release whose group coordinator ignores keys of unknown versions in __consumer_offsets (UnknownKey)."""
 NEW_GROUPS = (4, 0)
 """First release that writes records of the new group protocols by default (KIP-848)."""
+KRAFT_LEVEL = "kraft.version"
+UNSUPPORTED = (4, 3)
+"""First release that is known to name this exception: for a level of metadata.version of which it does not even have
+an unstable name."""
 
 
 def refusals(
-    plan: RestartPlan, disk: DiskRelease, release: KafkaRelease, metadata: MetadataImage | None
+    plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage | None, *, is_controller: bool
 ) -> Iterator[StartupFailure]:
-    """Yield why a node of this release does not start with the metadata on the disk."""
-    if metadata is None or release.mode != KRAFT:
+    """Yield why a node of this release does not start with the metadata on the disk. What a broker does with a level
+    that it does not know, and that was lowered later, is added to the plan's doubts."""
+    if metadata is None or release.mode != KRAFT or release.is_newer:
         return
     path = next((each.path for each in plan.directories if each.metadataLogDir), plan.directories[0].path)
     file = os.path.join(path, METADATA_LOG)
-    level = metadata.features.get(LEVEL)
-    line = None if level is None else line_of_level(level)
-    if level is not None and line is not None and line > release.line:
-        name = metadata_levels()[level]
-        message = f"the cluster's {LEVEL} is {name}, which Kafka {release.number} does not support"
-        remedy = f"start Kafka {line[0]}.{line[1]} or later; {_way_down(level, line, release)}"
-        yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
-        return
-    if level is not None and level < MINIMUM_LEVEL and METADATA_MINIMUM.applies(release):
-        name = metadata_levels().get(level, str(level))
-        message = f"the cluster's {LEVEL} is {name}, but Kafka {release.number} needs 3.3-IV3 or later"
-        remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
-        yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
-        return
-    levels = dict(metadata.features)
+    final = dict(metadata.features)
     if metadata.kraft_version:
-        levels["kraft.version"] = metadata.kraft_version
-    for name, number in levels.items():
-        if name != LEVEL and not at_most(release.line).takes(name, number):
-            message = f"the cluster's {name} is {number}, which Kafka {release.number} does not support"
-            exception = (
-                f"UnsupportedVersionException: Unable to register because the broker does not support finalized version"
-                f" {number} of {name}."
-            )
-            since = first_taking(name, number)
-            newer = "a newer Kafka than kdump knows" if since is None else f"Kafka {since[0]}.{since[1]} or later"
-            remedy = f"start {newer}, or lower the feature with kafka-features.sh downgrade"
+        final[KRAFT_LEVEL] = metadata.kraft_version
+    for name, level in sorted(final.items(), key=lambda each: each[0] != LEVEL):
+        since = first_release(name, level)
+        if since > release.line:
+            what = f"the cluster's {is_level_text(name, level)}"
+            message = f"{what}; " if since > LAST else f"{what}, which "
+            message += f"Kafka {release.number} does not support" + (" it" if since > LAST else "")
+            start = "a release that supports it" if since > LAST else f"Kafka {since[0]}.{since[1]} or later"
+            remedy = f"start {start}; {_way_down(final, release)}"
+            exception = _exception(name, level, release, is_controller)
             yield StartupFailure(EXIT, file, None, None, message, exception, remedy)
+            if name == LEVEL:
+                return
+        elif name == LEVEL and level < MINIMUM_LEVEL and METADATA_MINIMUM.applies(release):
+            message = f"the cluster's {is_level_text(name, level)}, but Kafka {release.number} needs 3.3-IV3 or later"
+            remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
+            yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
+            return
+    for name, level in metadata.formatted.items():
+        if FORMAT_IN_CHECKPOINT.applies(release) and not metadata.levels and first_release(name, level) > release.line:
+            plan.doubts.append(f"kafka-storage wrote {level_text(name, level)} into the checkpoint at offset 0")
+    for (name, level), offset in all_levels(metadata).items():
+        if first_release(name, level) <= release.line or final.get(name) == level:
+            continue
+        at = "" if offset is None else f" at offset {offset}"
+        message = f"{name} was set to {level_text(name, level)[len(name) + 1 :]}{at}, before it was lowered"
+        reason = f"Kafka {release.number} does not support it, and no metadata snapshot is newer"
+        if is_controller:
+            remedy = (
+                "start the release that ran here until the node has a newer metadata snapshot, or fetch the metadata "
+            )
+            exception = _exception(name, level, release, is_controller)
+            yield StartupFailure(EXIT, file, None, offset, f"{message}: {reason}", exception, f"{remedy} again")
+            return
+        if name == LEVEL:
+            plan.doubts.append(f"{message}: {reason}")
 
 
-def _way_down(level: int, line: Line, release: KafkaRelease) -> str:
-    """Return how metadata.version is lowered on a running cluster to what the release supports, or why it is not
-    (FeatureControlManager.updateMetadataVersion)."""
-    lower = max((each for each in metadata_levels() if (line_of_level(each) or line) <= release.line), default=0)
-    changed = [each for each in range(lower + 1, level + 1) if each in metadata_changes()]
-    if changed:
-        why = f"{metadata_levels()[changed[-1]]} changed the metadata"
-        return f"the controllers refuse to lower {LEVEL} to that of {release.number}, because {why}"
-    option = "--release-version" if line >= (4, 0) else "--metadata"
-    text = f"on the running cluster, kafka-features.sh downgrade {option} {release.major}.{release.minor}"
-    return f"{text} lowers {LEVEL} to {metadata_levels()[lower]}"
+def _way_down(final: dict[str, int], release: KafkaRelease) -> str:
+    """Return how the levels of features are lowered on a running cluster to what the release supports, or why they
+    are not. (kafka-features.sh downgrade --release-version also sets features to the defaults of the release, and
+    refuses to if one of them is above the current level, such as kraft.version 1: FeatureCommand,
+    FeatureControlManager.updateFeature.)"""
+    level = final.get(LEVEL, 0)
+    lower = {name: highest_level(name, release.line) for name in sorted(final)}
+    lower = {name: number for name, number in lower.items() if number < final[name]}
+    changed = [each for each in metadata_changes() if lower.get(LEVEL, level) < each <= level]
+    if changed or first_release(LEVEL, level) > LAST:
+        why = f"{metadata_levels()[max(changed)]} changed the metadata" if changed else "what it changes is not known"
+        may = "refuse" if changed else "may refuse"
+        return f"the controllers {may} to lower {LEVEL} to that of {release.number}, because {why}"
+    if KRAFT_LEVEL in lower:
+        return f"the controllers refuse to lower {KRAFT_LEVEL}"
+    options = " ".join(f"--feature {name}={number}" for name, number in lower.items())
+    text = f"on the running cluster, kafka-features.sh downgrade {options} lowers "
+    text += "it" if len(lower) == 1 else "them"
+    return f"{text}; before the change of release, each node needs a metadata snapshot that is newer than that"
+
+
+def _exception(name: str, level: int, release: KafkaRelease, is_controller: bool) -> str:
+    """Return the exception with which a node refuses a level above those that it supports."""
+    highest = highest_level(name, release.line)
+    known = at_most(release.line)
+    is_unstable = name == LEVEL and release.line >= UNSUPPORTED and level in known.unstable
+    if is_controller and (name != LEVEL or is_unstable):
+        record = f"FeatureLevelRecord(name='{name}', featureLevel={level})"
+        lowest = known.features[name].lowest if name in known.features else 0
+        supported = f"{lowest}-{highest}" if highest > lowest else f"{highest}"
+        exception = f"RuntimeException: Tried to apply FeatureLevelRecord {record}, but this controller only supports"
+        return f"{exception} versions {supported}"
+    if name == LEVEL and not is_unstable:
+        return _unknown_level(level, release)
+    return (
+        "UnsupportedVersionException: Unable to register because the broker does not support finalized version"
+        f" {level} of {name}."
+    )
 
 
 def _unknown_level(level: int, release: KafkaRelease) -> str:
     """Return the exception with which a node reads a level that it does not know."""
+    if release.line >= UNSUPPORTED:
+        return "IllegalArgumentException: Unsupported metadata version"
     if release.line >= (4, 1) and level >= NEW_REGISTRATION:
         return "MetadataParseException: Failed to deserialize record with type 0"
     return f"IllegalArgumentException: No MetadataVersion with feature level {level}"
@@ -108,6 +158,9 @@ def release_change(
         change.wayBack.append("directories named -stray make 3.6.0 and earlier exit")
     if release.line >= (3, 9) and disk.until < (3, 9) and release.mode == KRAFT:
         change.wayBack.append("once kraft.version is 1, 3.8 and earlier do not read quorum-state (KIP-853)")
+    if metadata is not None and metadata.formatted and not FORMAT_IN_CHECKPOINT.applies(release):
+        levels = ", ".join(level_text(*each) for each in sorted(metadata.formatted.items()))
+        change.wayBack.append(f"a new log is not started with what kafka-storage wrote at offset 0: {levels}")
     if release.line > disk.until and release.mode == KRAFT:
         change.wayBack.append(
             f"once {LEVEL} is upgraded beyond {disk.until[0]}.{disk.until[1]}, that release does not start any more"

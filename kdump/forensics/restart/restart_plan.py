@@ -19,7 +19,7 @@ from kdump.forensics.restart.release_choice import choose_release
 from kdump.forensics.restart.root_files import full_stop, full_warning, read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.forensics.restart.tiered_logs import add_tiered
-from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease, parse_release
+from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease, parse_release
 from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -80,7 +80,6 @@ def predict_startup(
     release, disk = choose_release(plan, kafka_version, metadata)
     of_zookeeper = disk.release.mode == ZOOKEEPER
     plan.change = release_change(plan, disk, release, metadata)
-    plan.stops += refusals(plan, disk, release, metadata)
     if release.mode == ZOOKEEPER:
         metadata = None
     identify(plan.directories, plan, rights, release)
@@ -112,6 +111,8 @@ def predict_startup(
     is_whole = metadata is not None and not _is_cut(plan, metadata)
     if release.mode == KRAFT:
         _add_quorum(plan, metadata, is_broker)
+        is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
+        plan.stops += refusals(plan, release, metadata, is_controller=is_controller)
     is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
     is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
     # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
@@ -181,6 +182,8 @@ def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, 
     is_zookeeper = plan.release.mode == ZOOKEEPER
     runs = f"Kafka {plan.release.version}{' with ZooKeeper' if is_zookeeper else ''}"
     assumptions = [f"the node runs {runs}, and nothing else changes the files before it starts"]
+    if plan.release.newer:
+        assumptions.append(f"a newer Kafka than {NEWEST.number} does with the files what {NEWEST.number} does")
     if not rights.is_root:
         assumptions.append(f"the node runs as user {rights.name}, with that user's permissions")
     if rights.is_foreign:

@@ -31,8 +31,8 @@ class PlanSummary(NamedTuple):
     release: Annotated[
         ChosenRelease | None,
         Doc(
-            "the release of Kafka that is started, {version, mode, source, reason, doubt, diskVersion, tried}; source: "
-            "option, disk or default; tried: whether its rules have been compared with real brokers"
+            "the release of Kafka that is started, {version, mode, source, reason, doubt, diskVersion, newer, tried}; "
+            "source: option, disk or default; tried: whether its rules have been compared with real brokers"
         ),
     ]
     rewrites: Annotated[
@@ -53,7 +53,7 @@ class PlanSummary(NamedTuple):
         str,
         Doc(
             "clean (starts without recovery), recovery (starts and recovers logs), degraded (starts without a log "
-            "directory), stopped (does not start)"
+            "directory), stopped (does not start), unknown (see release.newer, or what was lowered before)"
         ),
     ]
     loses: Annotated[bool, Doc("whether records are lost or hidden, or directories become stray or are missing")]

@@ -1,0 +1,299 @@
+"""What only a release newer than the newest known one writes: it is named, nothing healthy is called damaged, and no
+older release is chosen because of it. Disks are made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kdump
+from kdump.check.rules.identity_files import META_VERSIONS, QUORUM_VERSIONS
+from kdump.forensics.restart.plan_values import RestartPlan
+from kdump.format.kafka_release import NEWEST, newer_text, parse_release
+from kdump.format.known_releases import features, newest
+from kdump.state.metadata import read_metadata
+from kdump.state.release_evidence import LAST, LEVEL, first_release, highest_level
+from tests import command
+from tests.craft import batch, record
+from tests.state.test_cluster import feature
+from tests.state.test_metadata import CONTROL, broker, framed, log, snapshot, text, topic
+
+HIGHEST = highest_level(LEVEL, LAST)
+KNOWN_BY_ALL = feature(LEVEL, 27)
+BEFORE = "4.2"
+"""A release before the newest one, which supports level 27."""
+META = "version=1\nnode.id=0\ncluster.id=FN96DRb6S3GeSIQS03itlw\ndirectory.id=JKs_-7HWPwgYeoWKkMm_sw\n"
+
+
+def controller(root: Path, *values: bytes, newest: bytes | None = None) -> Path:
+    """Make the disk of a controller whose log has these records; `newest`: the metadata snapshot after them."""
+    folder = root / "__cluster_metadata-0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}.log").write_bytes(log([*values]))
+    (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
+    (folder / "quorum-state").write_text(
+        '{"leaderId":0,"leaderEpoch":0,"votedId":0,"clusterId":"","appliedOffset":0,"currentVoters":[{"voterId":0}],"data_version":0}'
+    )
+    if newest is not None:
+        (folder / f"{len(values):020}-0000000000.checkpoint").write_bytes(newest)
+    (root / "meta.properties").write_text(META)
+    return root
+
+
+def broker_of(root: Path, *values: bytes) -> Path:
+    """Make the disk of a broker, which is not a voter."""
+    controller(root, *values)
+    quorum = root / "__cluster_metadata-0" / "quorum-state"
+    quorum.write_text(quorum.read_text().replace('"voterId":0', '"voterId":9').replace('"leaderId":0', '"leaderId":9'))
+    (root / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (root / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
+    return root
+
+
+def plan(disk: Path, version: str | None = None) -> RestartPlan:
+    return kdump.restart_plan([str(disk)], kafka_version=version)
+
+
+def first_line(name: str, disk: Path, *options: str) -> str:
+    return command.run(name, disk, *options).stdout.splitlines()[0]
+
+
+def above(name: str) -> bytes:
+    """Return the record of the first level of a feature that no known release supports."""
+    return feature(name, highest_level(name, LAST) + 1)
+
+
+NEWER_LEVELS = [LEVEL, "share.version", "streams.version", "group.version", "transaction.version"]
+
+
+@pytest.mark.parametrize("name", [*NEWER_LEVELS, "eligible.leader.replicas.version", "later.version"])
+def test_a_level_above_the_known_ones(tmp_path: Path, name: str) -> None:
+    disk = controller(tmp_path / "disk", KNOWN_BY_ALL, above(name))
+    highest = highest_level(name, LAST)
+    number = f"{name} is {highest + 1}, "
+    found = plan(disk)
+    assert (found.verdict, found.status, found.verdictOfRules) == ("unknown", 2, "stopped")
+    assert found.release is not None
+    assert (found.release.version, found.release.diskVersion) == (NEWEST.number, f"newer than {NEWEST.number}")
+    line = first_line("restart-plan", disk)
+    assert "UNKNOWN WHETHER IT STARTS" in line
+    for said in (line, command.run("doctor", disk).stdout, command.run("cluster", disk).stdout.splitlines()[0]):
+        assert number in said
+        assert NEWEST.number in said
+        assert "nothing is lost" not in said
+    # What is certain: a controller of a known release refuses it.
+    for version in (BEFORE, NEWEST.number):
+        found = plan(disk, version)
+        assert (found.verdict, found.status) == ("stopped", 3)
+    assert plan(disk, "4.9").verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (framed(100, b"\0"), "MetadataRecord apiKey 100, "),
+        (framed(20, b"\0", version=7), "NoOpRecord version 7, above 0"),
+        (framed(2, topic("a", "A")[3:], version=1), "TopicRecord version 1, above 0"),
+        (b"\x02" + topic("a", "A")[1:], "MetadataRecord frameVersion 2, above 1"),
+    ],
+)
+def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str) -> None:
+    """The replay goes on, and whether any release starts is unknown."""
+    disk = controller(tmp_path / "disk", KNOWN_BY_ALL, value, topic("b", "B"))
+    image = read_metadata(str(disk))
+    assert image is not None
+    assert "b" in image.topics
+    assert (list(image.newer.values()), image.problems[0].partition(": ")[2]) == ([1], next(iter(image.newer)))
+    assert next(iter(image.newer)).startswith(said)
+    for version in (None, BEFORE, NEWEST.number):
+        found = plan(disk, version)
+        assert found.verdict == "unknown"
+        assert found.unknowns[0].startswith(said)
+    assert said in first_line("restart-plan", disk)
+    assert said in command.run("doctor", disk).stdout
+    cluster = command.run("cluster", disk)
+    assert said in cluster.stdout.splitlines()[0]
+    assert said in cluster.stderr
+    verified = command.run("verify", disk)
+    assert said in verified.stdout.splitlines()[0]
+    assert not [each for each in command.objects("verify", disk) if each.get("severity") == "error"]
+
+
+def test_a_control_record_of_a_newer_release(tmp_path: Path) -> None:
+    disk = controller(tmp_path / "disk", KNOWN_BY_ALL)
+    path = disk / "__cluster_metadata-0" / f"{0:020}.log"
+    value = record(key=bytes.fromhex("00000063"), value=b"\0\0")
+    path.write_bytes(path.read_bytes() + batch([value], offset=1, attributes=CONTROL))
+    assert plan(disk).unknowns == [newer_text("control record type", 99, 6)]
+
+
+def test_every_level_since_the_snapshot_counts(tmp_path: Path) -> None:
+    """A controller refuses a level also if a later record lowered it, unless a newer snapshot covers it."""
+    values = (KNOWN_BY_ALL, feature(LEVEL, 31), KNOWN_BY_ALL)
+    lowered = controller(tmp_path / "lowered", *values)
+    found = plan(lowered)
+    assert found.release is not None
+    assert (found.verdict, found.release.version) == ("clean", "4.4.0")
+    assert "metadata.version was set to 4.4-IV0 at offset 1" in found.release.reason
+    found = plan(lowered, "4.3")
+    assert (found.verdict, found.stops[0].offset) == ("stopped", 1)
+    expected = (
+        "FeatureLevelRecord(name='metadata.version', featureLevel=31), but this controller only supports versions"
+    )
+    assert expected in found.stops[0].exception
+    covered = controller(tmp_path / "covered", *values, newest=snapshot(KNOWN_BY_ALL))
+    assert plan(covered, "4.3").verdict == "clean"
+    # A broker does not refuse it as a controller does: what it does is not known here.
+    found = plan(broker_of(tmp_path / "broker", *values), "4.3")
+    assert (found.verdict, found.stops, found.status) == ("unknown", [], 2)
+    assert "metadata.version was set to 4.4-IV0 at offset 1" in found.unknowns[0]
+
+
+def test_a_feature_that_a_controller_does_not_support(tmp_path: Path) -> None:
+    disk = controller(tmp_path / "disk", feature(LEVEL, 30), feature("share.version", 2))
+    assert plan(disk).verdict == "clean"
+    (stop,) = plan(disk, "4.3").stops
+    assert stop.exception.endswith("featureLevel=2), but this controller only supports versions 0-1")
+    assert "kafka-features.sh downgrade --feature share.version=1 " in stop.remedy
+
+
+@pytest.mark.parametrize(
+    ("levels", "version", "remedy"),
+    [
+        ({LEVEL: 29}, "4.1", "downgrade --feature metadata.version=27 lowers it;"),
+        (
+            {LEVEL: 31, "share.version": 2},
+            "4.3",
+            "--feature metadata.version=30 --feature share.version=1 lowers",
+        ),
+        ({LEVEL: 33}, "4.3", "refuse to lower metadata.version to that of 4.3, because 4.4-IV2 changed the metadata"),
+        ({LEVEL: HIGHEST + 1}, "4.4", "may refuse to lower metadata.version to that of 4.4, because"),
+    ],
+)
+def test_how_a_level_is_lowered(tmp_path: Path, levels: dict[str, int], version: str, remedy: str) -> None:
+    """Never with --release-version, which also sets features to the release's defaults, and fails if one of these is
+    above the level that the cluster has."""
+    disk = controller(tmp_path / "disk", *(feature(*each) for each in levels.items()))
+    remedies = [stop.remedy for stop in plan(disk, version).stops]
+    assert remedy in remedies[0]
+    assert "--release-version" not in remedies[0]
+
+
+def test_features_of_a_distribution_say_nothing(tmp_path: Path) -> None:
+    disk = controller(tmp_path / "disk", KNOWN_BY_ALL, feature("confluent.metadata.version", 900))
+    assert (plan(disk).verdict, plan(disk, BEFORE).verdict) == ("clean", "clean")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("__cluster_metadata-0/quorum-state", '{"data_version":2,"leaderEpoch":0}', "quorum-state version 2, above 1"),
+        ("meta.properties", META.replace("version=1", "version=2"), "meta.properties version 2, above 1"),
+        ("recovery-point-offset-checkpoint", "1\n0\n", "recovery-point-offset-checkpoint version 1, above 0"),
+        (".kafka_cleanshutdown", '{"version":1,"brokerEpoch":5}', ".kafka_cleanshutdown version 1, above 0"),
+        ("a-0/leader-epoch-checkpoint", "1\n0\n", "leader-epoch-checkpoint version 1, above 0"),
+        ("a-0/partition.metadata", "version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n", "partition.metadata version 1, "),
+        ("a-0/00000000000000000000.snapshot", b"\0\x02" + bytes(8), "00000000000000000000.snapshot version 2, above 1"),
+    ],
+)
+def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | bytes, said: str) -> None:
+    """It is not damaged: the finding is a warning."""
+    disk = broker_of(tmp_path / "disk", KNOWN_BY_ALL)
+    (disk / "a-0").mkdir()
+    (disk / "a-0" / f"{0:020}.log").write_bytes(log([b"v"]))
+    (disk / "a-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")
+    path = disk / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    findings = [each for each in command.objects("verify", disk) if each.get("file") == str(path)]
+    assert [(each["code"], each["severity"]) for each in findings] == [("newer-release", "warning")]
+    assert said in findings[0]["message"]
+    assert NEWEST.number in findings[0]["message"]
+    if "partition.metadata" in name or name.endswith(".snapshot"):
+        return  # a broker starts with both: it does not look at the one, and deletes the other
+    found = plan(disk)
+    assert found.verdict == "unknown"
+    assert said in found.unknowns[0]
+
+
+def test_what_format_writes_is_no_state(tmp_path: Path) -> None:
+    """kafka-storage of 4.4 writes feature levels into the snapshot at offset 0 (KIP-1170), which 4.3 ignores."""
+    disk = controller(tmp_path / "disk")
+    checkpoint = disk / "__cluster_metadata-0" / f"{0:020}-{0:010}.checkpoint"
+    checkpoint.write_bytes(snapshot(feature(LEVEL, 33), feature("share.version", 2)))
+    image = read_metadata(str(disk))
+    assert image is not None
+    assert (image.features, image.levels, image.formatted) == ({}, {}, {LEVEL: 33, "share.version": 2})
+    found = plan(disk)
+    assert found.release is not None
+    assert (found.release.version, found.verdict) == ("4.4.0", "clean")
+    before = plan(disk, "4.3")
+    assert before.verdict == "clean"
+    assert before.change is not None
+    assert "kafka-storage wrote at offset 0: metadata.version 4.4-IV2, share.version 2" in before.change.wayBack[0]
+    checkpoint.write_bytes(snapshot(feature(LEVEL, HIGHEST + 1)))
+    assert [plan(disk, version).verdict for version in (None, NEWEST.number, "4.3")] == ["unknown", "unknown", "clean"]
+
+
+def test_a_later_release_is_accepted_with_a_warning(tmp_path: Path) -> None:
+    disk = controller(tmp_path / "disk", KNOWN_BY_ALL)
+    for version in ("4.5", "4.5.1", "5.0", "v4.17.0"):
+        release = parse_release(version)
+        assert (release.is_newer, release.mode) == (True, "kraft")
+        result = command.run("restart-plan", disk, "--kafka-version", version)
+        assert result.exit_code == 0
+        assert f"Kafka {release.number} is newer than Kafka {NEWEST.number}, the newest release" in result.stderr
+        line = result.stdout.splitlines()[1]
+        assert f"release: Kafka {release.number} (--kafka-version)" in line
+        assert f"rules as of {NEWEST.number}" in line
+    for version in ("4.5-zk", "4.100", "2026.1"):
+        with pytest.raises(ValueError, match=r"4\.0 and later"):
+            parse_release(version)
+
+
+def test_every_level_has_a_release() -> None:
+    for name in features():
+        lines = [first_release(name, level) for level in range(1, highest_level(name, LAST) + 1)]
+        assert lines == sorted(lines)
+        assert first_release(name, len(lines) + 1) > LAST
+
+
+def test_the_parsers_know_the_versions_of_all_files() -> None:
+    """A release with another version of a small file needs a parser of it."""
+    parsed = {"FileQuorumStateStore": int(QUORUM_VERSIONS[-1]), "MetaProperties": META_VERSIONS[-1]}
+    assert {name: each.highest for name, each in newest().files.items()} == dict.fromkeys(newest().files, 0) | parsed
+
+
+def test_registrations(tmp_path: Path) -> None:
+    """The node's own registration: a feature that no known release has, or a range that ends above the known one."""
+    body = broker(0, "x")
+    assert body.startswith(framed(0, b"", version=3))
+    supported = text(LEVEL) + (7).to_bytes(2, "big") + (HIGHEST + 1).to_bytes(2, "big") + b"\0"
+    registered = broker(0, "x").replace(b"\x01\x01\0\0\0", b"\x01\x02" + supported + b"\0\0\0", 1)
+    disk = broker_of(tmp_path / "disk", KNOWN_BY_ALL, registered)
+    assert plan(disk).unknowns[0].startswith(f"broker 0 registered with {LEVEL} up to {HIGHEST + 1}, above {HIGHEST}")
+
+
+SECRET = b"\x04key"
+SCRAM_BODY = text("ann") + b"\x01" + SECRET * 3 + (4096).to_bytes(4, "big") + b"\0"
+
+
+@pytest.mark.parametrize("redacts", [False, True])
+def test_bundles_keep_records_of_a_newer_release(tmp_path: Path, redacts: bool) -> None:
+    """The replay goes on after them in a bundle, too, and a secret is not in it."""
+    values = [framed(100, b"\x02x"), topic("b", "B")]
+    if not redacts:
+        values[1:1] = [framed(11, SCRAM_BODY, version=1), b"\x02" + framed(11, SCRAM_BODY)[1:]]
+    disk = controller(tmp_path / "disk", KNOWN_BY_ALL, *values)
+    out = tmp_path / "bundle"
+    assert command.run("bundle", disk, "--out", out, *(["--redact"] if redacts else [])).exit_code == 0
+    said = [command.run("restart-plan", each).stdout.splitlines()[0].partition(": ")[2] for each in (disk, out)]
+    assert said[0] == said[1]
+    assert "MetadataRecord apiKey 100" in said[0]
+    topics = [each for each in command.objects("cluster", out, "--show", "topics") if each["type"] == "clusterTopic"]
+    assert len(topics) == 1
+    kept = command.run("inspect", f"{out}/__cluster_metadata-0/{0:020}.log", "-f", "%s|").stdout
+    assert kept.count("|") == len(values) + 1
+    assert "key" not in kept
+    assert ("\x01\x64\0\x02x|" in kept) != redacts
