@@ -43,6 +43,7 @@ TESTS = (
     "tests/decode",
     "tests/test_schema.py",
     "tests/state/test_metadata.py",
+    "tests/state/test_cluster.py",
     "tests/test_releases.py",
 )
 
