@@ -313,6 +313,10 @@ def test_a_tier(tmp_path: Path) -> None:
     assert [(row["deletion"], row["blockedBy"]) for row in segments][:2] == [("now", None), ("held", "tier")]
     (hold,) = (row for row in rows if row["type"] == "retentionHold")
     assert (hold["hold"], hold["offset"], result.exit_code) == ("tier", 215208, 1)
+    lag = ("--config", "remote.copy.lag.ms=3600000")
+    for version, is_lag in (("4.4", True), ("4.3", False)):
+        result = run(disk / "tiered-0", "--json", "--now", "2026-11-22", *short, *lag, "--kafka-version", version)
+        assert ("remote.copy.lag.ms=3600000 or remote.copy.lag.bytes=-1" in result.stdout) is is_lag
     shutil.rmtree(disk / "__remote_log_metadata-0")
     result = run(disk / "tiered-0", "--json", "--now", "2026-11-22", *short)
     assert (json.loads(result.stdout.splitlines()[0])["deletion"], result.exit_code) == ("unknown", 2)

@@ -336,6 +336,16 @@ MARKER_UNDERFLOW = Difference(
     "an invalid record, at which recovery truncates",
 )
 
+TXN_INDEX_VERSION = Difference(
+    (4, 4, 0),
+    None,
+    None,
+    "TransactionIndex.iterable",
+    "",
+    "exits with KafkaException if the version of an entry of a `.txnindex`, an INT16, is not 0; earlier releases only "
+    "if its first byte is 1 to 127",
+)
+
 DIFFERENCES = {name: value for name, value in list(globals().items()) if isinstance(value, Difference)}
 """The differences of a startup by name, in the order in which a startup reaches them."""
 
@@ -403,6 +413,44 @@ EMPTY_POLICY_OF_TIERED = Difference(
     "KIP-1161",
     "an empty cleanup.policy applies local.retention.ms and local.retention.bytes to a topic with remote storage; "
     "earlier releases delete nothing there",
+)
+
+COPY_LAG = Difference(
+    (4, 4, 0),
+    None,
+    KRAFT,
+    "RemoteLogManager.isEligibleForUpload",
+    "KIP-1241",
+    "copies a segment to remote storage only once it is remote.copy.lag.ms old, or remote.copy.lag.bytes follow it; "
+    "with 0 in one of them, and in earlier releases, as soon as it is rolled and below the last stable offset",
+)
+ONLY_LOCAL_ABOVE = Difference(
+    (4, 4, 0),
+    None,
+    KRAFT,
+    "UnifiedLog.onlyLocalLogSegmentsSize",
+    "KAFKA-20977",
+    "does not count the last segment that was copied to remote storage among those that are only here, even if it has "
+    "a single offset; earlier releases count its size twice against retention.bytes",
+)
+EMPTY_BATCH_AT_HIGH_WATERMARK = Difference(
+    (4, 4, 0),
+    None,
+    None,
+    "Cleaner.cleanInto",
+    "KAFKA-20452",
+    "keeps an empty batch if it ends at the high watermark; earlier ones from 4.0 on, and later patch releases of 3.9, "
+    "if it ends where the cleaning does",
+)
+TRIMMED_AT_SHUTDOWN = Difference(
+    (4, 4, 0),
+    None,
+    None,
+    "LogManager.shutdown, AbstractIndex.close",
+    "",
+    "truncates the preallocated indexes of the active segment, and writes its last time index entry, only as the last "
+    "step of a broker's clean shutdown; earlier releases also when any log is closed, such as the metadata log, whose "
+    "indexes now keep their 10 MiB, which are sparse",
 )
 
 RUNNING = {

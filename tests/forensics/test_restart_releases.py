@@ -46,6 +46,11 @@ def _bad_number(disk: Path) -> None:
     (disk / "ledger-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 zero\n")
 
 
+def _entry_of_version_1(disk: Path) -> None:
+    """An INT16 of which earlier releases read the first byte alone."""
+    (disk / "ledger-0" / "00000000000000000000.txnindex").write_bytes(b"\0\1" + bytes(32))
+
+
 CASES: list[tuple[str, Change, str, str, str, str]] = [
     # difference, damage, release with it, effect, release without it, effect
     (
@@ -84,6 +89,7 @@ CASES: list[tuple[str, Change, str, str, str, str]] = [
         "3.9-zk",
         "",
     ),
+    ("TXN_INDEX_VERSION", _entry_of_version_1, "4.4", "exit KafkaException", "4.3", ""),
 ]
 
 

@@ -13,7 +13,11 @@ from functools import cached_property
 from typing import Annotated
 
 from kdump.answer import Doc, answer
+from kdump.format.kafka_release import NEWEST
 
+LAST = ".".join(map(str, NEWEST.line))
+SUPPORTED = f"2.8 to {LAST}"
+"""All releases that are known."""
 LONGEST_PART = 1000
 """Maximum number of characters of a part of a message, except for one at its end."""
 ANY = re.compile(r"[^\n]*")
@@ -74,7 +78,7 @@ class Message:
         tuple[str, ...], Doc("exception classes and error codes that mean the same without a text")
     ] = ()
     source: Annotated[str, Doc("classes of Kafka that log or throw it")]
-    releases: Annotated[str, Doc("releases of Kafka or of the client with this text")]
+    releases: Annotated[str, Doc("releases of Kafka or of the client with this text")] = SUPPORTED
     meaning: Annotated[str, Doc("what it means")]
     cause: Annotated[str, Doc("why Kafka logs it")]
     impact: Annotated[str, Doc("what it costs brokers and clients")]

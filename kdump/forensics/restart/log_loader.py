@@ -172,7 +172,7 @@ class _LogLoader:
         file = files.get(stem + ".txnindex")
         if file is not None:
             self.files.needs(file)
-        wrong = txn_index_problem(file, segment.base) if file is not None else None
+        wrong = txn_index_problem(file, segment.base, self.how.release) if file is not None else None
         if wrong is None or file is None:
             return [segment]
         position, message, ends = wrong

@@ -82,10 +82,9 @@ def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) 
     newest = max(kept, default=None)
     if start > 0 and newest is None and SNAPSHOTS_REQUIRED.applies(release):
         message = f"the metadata log starts at offset {start}, and no snapshot reaches that offset"
-        exception = (
-            "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start"
-        )
-        exception = f"IllegalStateException: {exception} offset {start}"
+        word = "than" if release.line >= (4, 4) else "then"  # in Kafka's text
+        exception = f"there must be a snapshot at an offset larger {word} the current log start offset {start}"
+        exception = f"IllegalStateException: Inconsistent snapshot state: {exception}"
         remedy = (
             f"move {plan.path} out of the directory: {FETCH_METADATA_AGAIN}. For a single controller, restore the "
             "snapshot instead"

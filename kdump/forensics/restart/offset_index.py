@@ -9,10 +9,12 @@ import sys
 from array import array
 
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.offset_index_lookup import LARGEST
 from kdump.log.source import open_source
+from kdump.state.releases import TXN_INDEX_VERSION
 
 WARM = 8192 // INDEX_ENTRY.size
 """Number of entries at the end that are searched first (AbstractIndex.warmEntries)."""
@@ -98,7 +100,7 @@ def read_index(path: str, base: int) -> OffsetIndex:
         source.close()
 
 
-def txn_index_problem(path: str, base: int) -> tuple[int, str, bool] | None:
+def txn_index_problem(path: str, base: int, release: KafkaRelease = NEWEST) -> tuple[int, str, bool] | None:
     """Return the first error that TransactionIndex.sanityCheck finds: byte position, message, and whether the broker
     exits (otherwise it recovers the segment). None if there is no error. Raises SourceError."""
     source = open_source(path)
@@ -110,9 +112,10 @@ def txn_index_problem(path: str, base: int) -> tuple[int, str, bool] | None:
             if len(data) < size:
                 break
             entry = TXN_INDEX_ENTRY.read(data)
-            # Kafka reads the version from one byte, the first, so versions below 256 count as 0 (AbortedTxn.version).
-            if 0 < entry.version >> 8 < 128:
-                return position, f"Unexpected aborted transaction version {entry.version >> 8}", True
+            # One byte, the first: versions below 256 count as 0 (AbortedTxn.version).
+            version = entry.version if TXN_INDEX_VERSION.applies(release) else max(0, entry.version >> 8)
+            if version:
+                return position, f"Unexpected aborted transaction version {version}", True
             if entry.lastOffset < base:
                 return position, f"lastOffset {entry.lastOffset} is less than the segment's base offset {base}", False
     finally:

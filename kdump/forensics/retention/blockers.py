@@ -17,7 +17,7 @@ from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
 from kdump.forensics.retention.observed_segments import BATCH, FILE, TIMES, ObservedSegment, latest
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
-from kdump.state.releases import TIMESTAMP_AFTER
+from kdump.state.releases import COPY_LAG, TIMESTAMP_AFTER
 
 DELETION, COMPACTION = "deletion", "compaction"
 BYTES = "set retention.bytes, which does not depend on timestamps"
@@ -156,7 +156,10 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
     kept = _blocked(case, "tier")
     if kept:
         message = f"remote storage has offsets up to {case.log.remote_end}: later segments stay until they are copied"
+        lag = case.settings.copy_lag if COPY_LAG.applies(case.release) else ""
+        message += f", which they are only after {lag}" if lag else ""
         fix = "look for RemoteLogManager errors in the broker's log"
+        fix = f"wait for the lag, or lower it; if it is over, {fix}" if lag else fix
         yield _blocker(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
             offset=case.log.remote_end
         )

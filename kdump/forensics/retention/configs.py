@@ -87,6 +87,8 @@ CONFIGS = {
         Config("remote.log.copy.disable", _bool),
         Config("local.retention.ms", _whole),
         Config("local.retention.bytes", _whole),
+        Config("remote.copy.lag.ms", _whole),
+        Config("remote.copy.lag.bytes", _whole),
         Config("log.cleaner.enable", _bool, False),
         Config("log.cleaner.dedupe.buffer.size", _whole, False),
         Config("log.cleaner.threads", _whole, False),
@@ -153,6 +155,16 @@ class Settings:
         if self.is_tiered and self[f"local.{name}"] != -2:
             name = f"local.{name}"
         return self[name], name
+
+    @property
+    def copy_lag(self) -> str:
+        """What a segment waits for until it is copied to remote storage, in words; empty if it need not wait. Of each
+        config, -1 stands for the local retention, which the other one limits alone if there is none
+        (RemoteLogManager.isEligibleForUpload, LogConfig)."""
+        names = ("remote.copy.lag.ms", "remote.copy.lag.bytes")
+        if 0 in [self[name] for name in names]:
+            return ""
+        return " or ".join(f"{name}={self[name]}" for name in names)
 
     @property
     def longest_segment(self) -> int:

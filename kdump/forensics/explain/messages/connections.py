@@ -41,7 +41,6 @@ CONNECTION = Message(
         "UnknownHostException",
     ),
     source="NetworkClient, FetchSessionHandler; librdkafka; aiokafka",
-    releases="2.8 to 4.3",
     meaning="A broker or controller cannot be reached at its address",
     cause="It is not started, still recovers its logs, has exited; or advertised.listeners has an address that is "
     "wrong from here",
@@ -80,7 +79,6 @@ REQUEST_TIMEOUT = Message(
         "BatchExpiredException",
     ),
     source="ProducerBatch, NetworkClient, KafkaProducer, KafkaAdminClient; librdkafka; aiokafka",
-    releases="2.8 to 4.3",
     meaning="A request was not answered in time",
     cause="The broker is overloaded or cannot be reached, has no leader for the partition, or waits for replicas",
     impact="For a producer: it is not known whether the records were written. They may be in the log",
@@ -113,7 +111,6 @@ AUTHENTICATION = Message(
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
     ),
     source="Selector, NetworkClient, SaslServerAuthenticator, Errors",
-    releases="2.8 to 4.3",
     meaning="A connection was refused because of its credentials, its certificate or its rights",
     cause="A wrong password, an expired certificate, a client that speaks another protocol to this port, or a missing "
     "ACL",
@@ -132,7 +129,6 @@ OUT_OF_MEMORY = Message(
     ),
     exceptions=("OutOfMemoryError",),
     source="the Java virtual machine",
-    releases="2.8 to 4.3",
     meaning="The process has no memory left",
     cause="Too small a heap; for a client, a batch that decompresses to gigabytes, or a connection to a TLS port "
     "without TLS, whose bytes are read as a size",

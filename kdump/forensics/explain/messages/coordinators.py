@@ -17,7 +17,6 @@ LOADING_FAILED = Message(
         "{leaderEpoch}, of which {} milliseconds was spent in the scheduler.",
     ),
     source="CoordinatorRuntime, CoordinatorLoaderImpl, GroupMetadataManager, TransactionStateManager",
-    releases="2.8 to 4.3",
     meaning="A coordinator could not read its partition of __consumer_offsets, __transaction_state or "
     "__share_group_state",
     cause="Bytes in that log cannot be read: zeros from a preallocated file, a damaged batch, or a record of a newer "
@@ -64,7 +63,6 @@ COORDINATOR_UNAVAILABLE = Message(
         "GroupLoadInProgressError",
     ),
     source="AbstractCoordinator, CoordinatorRequestManager, Errors; librdkafka; aiokafka",
-    releases="2.8 to 4.3",
     meaning="The client lost the coordinator of its group, and looks for it again",
     cause="The broker was restarted, or leadership of the partition of __consumer_offsets moved. If it lasts: the "
     "partition is offline or could not be loaded",
@@ -132,7 +130,6 @@ REBALANCE = Message(
         "STALE_MEMBER_EPOCH",
     ),
     source="GroupCoordinator, GroupMetadataManager, AbstractCoordinator, ConsumerCoordinator; librdkafka; aiokafka",
-    releases="2.8 to 4.3",
     meaning="A member left its group, or was removed from it, and the group's partitions are assigned again",
     cause="No heartbeat within session.timeout.ms, no poll within max.poll.interval.ms, a restart, or two members with "
     "one group.instance.id",
@@ -154,7 +151,6 @@ OFFSETS_EXPIRED = Message(
         "Failed to append {} tombstones to {partition} for expired/deleted offsets and/or metadata for group {group}.",
     ),
     source="GroupMetadataManager, GroupCoordinator",
-    releases="2.8 to 4.3",
     meaning="A group has no members, or its committed offsets have expired",
     cause="offsets.retention.minutes (7 days) counts from when the group became empty",
     impact="Once the offsets have expired, consumers begin where auto.offset.reset says",
@@ -187,7 +183,6 @@ OFFSETS_RESET = Message(
     ),
     exceptions=("NoOffsetForPartitionException", "NoOffsetForPartitionError", "LogTruncationException"),
     source="SubscriptionState, OffsetFetcher, ConsumerCoordinator; librdkafka; aiokafka",
-    releases="2.8 to 4.3",
     meaning="The consumer does not begin at a committed offset, but where auto.offset.reset says, or where its log "
     "diverges",
     cause="The group has no committed offset for the partition (a new group, a new partition, or expired offsets), or "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.forensics.explain.message import Message
+from kdump.forensics.explain.message import LAST, Message
 
 COMMANDS = ("cat {disk}/meta.properties", "kdump ls {disk}", "kdump restart-plan {disk}")
 
@@ -17,7 +17,6 @@ INCONSISTENT_CLUSTER_ID = Message(
     ),
     exceptions=("InconsistentClusterIdException", "INCONSISTENT_CLUSTER_ID"),
     source="KafkaServer, KafkaRaftClient, MetaPropertiesEnsemble, QuorumController",
-    releases="2.8 to 4.3",
     meaning="The disk, or the other node, belongs to another cluster",
     cause="meta.properties has another cluster.id than the cluster, or than the other directories of this node: a "
     "disk of another broker, directories formatted with another ID, or a wrong quorum or zookeeper.connect",
@@ -47,7 +46,6 @@ NODE_ID_MISMATCH = Message(
     ),
     exceptions=("InconsistentBrokerIdException", "InconsistentNodeIdException"),
     source="MetaPropertiesEnsemble, KafkaServer, KafkaRaftServer",
-    releases="2.8 to 4.3",
     meaning="The disk belongs to another node than the one that is configured",
     cause="node.id (broker.id) in server.properties differs from meta.properties: a disk attached to the wrong host, "
     "or a wrong configuration",
@@ -77,7 +75,6 @@ META_PROPERTIES_UNREADABLE = Message(
     ),
     exceptions=("InconsistentBrokerMetadataException",),
     source="MetaPropertiesEnsemble, MetaProperties, BrokerMetadataCheckpoint, KafkaRaftServer",
-    releases="2.8 to 4.3",
     meaning="The file meta.properties of a log directory is missing, or cannot be used",
     cause="The directory was never formatted, is the wrong one (an empty mount point), or the file was damaged",
     impact="The node exits at startup",
@@ -97,7 +94,7 @@ DUPLICATE_DIRECTORY_ID = Message(
         "Duplicate directory ID {topicId} found. It was the ID of {directory}, but also of {otherFile}",
     ),
     source="MetaPropertiesEnsemble",
-    releases="3.7 to 4.3",
+    releases=f"3.7 to {LAST}",
     meaning="Two log directories of the node have the same directory.id",
     cause="One of them is a copy of the other, made with its meta.properties",
     impact="The node exits at startup",
@@ -127,7 +124,6 @@ TOPIC_ID_INCONSISTENT = Message(
         "UNKNOWN_TOPIC_ID",
     ),
     source="ReplicaManager, UnifiedLog, Metadata",
-    releases="2.8 to 4.3",
     meaning="The topic was deleted and created again: its name has another topic ID now than the log, or the client, "
     "has",
     cause="Since 2.8 each topic has an ID, which its partitions keep in partition.metadata",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.forensics.explain.message import Message
+from kdump.forensics.explain.message import LAST, Message
 
 VERIFY = "kdump verify {disk}/__cluster_metadata-0"
 CLUSTER = "kdump cluster {disk}"
@@ -26,7 +26,7 @@ METADATA_LOADING = Message(
         "Unknown metadata version for FeaturesImage: metadataVersion(Optional.empty)",
     ),
     source="LoggingFaultHandler, MetadataLoader, MetadataDelta",
-    releases="3.3 to 4.3",
+    releases=f"3.3 to {LAST}",
     meaning="A record of the metadata log, or of its snapshot, could not be applied",
     cause="The metadata snapshot or log on this disk is incomplete or damaged, or was written by a newer release",
     impact="A broker goes on with metadata that lack this change, or does not finish its startup; a controller halts",
@@ -44,11 +44,13 @@ SNAPSHOT_STATE = Message(
     texts=(
         "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start "
         "offset {offset}, but the latest snapshot is {}",
+        "Inconsistent snapshot state: there must be a snapshot at an offset larger than the current log start "
+        "offset {offset}, but the latest snapshot is {}",
         "First batch is not a control batch with at least one record",
         "data_version ({version}) is not within the min ({}) and max ({}) supported version",
     ),
     source="KafkaMetadataLog, KafkaRaftLog, RecordsIterator, RecordsSnapshotReader",
-    releases="3.0 to 4.3",
+    releases=f"3.0 to {LAST}",
     meaning="The metadata log begins above offset 0, and the snapshot that covers what is below is missing or cannot "
     "be read",
     cause="The .checkpoint file was deleted, left out of a copy, or damaged",
@@ -76,7 +78,6 @@ QUORUM_STATE = Message(
     ),
     exceptions=("JsonParseException", "JsonEOFException"),
     source="QuorumState, FileQuorumStateStore (FileBasedStateStore before 3.7)",
-    releases="2.8 to 4.3",
     meaning="quorum-state, in which a node keeps its vote, is missing, older than the log, or cannot be parsed",
     cause="A crash left it empty, or it was deleted or restored",
     impact="If it cannot be parsed, the node exits at startup. If it is missing, a voter may vote twice in one epoch",
@@ -104,11 +105,15 @@ FEATURES = Message(
         "Refusing to perform the requested downgrade because it might delete metadata information.",
         "Unsafe metadata downgrade is not supported in this version.",
         "Failed to deserialize record with type {}",
+        "Unsupported metadata version - if you are currently upgrading your cluster, please ensure the metadata "
+        "version is set to {} (or higher) before updating the software version. The metadata version can be updated via "
+        "the `kafka-features` command-line tool.",
+        "Tried to apply FeatureLevelRecord {}, but this controller only supports versions {}",
         "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from {}",
     ),
     exceptions=("UnsupportedVersionException", "UNSUPPORTED_VERSION", "InvalidUpdateVersionException"),
     source="MetadataVersion, ClusterControlManager, FeatureControlManager, BootstrapMetadata",
-    releases="3.3 to 4.3",
+    releases=f"3.3 to {LAST}",
     meaning="This release does not support the metadata.version, or another feature level, that the cluster or the "
     "disk has; or a request needs a newer broker",
     cause="A downgrade of the software after metadata.version was raised, or a node that was not upgraded. With "
@@ -138,7 +143,7 @@ ACTIVATION = Message(
     ),
     exceptions=("NotControllerException", "NOT_CONTROLLER", "StaleBrokerEpochException", "STALE_BROKER_EPOCH"),
     source="QuorumController, ControllerApis, BrokerLifecycleManager",
-    releases="3.3 to 4.3",
+    releases=f"3.3 to {LAST}",
     meaning="A controller has become the active one, or a node asked one that is not",
     cause="A change of the active controller, as at every startup of the quorum",
     impact="None if it passes within seconds: the request is repeated",
@@ -151,7 +156,7 @@ CONTROL_STOP = Message(
     name="startup-configuration-rejected",
     texts=("Received a fatal error while waiting for {}",),
     source="FutureUtils, BrokerServer, ControllerServer",
-    releases="3.3 to 4.3",
+    releases=f"3.3 to {LAST}",
     meaning="The node has waited for another part of its startup, which failed",
     cause="The error in the lines before and below it",
     impact="The node exits",

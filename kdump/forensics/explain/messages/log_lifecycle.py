@@ -13,7 +13,6 @@ UNCLEANABLE = Message(
         "Unexpected exception thrown when cleaning log {}.",
     ),
     source="LogCleaner",
-    releases="2.8 to 4.3",
     meaning="The log cleaner failed in this partition, and leaves it alone until the broker is restarted",
     cause="The exception below it: usually a batch that fails its checksum or cannot be decoded",
     impact="The partition is not compacted: it grows, and tombstones stay. If it is __consumer_offsets, loading groups "
@@ -31,7 +30,6 @@ CLEANER_DIED = Message(
     name="log-cleaner-died",
     texts=("Error due to",),
     source="ShutdownableThread (of the log cleaner, fetchers and others)",
-    releases="2.8 to 4.3",
     meaning="A thread of the broker has stopped: the log cleaner, a replica fetcher, or the expiration of requests",
     cause="The exception below it, if there is one. Without an exception, the broker is shutting down",
     impact="If it is kafka-log-cleaner-thread: nothing is compacted on this broker until a restart",
@@ -51,7 +49,6 @@ CLEANER_CHECKPOINT = Message(
         "offset {offset} is invalid.",
     ),
     source="LogCleanerManager",
-    releases="2.8 to 4.3",
     meaning="cleaner-offset-checkpoint has an offset for this partition that the log does not have; the cleaner begins "
     "at the log's start",
     cause="The log was truncated or its start moved, or the checkpoint is of another disk or time",
@@ -72,7 +69,6 @@ SEGMENT_DELETED = Message(
         "Incremented log start offset to {offset} due to {reason}",
     ),
     source="UnifiedLog, LocalLog",
-    releases="2.8 to 4.3",
     meaning="The broker deletes a segment, or moves the log start offset: that is how retention works",
     cause="retention.ms, retention.bytes, kafka-delete-records.sh, a log start offset received from the leader, or a "
     "truncation; the message names the reason",
@@ -106,7 +102,6 @@ OFFSET_OUT_OF_RANGE = Message(
     ),
     exceptions=("OffsetOutOfRangeException", "OFFSET_OUT_OF_RANGE", "OffsetOutOfRangeError"),
     source="LocalLog, UnifiedLog, FetchCollector, OffsetFetcher",
-    releases="2.8 to 4.3",
     meaning="A consumer or a follower asks for an offset that the log does not have (any more, or yet)",
     cause="Retention or kafka-delete-records.sh removed it; or the log is shorter than it was, after a truncation, an "
     "unclean leader election, or a topic that was created again",
@@ -131,7 +126,6 @@ DIRECTORY_DELETED = Message(
         "Deleted log for partition {partition} in {file}.",
     ),
     source="LogManager",
-    releases="2.8 to 4.3",
     meaning="The partition was deleted, or moved to another broker: its directory is removed after "
     "file.delete.delay.ms",
     cause="The topic was deleted, or the replica was reassigned",

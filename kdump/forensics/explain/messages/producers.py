@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.forensics.explain.message import Message
+from kdump.forensics.explain.message import LAST, Message
 
 PRODUCERS = "kdump producers {path} --producer-id {producerId} --history"
 TRANSACTIONS = "kdump transactions {disk} --coordinator"
@@ -25,7 +25,6 @@ OUT_OF_ORDER_SEQUENCE = Message(
     ),
     exceptions=("OutOfOrderSequenceException", "OUT_OF_ORDER_SEQUENCE_NUMBER", "OutOfOrderSequenceNumber"),
     source="ProducerAppendInfo",
-    releases="2.8 to 4.3",
     meaning="A batch of an idempotent producer does not follow the last batch that the leader has of it: batches "
     "between them are missing here",
     cause="The log is shorter than it was when the producer wrote to it (a truncation, an unclean election, a restored "
@@ -54,7 +53,7 @@ UNKNOWN_PRODUCER_ID = Message(
     ),
     exceptions=("UnknownProducerIdException", "UNKNOWN_PRODUCER_ID", "UnknownProducerId"),
     source="ProducerAppendInfo, Errors",
-    releases="UnknownProducerId: brokers before 2.5; Expected sequence 0: 4.1 to 4.3",
+    releases=f"UnknownProducerId: brokers before 2.5; Expected sequence 0: 4.1 to {LAST}",
     meaning="The partition's leader has no state of this producer",
     cause="The producer was idle for producer.id.expiration.ms (1 day; before 3.4 a week); or its records were deleted "
     "(retention, kafka-delete-records.sh) and the leader was restarted, or changed; or the log, or its snapshots, are "
@@ -102,7 +101,6 @@ PRODUCER_FENCED = Message(
         "InvalidProducerEpoch",
     ),
     source="ProducerAppendInfo, TransactionManager, TransactionCoordinator",
-    releases="2.8 to 4.3",
     meaning="The producer's epoch is older than the one that the broker knows: another producer has taken over, or its "
     "transaction was aborted by the coordinator",
     cause="Two instances with the same transactional.id; or the transaction lasted longer than "
@@ -124,7 +122,6 @@ EPOCH_OF_MARKER = Message(
         "last seen epoch {otherEpoch} (TV{})",
     ),
     source="ProducerAppendInfo",
-    releases="2.8 to 4.3",
     meaning="While it loaded or replicated a log, the broker found a batch or a marker with an older producer epoch "
     "than an earlier one",
     cause="A fenced producer whose batch was appended before 2.x checks, or bytes that changed",
@@ -156,7 +153,6 @@ INVALID_TXN_STATE = Message(
         "TransactionAbortedException",
     ),
     source="ProducerAppendInfo, TransactionCoordinator, TransactionManager",
-    releases="2.8 to 4.3",
     meaning="A producer does something that does not fit the state of its transaction",
     cause="The coordinator has ended the transaction already (a timeout), a bug in the client, or a log in which data "
     "outside a transaction follow an open one",
@@ -180,7 +176,6 @@ TRANSACTION_TIMED_OUT = Message(
     ),
     exceptions=("InvalidTxnTimeoutException", "INVALID_TRANSACTION_TIMEOUT", "TransactionTimedOut"),
     source="TransactionCoordinator, TransactionManager, TransactionalRequestResult",
-    releases="2.8 to 4.3",
     meaning="A transaction was not ended in transaction.timeout.ms, so the coordinator aborts it; or a call about a "
     "transaction did not complete in time",
     cause="The producer has died, hangs, or does too much in one transaction",
@@ -203,7 +198,6 @@ TRANSACTION_MAPPING = Message(
     ),
     exceptions=("InvalidPidMappingException", "INVALID_PRODUCER_ID_MAPPING", "TransactionalIdNotFoundException"),
     source="TransactionCoordinator, Errors",
-    releases="2.8 to 4.3",
     meaning="The transaction coordinator does not have this producer ID for the transactional ID",
     cause="The transactional ID expired (transactional.id.expiration.ms, 7 days), or __transaction_state lost records",
     impact="The producer must call initTransactions again",

@@ -17,7 +17,6 @@ RECORD_SIZE_BELOW_MINIMUM = Message(
         "Found record size {size} smaller than minimum record overhead ({limit}).",
     ),
     source="FileLogInputStream, ByteBufferLogInputStream",
-    releases="2.8 to 4.3",
     meaning="Where a batch should begin in the segment, its size field is too small: usually zeros, from a file system "
     "that lost a write, or from a preallocated file",
     cause="A batch starts with a base offset and a size of at least 14 bytes. Kafka cannot tell where the next batch "
@@ -44,7 +43,6 @@ RECORD_CORRUPT = Message(
     ),
     exceptions=("CorruptRecordException", "CorruptMessageException", "CORRUPT_MESSAGE"),
     source="DefaultRecordBatch, LegacyRecord, CompletedFetch",
-    releases="2.8 to 4.3",
     meaning="The checksum stored in a batch does not match its bytes: they changed after the producer wrote them",
     cause="Producer, broker, follower and consumer each compute the checksum. A broker does so for what it appends and "
     "for what it recovers, but not for what it sends to consumers",
@@ -64,7 +62,6 @@ FETCH_NEXT_RECORD = Message(
         "record to continue consumption.",
     ),
     source="CompletedFetch (Fetcher before 3.5) of the Java consumer",
-    releases="2.8 to 4.3",
     meaning="The consumer got bytes for this partition that it cannot decode, and returns no more records of it",
     cause="A batch fails its checksum, cannot be decompressed, or has a record that contradicts its header. The cause "
     "is in the lines below it",
@@ -87,7 +84,6 @@ DESERIALIZATION_FAILED = Message(
     ),
     exceptions=("RecordDeserializationException", "SerializationException"),
     source="CompletedFetch (Fetcher before 3.5) of the Java consumer",
-    releases="2.8 to 4.3",
     meaning="The batch is valid, but the application's deserializer rejects the key or value of one record",
     cause="The producer wrote another format or schema, or the record was meant for another application",
     impact="The consumer throws at this offset at every poll, until it seeks past it",
@@ -119,7 +115,6 @@ INVALID_RECORD = Message(
     ),
     exceptions=("InvalidRecordException", "INVALID_RECORD"),
     source="DefaultRecordBatch, DefaultRecord, AbstractLegacyRecordBatch, CompletedFetch, ControlRecordType",
-    releases="2.8 to 4.3",
     meaning="The records in a batch contradict its header, or each other: the batch cannot be decoded",
     cause="A client with a bug wrote it (its checksum then matches), or the bytes changed on the disk",
     impact="Consumers stop at this batch. A broker that has to decode it (recovery, the log cleaner, a coordinator) "
@@ -151,7 +146,6 @@ RECORD_TOO_LARGE = Message(
     ),
     exceptions=("RecordTooLargeException", "MESSAGE_TOO_LARGE", "MSG_SIZE_TOO_LARGE", "MessageSizeTooLargeError"),
     source="UnifiedLog, LogValidator, KafkaProducer, librdkafka",
-    releases="2.8 to 4.3",
     meaning="A batch is larger than max.message.bytes of its topic, or a record larger than the producer's limit; it "
     "was not written",
     cause="The limits of producer (max.request.size), topic (max.message.bytes) and broker (message.max.bytes) differ",
@@ -177,7 +171,6 @@ SEGMENT_READ = Message(
         "end={})",
     ),
     source="FileLogInputStream.FileChannelRecordBatch",
-    releases="2.8 to 4.3",
     meaning="The broker could not read a batch from a segment: the device returned an error, or the file is shorter "
     "than it was",
     cause="A read of the file failed. The cause below it names the error of the operating system",
@@ -196,7 +189,6 @@ FETCH_FAILED = Message(
         "Error processing fetch with max size {size} from {} on partition {partition}: {}",
     ),
     source="ReplicaManager",
-    releases="2.8 to 4.3",
     meaning="The broker could not read what a consumer or a follower asked for",
     cause="The exception below it: usually bytes at the end of the segment that are not a batch",
     impact="Whoever fetches there gets an error, retries, and gets no further",

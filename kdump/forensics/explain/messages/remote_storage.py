@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.forensics.explain.message import Message
+from kdump.forensics.explain.message import LAST, Message
 
 LOCAL = "kdump ls {path} --segments"
 
@@ -16,7 +16,7 @@ COPY_FAILED = Message(
     ),
     exceptions=("RemoteStorageException",),
     source="RemoteLogManager",
-    releases="3.6 to 4.3",
+    releases=f"3.6 to {LAST}",
     meaning="A segment could not be copied to remote storage, or deleted there; the broker tries again",
     cause="The remote storage cannot be reached, rejects the request, or the plug-in failed: see the exception",
     impact="Segments that are not copied are not deleted locally: the disk fills. A copy that was begun may stay "
@@ -42,7 +42,7 @@ READ_FAILED = Message(
     ),
     exceptions=("RemoteResourceNotFoundException",),
     source="RemoteLogReader, RemoteLogManager, TierStateMachine",
-    releases="3.6 to 4.3",
+    releases=f"3.6 to {LAST}",
     meaning="Records below the local log start offset could not be read from remote storage",
     cause="A segment was deleted there, is being deleted by retention, or __remote_log_metadata and the store disagree",
     impact="Consumers of old offsets, and followers that build their state, stop there",
@@ -66,7 +66,7 @@ RLMM = Message(
         "Error occurred while updating the remote log segment.",
     ),
     source="TopicBasedRemoteLogMetadataManager, ConsumerTask",
-    releases="3.6 to 4.3",
+    releases=f"3.6 to {LAST}",
     meaning="The broker cannot use __remote_log_metadata, in which it keeps which segments are in remote storage",
     cause="The topic is offline, has too few replicas, or its partition count differs from the configuration",
     impact="Nothing is copied to or read from remote storage",

@@ -26,7 +26,6 @@ NOT_ENOUGH_REPLICAS = Message(
         "NotEnoughReplicasError",
     ),
     source="Partition, Errors",
-    releases="2.8 to 4.3",
     meaning="Fewer replicas are in sync than min.insync.replicas; producers with acks=all are rejected",
     cause="A broker is down or slow, or a follower cannot fetch (for example because of a damaged batch)",
     impact="Nothing can be produced with acks=all. Nothing is lost",
@@ -51,7 +50,6 @@ FETCHER_TRUNCATES = Message(
         "Reset fetch offset for partition {partition} from {offset} to current leader's start offset {endOffset}",
     ),
     source="ReplicaFetcherThread, AbstractFetcherThread, UnifiedLog, LocalLog",
-    releases="2.8 to 4.3",
     meaning="This replica removes the end of its log, because the leader has other records there, or none",
     cause="A change of leader. Records that only this replica had were not acknowledged with acks=all, unless the "
     "election was unclean or the leader lost its disk",
@@ -81,7 +79,6 @@ FETCHER_FAILED = Message(
         "Skipped the become-follower state change {} for partition {partition} {}",
     ),
     source="AbstractFetcherThread, ReplicaManager",
-    releases="2.8 to 4.3",
     meaning="This broker does not replicate a partition (any more)",
     cause="The exception below it: a batch from the leader that is damaged or does not fit, or a log that could not be "
     "opened",
@@ -127,7 +124,6 @@ NOT_LEADER = Message(
         "ReplicaNotAvailableException",
     ),
     source="Partition, ReplicaManager, NetworkClient, Sender",
-    releases="2.8 to 4.3",
     meaning="The broker that was asked does not lead (or have) the partition, or the topic does not exist",
     cause="A change of leader or a new topic: clients then refresh their metadata. If it lasts: no replica is alive, "
     "or the topic was deleted",
@@ -145,7 +141,6 @@ ISR_SHRUNK = Message(
         "Failed to enqueue ISR change state {}",
     ),
     source="Partition",
-    releases="2.8 to 4.3",
     meaning="A follower has not caught up within replica.lag.time.max.ms and is no longer in sync",
     cause="The follower is down, slow, or cannot fetch a batch",
     impact="With too few replicas in sync, producers with acks=all are rejected",
@@ -162,7 +157,6 @@ APPEND_FAILED = Message(
         "Error processing append operation on partition {partition}{}",
     ),
     source="ReplicaManager",
-    releases="2.8 to 4.3",
     meaning="The leader could not append a batch, or rejects it",
     cause="The exception below it: a sequence that does not follow, an invalid batch, or an error of the file",
     impact="The producer gets the error",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.forensics.explain.message import Message
+from kdump.forensics.explain.message import LAST, Message
 
 VERIFY = "kdump verify {path}"
 PLAN = "kdump restart-plan {disk} --topic {topic}"
@@ -21,7 +21,6 @@ INVALID_OFFSET = Message(
     ),
     exceptions=("InvalidOffsetException",),
     source="OffsetIndex, TimeIndex",
-    releases="2.8 to 4.3",
     meaning="The broker wanted to add an index entry whose offset does not follow the last one",
     cause="The offsets in the .log go back, or the index has entries beyond the segment (of another segment, or from "
     "before a truncation)",
@@ -49,7 +48,6 @@ SEGMENT_EXISTS = Message(
         "Newly rolled segment file {file} already exists; deleting it first",
     ),
     source="LocalLog (Log before 3.0)",
-    releases="2.8 to 4.3",
     meaning="The broker wants to begin a new segment, and a file with its name exists",
     cause="The segment's name does not match its first offset, or a file was left from before a truncation",
     impact="If it reports an error, nothing can be appended to this partition: producers and followers fail",
@@ -70,7 +68,6 @@ SNAPSHOT_INVALID = Message(
     ),
     exceptions=("CorruptSnapshotException",),
     source="ProducerStateManager",
-    releases="2.8 to 4.3",
     meaning="A producer snapshot is damaged; the broker deletes it, and uses an older one and the log",
     cause="The file was not flushed before a crash, or its bytes changed",
     impact="None if an older snapshot is left or the whole log is read. Otherwise the state of producers and open "
@@ -91,7 +88,6 @@ EPOCHS_TRUNCATED = Message(
         "entries {}. Cache now contains {} entries.",
     ),
     source="LeaderEpochFileCache",
-    releases="2.8 to 4.3",
     meaning="A batch has a lower leader epoch, or a lower offset, than entries of leader-epoch-checkpoint; the entries "
     "were removed",
     cause="The file contradicts the log: it is of another time, or a batch was damaged or copied from elsewhere",
@@ -114,7 +110,6 @@ PARTITION_METADATA = Message(
         "Invalid topic ID in partition metadata file ({file})",
     ),
     source="PartitionMetadataFile",
-    releases="2.8 to 4.3",
     meaning="partition.metadata, which has the topic ID of a partition, cannot be parsed",
     cause="A crash left the file empty or incomplete, or it was edited",
     impact="The log directory goes offline, or the broker exits at startup",
@@ -131,10 +126,11 @@ CONTROL_RECORD = Message(
         "Invalid control record type for end transaction marker {version}",
         "Invalid version found for control record: {version}. May indicate data corruption",
         "Unexpected aborted transaction version {version} in transaction index {file}, current version is {}",
+        "Unexpected aborted transaction version {version} in transaction index {file}, supported version range is {} "
+        "to {}",
     ),
     exceptions=("BufferUnderflowException",),
     source="EndTransactionMarker, ControlRecordType, TransactionIndex",
-    releases="2.8 to 4.3",
     meaning="A control batch or an entry of a .txnindex has a type, version or length that Kafka does not know",
     cause="The bytes changed, or a tool wrote the batch",
     impact="The broker exits when it reads this while it loads the log",
@@ -149,7 +145,7 @@ FUTURE_TIMESTAMP = Message(
     name="segment-kept-by-future-timestamp",
     texts=("{} contains future timestamp(s), making it ineligible to be deleted",),
     source="UnifiedLog",
-    releases="4.1 to 4.3",
+    releases=f"4.1 to {LAST}",
     meaning="The largest timestamp in a segment is in the future, so retention by time does not delete the segment",
     cause="A producer's clock, or a timestamp in a wrong unit (microseconds or nanoseconds)",
     impact="The segment, and all after it, stay until that time: the disk fills",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.forensics.explain.message import Message
+from kdump.forensics.explain.message import LAST, Message
 
 PLAN = "kdump restart-plan {disk}"
 
@@ -13,7 +13,7 @@ FATAL_FAULT = Message(
         "Error starting LogManager",
     ),
     source="ProcessTerminatingFaultHandler",
-    releases="3.2 to 4.3",
+    releases=f"3.2 to {LAST}",
     meaning="The node has met an error that it must not go on with, and halts",
     cause="The exception below this line: usually a log, a checkpoint or a metadata record that cannot be loaded",
     impact="The process exits, without a clean shutdown: the next startup recovers logs",
@@ -37,7 +37,6 @@ EXITING = Message(
         "Got exception while starting SharedServer",
     ),
     source="Kafka, BrokerServer, ControllerServer, SharedServer, KafkaServer",
-    releases="2.8 to 4.3",
     meaning="The node does not start",
     cause="The exception below this line",
     impact="The process exits; its partitions have one replica fewer",
@@ -54,7 +53,6 @@ UNKNOWN_DIRECTORY = Message(
         "(if marked for deletion).",
     ),
     source="LocalLog (Log before 3.0)",
-    releases="2.8 to 4.3",
     meaning="A log directory contains a directory that is not a partition",
     cause="Every directory in log.dirs must be named topic-partition. lost+found belongs to a file system that is "
     "mounted there; others are copies made by hand",
@@ -77,7 +75,6 @@ DUPLICATE = Message(
         "Duplicate log directories found: {file}, {otherFile}!",
     ),
     source="LogManager",
-    releases="2.8 to 4.3",
     meaning="Two log directories of this broker have the same partition",
     cause="A move between directories was interrupted when one of them failed, or a directory was copied",
     impact="The broker exits at startup",
@@ -99,7 +96,6 @@ STRAY = Message(
         "Found stray log dir {}: {reason}",
     ),
     source="LogManager",
-    releases="2.8 to 4.3",
     meaning="The cluster's metadata do not assign this partition to this broker, so the broker does not serve it, and "
     "since 3.7 renames its directory to …-stray",
     cause="The topic was deleted or created again with another ID, the replica was moved away while this broker was "
@@ -119,7 +115,6 @@ FUTURE_RENAME = Message(
     name="future-replica-rename-failed",
     texts=("Error while renaming dir for {partition} in log dir {directory}",),
     source="LogDirFailureChannel, UnifiedLog, LogManager",
-    releases="2.8 to 4.3",
     meaning="The broker could not rename the directory of a partition, and treats the whole log directory as failed",
     cause="The target exists, or the file system refused: a future replica next to the current one, or missing rights",
     impact="All partitions in this log directory go offline; if it is the only one, the broker exits",
@@ -138,7 +133,6 @@ LOCKED = Message(
         "using this directory.",
     ),
     source="LogManager",
-    releases="2.8 to 4.3",
     meaning="Another process has this log directory open",
     cause="The previous broker has not exited yet, or two brokers have the same log.dirs",
     impact="The broker exits at startup",
@@ -152,7 +146,6 @@ UNCAUGHT_TASK = Message(
     name="scheduled-task-failed",
     texts=("Uncaught exception in scheduled task '{}'",),
     source="KafkaScheduler",
-    releases="2.8 to 4.3",
     meaning="A periodic task of the broker has failed: kafka-log-retention, kafka-log-flusher, "
     "kafka-recovery-point-checkpoint, kafka-log-start-offset-checkpoint, delete-expired-group-metadata, flush-log, "
     "delete-file and others",
@@ -171,7 +164,6 @@ UNCAUGHT_THREAD = Message(
     name="uncaught-exception",
     texts=("Uncaught exception in thread '{}':",),
     source="KafkaThread",
-    releases="2.8 to 4.3",
     meaning="A thread of the process has ended with an exception",
     cause="The exception below it",
     impact="What this thread did is not done any more, until a restart",
@@ -187,7 +179,6 @@ SHUTDOWN_TIMEOUT = Message(
         "Retrying controlled shutdown after the previous attempt failed...",
     ),
     source="BrokerServer, KafkaServer",
-    releases="2.8 to 4.3",
     meaning="The controller did not move the leadership of all partitions away in time; the broker shuts down all the "
     "same",
     cause="No controller was reachable, or some partition has no other replica in sync",
@@ -206,7 +197,6 @@ BAD_CONFIG = Message(
     ),
     exceptions=("ConfigException", "INVALID_CONFIG"),
     source="AbstractConfig, ConfigDef",
-    releases="2.8 to 4.3",
     meaning="A setting is not known to this release, or has a value that it does not accept",
     cause="A typing error, a config that a newer release has removed, or one for a plug-in",
     impact="An unknown setting has no effect; an invalid value keeps the process from starting",
@@ -223,7 +213,6 @@ SHUTTING_DOWN = Message(
         "Coordinator loader is already shutting down.",
     ),
     source="BrokerLifecycleManager, GroupCoordinatorService, ShareCoordinatorService, CoordinatorRuntime",
-    releases="2.8 to 4.3",
     meaning="The broker, or a part of it, is shutting down",
     cause="An earlier error, or SIGTERM. A broker that cannot register within initial.broker.registration.timeout.ms "
     "gives up",
