@@ -104,7 +104,7 @@ def quiet_disks() -> Iterator[None]:
         yield
 
 
-IN_SESSION = ("delta", "docs", "scan", "source", "stores")
+IN_SESSION = ("compare", "delta", "docs", "group_lag", "scan", "source", "stores")
 """Files in tests/spark/ whose tests share a Spark session, which takes seconds to start."""
 
 

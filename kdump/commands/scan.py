@@ -161,7 +161,7 @@ class ScanCommand:
         began = time.monotonic()
         store = Store(self.options.out)
         try:
-            with running(self.options.master, self.conf) as spark, closing(store):
+            with running(self.options.master, self.conf, self.options.paths) as spark, closing(store):
                 summary = self._scan(spark, store, began)
         except StoreError as error:
             print_error(str(error))
@@ -204,7 +204,11 @@ class ScanCommand:
             also.publish(store)
         put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"), done.run)
         self.sink.add(
-            FleetEnd(summary, lambda: units_with_findings(spark, store), lambda: info_counts(tasks, store, done))
+            FleetEnd(
+                summary,
+                lambda: units_with_findings(tasks, store, done, summary),
+                lambda: info_counts(tasks, store, done, summary),
+            )
         )
         self.sink.end()
         self.output.flush()

@@ -75,14 +75,16 @@ QUERIES: tuple[tuple[SparkTable, str], ...] = (
 )
 
 
-def derive_tables(spark: SparkSession, store: Store) -> None:
+def derive_tables(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
     """Write the tables, from the views of the others, of the units' entries, of the clusters' metadata and of the
-    coordinators' logs. Raises what Spark raises."""
+    coordinators' logs, and create the view of partitions, which the groups' lag depends on. Raises what Spark
+    raises."""
     for table, sql in QUERIES:
         frame = spark.sql(f"select {', '.join(map(_value, table.columns))} from ({sql})")
         writer = frame.coalesce(1).write.mode("overwrite").option("compression", "zstd")
         writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(store.path(table.name))
-        view(spark, store, table)
+        if table is PARTITIONS:
+            view(spark, store, table, one_task=one_task)
 
 
 def _value(column: SparkColumn) -> str:

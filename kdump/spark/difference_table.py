@@ -3,17 +3,20 @@ compared again."""
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kdump.check.finding import SEVERITIES
 from kdump.forensics.scan_answer import ReplicaDifference
 from kdump.spark.arrow_types import arrow_schema
 from kdump.spark.packs import ENDING, hidden
-from kdump.spark.replica_differences import replica_differences
-from kdump.spark.result import view, view_entries
+from kdump.spark.replica_differences import COMPACTED, replica_differences
+from kdump.spark.result import view
 from kdump.spark.store import Store
 from kdump.spark.tables import REPLICA_DIFFERENCES
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 ROWS = 4096
 """Rows that are held in memory until they are written."""
+MAX_DIFFERENCES = 200
+"""Maximum number of them in the summary."""
 CHANGED = """
   select distinct cluster, topic, partition from units where topic is not null and run > '{since}'
   union
@@ -39,40 +44,59 @@ KEPT = """
 """
 
 
-def update_differences(spark: SparkSession, store: Store, run: str, since: str | None, *, several: bool) -> None:
-    """Write the table for the scan `run`, and update its view. `since`: the scan for which it was last written, None if
-    there is none; `several`: whether there is more than one source. Raises StoreError."""
+def update_differences(
+    spark: SparkSession, store: Store, run: str, since: str | None, *, several: bool, one_task: bool = False
+) -> dict[str, Any]:
+    """Write the table for the scan `run`. Returns the fields of the summary that are about replicas: the worst
+    differences, and how many there are. `since`: the scan for which it was last written, None if there is none;
+    `several`: whether there is more than one source; `one_task`: whether to read the table in one task. Raises
+    StoreError."""
     if since is not None:
-        view(spark, store, REPLICA_DIFFERENCES)
-        view_entries(spark, store)
+        view(spark, store, REPLICA_DIFFERENCES, one_task=one_task)
         spark.sql(CHANGED.format(since=since)).createOrReplaceTempView("changed")
-    found: Iterator[Any] = replica_differences(spark, only_changed=since is not None) if several else iter(())
+    found: Iterator[ReplicaDifference] = iter(())
+    if several:
+        found = replica_differences(spark, only_changed=since is not None, one_task=one_task)
     name = f"{REPLICA_DIFFERENCES.name}/{run}{ENDING}"
     with store.writing(name if store.is_remote else hidden(name)) as file:
-        _write(file, _both(spark, found) if since is not None else (each._asdict() for each in found))
+        sums = _written(file, _both(spark, found) if since is not None else found)
     if not store.is_remote:
         store.rename(hidden(name), name)
     for other in store.list(REPLICA_DIFFERENCES.name):
         if other != f"{run}{ENDING}" and (other.endswith(ENDING) or other.startswith(".")):
             store.remove(f"{REPLICA_DIFFERENCES.name}/{other}")
-    view(spark, store, REPLICA_DIFFERENCES)
+    return sums
 
 
-def _both(spark: SparkSession, found: Iterable[ReplicaDifference]) -> Iterator[dict[str, Any]]:
+def _both(spark: SparkSession, found: Iterable[ReplicaDifference]) -> Iterator[ReplicaDifference]:
     """Yield the rows that are still true, and those that were found now."""
     for row in spark.sql(KEPT).toLocalIterator():
-        yield row.asDict()
-    for each in found:
-        yield each._asdict()
+        yield ReplicaDifference(**row.asDict())
+    yield from found
 
 
-def _write(file: Any, rows: Iterable[dict[str, Any]]) -> None:
+def _written(file: Any, rows: Iterable[ReplicaDifference]) -> dict[str, Any]:
+    """Write the rows, and return the fields of the summary."""
     schema = arrow_schema(REPLICA_DIFFERENCES)
     held: list[dict[str, Any]] = []
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+    counts = Counter[bool]()
+
+    def written(writer: pq.ParquetWriter) -> Iterator[ReplicaDifference]:
+        """Yield the rows that are not due to compaction, after they were written."""
         for row in rows:
-            held.append(row)
+            held.append(row._asdict())
             if len(held) >= ROWS:
                 writer.write_table(pa.Table.from_pylist(held, schema))
-                held = []
+                held.clear()
+            counts[row.kind == COMPACTED] += 1
+            if row.kind != COMPACTED:
+                yield row
         writer.write_table(pa.Table.from_pylist(held, schema))
+
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        worst = heapq.nsmallest(MAX_DIFFERENCES, written(writer), key=_order)
+    return {"replicas": worst, "replicaDifferences": counts[False], "compactedReplicas": counts[True]}
+
+
+def _order(row: ReplicaDifference) -> tuple[Any, ...]:
+    return SEVERITIES.index(row.severity), row.cluster or "", row.topic, row.partition, row.firstOffset

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kdump.check.finding import ERROR, WARNING
 from kdump.forensics.scan_answer import (
     DirtyPartition,
     FleetGroup,
@@ -12,11 +11,9 @@ from kdump.forensics.scan_answer import (
     FleetTransaction,
     FrequentKey,
     OverdueTopic,
-    ReplicaDifference,
 )
 from kdump.spark.derived_tables import OPEN
 from kdump.spark.group_lag import GROUPS
-from kdump.spark.replica_differences import COMPACTED
 from kdump.spark.unit_sums import MAX_ROWS, MAX_TEXTS
 
 if TYPE_CHECKING:
@@ -67,18 +64,6 @@ OPENED = f"""
 """
 
 
-MAX_DIFFERENCES = 200
-DIFFERENCES = f"""
-  select * from replica_differences where kind <> '{COMPACTED}'
-  order by array_position(array('{ERROR}', '{WARNING}'), severity), cluster, topic, partition, firstOffset
-  limit {MAX_DIFFERENCES}
-"""
-DIFFERENCE_COUNTS = f"""
-  select count_if(kind <> '{COMPACTED}') as replicaDifferences, count_if(kind = '{COMPACTED}') as compactedReplicas
-  from replica_differences
-"""
-
-
 def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
     """Return the rows of a query by the names of their columns."""
     return [row.asDict(recursive=True) for row in spark.sql(sql).collect()]
@@ -94,10 +79,3 @@ def fleet_sums(spark: SparkSession, *, records: bool) -> dict[str, Any]:
         "retention": [OverdueTopic(**row) for row in rows(spark, RETENTION)],
         "compaction": [DirtyPartition(**row) for row in rows(spark, COMPACTION)],
     }
-
-
-def difference_sums(spark: SparkSession) -> dict[str, Any]:
-    """Return the fields of the summary that are about replicas: the worst differences, and how many there are."""
-    found = rows(spark, DIFFERENCES)
-    (counts,) = rows(spark, DIFFERENCE_COUNTS)
-    return {"replicas": [ReplicaDifference(**row) for row in found], **counts}

@@ -15,7 +15,7 @@ from kdump.render.csv_rows import CsvWriter
 from kdump.render.escape import printable
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
-from kdump.spark.result import open_result
+from kdump.spark.result import named_in, open_result
 from kdump.spark.session import reason, running
 from kdump.spark.store import Store
 
@@ -40,8 +40,8 @@ def query(
 ) -> None:
     """Run `sql` and pass its rows on. Raises NoSpark, StoreError and QueryError."""
     try:
-        with running(master, conf) as spark:
-            open_result(spark, Store(directory))
+        with running(master, conf, [directory]) as spark:
+            open_result(spark, Store(directory), named_in(sql))
             frame = spark.sql(sql)
             numbers = {name for name, kind in frame.dtypes if kind in NUMBERS or kind.startswith("decimal")}
             found: Iterator[Any] = islice(frame.toLocalIterator(), limit)

@@ -140,23 +140,28 @@ class ReplicaStretch(NamedTuple):
         return self.source if self.broker is None else f"broker {self.broker}"
 
 
-def replica_differences(spark: SparkSession, *, only_changed: bool = False) -> Iterator[ReplicaDifference]:
+def replica_differences(
+    spark: SparkSession, *, only_changed: bool = False, one_task: bool = False
+) -> Iterator[ReplicaDifference]:
     """Yield the rows of the table replica_differences in order, computed from the views batches and segments, with
-    `only_changed` for the partitions in the view changed (cluster, topic, partition)."""
+    `only_changed` for the partitions in the view changed (cluster, topic, partition). With `one_task`, first asks which
+    partitions differ, and computes nothing else if none does."""
     replicas = REPLICAS.format(changed=ONLY_CHANGED if only_changed else "")
-    parts = {
-        "replicas": replicas,
-        "ranges": RANGES,
-        "rows": ROWS,
-        "at": AT,
-        "affected": AFFECTED,
-        "suspects": SUSPECTS,
-        "compared": COMPARED,
-        "different": DIFFERENT,
-        "begun": BEGUN,
-    }
-    common = ", ".join(f"{name} as ({sql})" for name, sql in parts.items())
-    yield from differences_of(spark.sql(f"with {common} {STRETCHES}").toLocalIterator())
+    parts = {"replicas": replicas, "ranges": RANGES, "rows": ROWS, "at": AT}
+    if one_task:
+        frame = spark.sql(_with(parts, AFFECTED))
+        found = frame.collect()
+        if not found:
+            return
+        spark.createDataFrame(found, frame.schema).coalesce(1).createOrReplaceTempView("affected")
+    else:
+        parts["affected"] = AFFECTED
+    parts |= {"suspects": SUSPECTS, "compared": COMPARED, "different": DIFFERENT, "begun": BEGUN}
+    yield from differences_of(spark.sql(_with(parts, STRETCHES)).toLocalIterator())
+
+
+def _with(parts: dict[str, str], sql: str) -> str:
+    return f"with {', '.join(f'{name} as ({part})' for name, part in parts.items())} {sql}"
 
 
 def not_compared(spark: SparkSession) -> list[str]:

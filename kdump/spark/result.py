@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,8 +25,9 @@ UNIT_VIEW = "units"
 """View of the entries of all units (kdump.spark.packs.ENTRY)."""
 
 
-def open_result(spark: SparkSession, store: Store) -> None:
-    """Create a view of each table, whether or not it has rows. Raises StoreError if there is no result of a scan."""
+def open_result(spark: SparkSession, store: Store, names: Container[str] = RESULTS, *, one_task: bool = False) -> None:
+    """Create a view of each of the tables `names`, whether or not it has rows, with `one_task` for reading in one task.
+    Raises StoreError if there is no result of a scan."""
     if not is_directory(store.path(OWN)):
         raise StoreError(f"{store.root}: not a result of kdump scan")
     if store.read(LIST) is None:
@@ -35,35 +38,45 @@ def open_result(spark: SparkSession, store: Store) -> None:
         raise StoreError(f"{store.root}: the result of another version of kdump, or damaged; scan again")
     finish_commit(store, packs)
     for table in RESULTS.values():
+        if table.name not in names:
+            continue
         if table.derived:
-            view(spark, store, table)
+            view(spark, store, table, one_task=one_task)
         else:
             _view(
                 spark,
                 table.name,
                 table.ddl(),
                 sorted({store.path(each.file(table.name)) for each in packs if table.name in each.tables}),
+                one_task=one_task,
             )
 
 
-def view_entries(spark: SparkSession, store: Store) -> None:
+def named_in(sql: str) -> Container[str]:
+    """Return the tables that a query may read: those that it names, or all if it names none, as `show tables`."""
+    return {*re.findall(r"\w+", sql.lower())} & RESULTS.keys() or RESULTS
+
+
+def view_entries(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
     """Create the view of the units' entries."""
-    _view(spark, UNIT_VIEW, _ddl(ENTRY), [store.path(each.entries) for each in committed(store)])
+    _view(spark, UNIT_VIEW, _ddl(ENTRY), [store.path(each.entries) for each in committed(store)], one_task=one_task)
 
 
-def view_clusters(spark: SparkSession, store: Store) -> None:
+def view_clusters(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
     """Create the views of what the metadata of each cluster says of its partitions, and the coordinators of groups."""
     for name, schema, directory in ((CLUSTER_VIEW, ASSIGNMENT, CLUSTERS), (COORDINATOR_VIEW, STATE, COORDINATORS)):
-        _view(spark, name, _ddl(schema), [store.path(f"{directory}/{file}") for file in store.list(directory)])
+        files = [store.path(f"{directory}/{file}") for file in store.list(directory)]
+        _view(spark, name, _ddl(schema), files, one_task=one_task)
 
 
 def _ddl(schema: pa.Schema) -> str:
     return ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in schema)
 
 
-def _view(spark: SparkSession, name: str, ddl: str, files: list[str]) -> None:
-    frame = spark.read.schema(ddl).parquet(*files) if files else spark.createDataFrame([], ddl)
-    frame.createOrReplaceTempView(name)
+def _view(spark: SparkSession, name: str, ddl: str, files: list[str], *, one_task: bool) -> None:
+    # Of what is `where false`, Spark knows that it is empty, and leaves out all that depends on it.
+    frame = spark.read.schema(ddl).parquet(*files) if files else spark.createDataFrame([], ddl).where("false")
+    (frame.coalesce(1) if one_task else frame).createOrReplaceTempView(name)
 
 
 def require_readable(spark: SparkSession, store: Store) -> None:
@@ -87,6 +100,7 @@ def require_readable(spark: SparkSession, store: Store) -> None:
         ) from None
 
 
-def view(spark: SparkSession, store: Store, table: SparkTable) -> None:
+def view(spark: SparkSession, store: Store, table: SparkTable, *, one_task: bool = False) -> None:
     """Create a view of a table that a scan has derived from the others."""
-    _view(spark, table.name, table.ddl(), [store.path(table.name)] if is_directory(store.path(table.name)) else [])
+    files = [store.path(table.name)] if is_directory(store.path(table.name)) else []
+    _view(spark, table.name, table.ddl(), files, one_task=one_task)

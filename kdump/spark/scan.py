@@ -22,6 +22,7 @@ from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
 from kdump.spark.task_read_limits import task_read_limits
 from kdump.spark.task_runner import TaskRunner
+from kdump.spark.unit_sums import UnitSums
 
 ALL = (
     *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),
@@ -55,7 +56,8 @@ class ScanOptions:
 @dataclass
 class ScanResult:
     """Outcome of a scan: its sources, its packs, the numbers of units that were read, unchanged (`kept`) or no longer
-    there (`gone`), and the log directories with the newest copy of a cluster's metadata (`metadata`)."""
+    there (`gone`), and the log directories with the newest copy of a cluster's metadata (`metadata`). `sums`: what the
+    entries of the units add up to, once that was computed."""
 
     sources: Sources
     packs: list[Pack]
@@ -67,6 +69,7 @@ class ScanResult:
     kept: int = 0
     gone: int = 0
     metadata: frozenset[str] = frozenset()
+    sums: UnitSums | None = None
 
 
 def scan(

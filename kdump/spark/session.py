@@ -10,13 +10,16 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kdump.extras import how_to_install
 from kdump.idle import is_idle
+from kdump.log.directory_listing import is_url
 from kdump.spark import PUSHDOWN, register
+from kdump.spark.fleet import expanded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +37,12 @@ LOG = "KDUMP_SPARK_LOG"
 """Environment variable with the file for Spark's log output, which is not shown anywhere."""
 MEMORY = "1g"
 """Memory of the driver, which does all the work in embedded mode: rows are streamed, and none are kept."""
+
+
+QUICK = "-XX:TieredStopAtLevel=1"
+"""Option of a JVM that reads little: it ends before its second compiler would save the time that compiling takes."""
+SMALL_BYTES, SMALL_FILES = 64 * 1024 * 1024, 1000
+"""Bytes and files that are little."""
 
 
 ENDED = (
@@ -68,9 +77,10 @@ def require() -> None:
         raise NoSpark(f"this command needs Spark ({error}): {how_to_install('spark')}") from None
 
 
-def session(master: str | None = None, conf: dict[str, str] | None = None) -> SparkSession:
+def session(master: str | None = None, conf: dict[str, str] | None = None, reads: Iterable[str] = ()) -> SparkSession:
     """Return a session on `master` (None: as set by spark-submit, else local[*]), with the data source registered. A
-    master that begins with sc:// is a Spark Connect server. Raises NoSpark."""
+    master that begins with sc:// is a Spark Connect server. `reads`: what it will read, if that is known. Raises
+    NoSpark."""
     require()
     from pyspark.sql import SparkSession
 
@@ -85,7 +95,7 @@ def session(master: str | None = None, conf: dict[str, str] | None = None) -> Sp
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("kdump")
-    for name, value in (_settings(master) | (conf or {})).items():
+    for name, value in (_settings(master, reads) | (conf or {})).items():
         builder = builder.config(name, value)
     with _quiet() as log:
         try:
@@ -119,14 +129,17 @@ def _connected(url: str, conf: dict[str, str]) -> SparkSession:
 
 
 @contextmanager
-def running(master: str | None = None, conf: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """Provide a session for the duration of a command; a session that already exists stays open. Raises NoSpark.
+def running(
+    master: str | None = None, conf: dict[str, str] | None = None, reads: Iterable[str] = ()
+) -> Iterator[SparkSession]:
+    """Provide a session for the duration of a command that reads these paths; a session that already exists stays open.
+    Raises NoSpark.
 
     PySpark's SIGINT handler is removed together with the session: it cancels jobs, which fails without a session."""
     before = _active()
     handler = signal.getsignal(signal.SIGINT)
     try:
-        spark = session(master, conf)
+        spark = session(master, conf, reads)
         try:
             yield spark
         finally:
@@ -211,7 +224,7 @@ def _reason(error: Exception, log: BinaryIO) -> str:
     return causes[-1] if causes else (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _settings(master: str | None) -> dict[str, str]:
+def _settings(master: str | None, reads: Iterable[str] = ()) -> dict[str, str]:
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # configured by spark-submit
     settings = {**SQL_SETTINGS, "spark.ui.showConsoleProgress": "false"}
     if master is not None or not submitted:
@@ -223,4 +236,24 @@ def _settings(master: str | None) -> dict[str, str]:
         }
         if settings["spark.master"].startswith("local"):
             settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
+            if os.environ.get("PYSPARK_PYTHON") == sys.executable:
+                settings["spark.python.daemon.module"] = "kdump.spark.worker_daemon"
+            if _are_small([*reads]):
+                settings["spark.driver.extraJavaOptions"] = QUICK
     return settings
+
+
+def _are_small(paths: list[str]) -> bool:
+    """Return True if there are at most SMALL_BYTES and SMALL_FILES at and below the paths; False if that takes longer
+    to find out, as at URLs."""
+    if not paths or any(map(is_url, paths)):
+        return False
+    files = size = 0
+    for path in (match for given in paths for match in expanded(given)):
+        for at in chain([path], (os.path.join(above, name) for above, _, names in os.walk(path) for name in names)):
+            with suppress(OSError):
+                size += os.lstat(at).st_size
+            files += 1
+            if files > SMALL_FILES or size > SMALL_BYTES:
+                return False
+    return True

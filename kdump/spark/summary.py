@@ -8,10 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kdump.answer import Object, answer_keys, answer_object
-from kdump.check.finding import INFO, SEVERITIES, Finding
+from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.forensics.scan_answer import (
     DiskCopy,
     FleetSummary,
@@ -22,11 +23,13 @@ from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
 from kdump.spark.derived_tables import derive_tables
 from kdump.spark.difference_table import update_differences
-from kdump.spark.fleet_sums import difference_sums, fleet_sums
-from kdump.spark.packs import COUNTS, LIST
+from kdump.spark.fleet_sums import fleet_sums
+from kdump.spark.packs import COUNTS, LIST, Pack
 from kdump.spark.replica_differences import MAX_COPIES, not_compared
 from kdump.spark.result import open_result, view_clusters, view_entries
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
+from kdump.spark.session import SMALL_BYTES
+from kdump.spark.severe_findings import FindingsTask, severe_findings, worst
 from kdump.spark.store import OWN, SUMMARY, Store
 from kdump.spark.tables import RESULTS
 from kdump.spark.task_read_limits import task_read_limits
@@ -36,37 +39,49 @@ from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MAX_FINDINGS = 2000
-"""Maximum number of findings to print, and of remarks on what could not be read."""
 SUMMARIZED = f"{OWN}/summarized"
 """File with a digest of the packs that summary.json is about."""
 PACKS = 500
 """Number of packs whose entries one task sums."""
-ANSI = "spark.sql.ansi.enabled"
-UNREAD = "code = 'unreadable-bytes' and size = 0"
-"""Rows of the table findings for what could not be read: not a finding of kdump verify."""
+COMPUTING = {"spark.sql.ansi.enabled": "false"}
+"""Settings with which SQL computes as Java and Kafka do: with ANSI rules, one damaged number that overflows would end
+the scan."""
+SMALL_ROWS = 100_000
+"""Rows of a result up to which, with SMALL_BYTES of segments, each query of the summary is computed in one task."""
+IN_ONE_TASK = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings with which Spark runs one job for each query of tables in one partition: nothing is sent to other tasks, and
+nothing is compiled, which takes longer than a few rows."""
 
 
 def summarize(
     spark: SparkSession, tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult, began: float
 ) -> Object:
     """Return the object of summary.json; `began` is the start by time.monotonic. Creates views of the tables in the
-    session, and writes the table replica_differences."""
+    session, and writes the tables that are derived from others."""
     units = ScannedUnits(done.read, done.continued, done.kept, done.gone)
     seconds = round(time.monotonic() - began, 3)
     before = _before(store)
     if before is not None:
         new = {"paths": list(options.paths), "out": store.root, "units": units._asdict(), "seconds": seconds}
         return {**before, **new}
-    with _wrapping(spark):
-        open_result(spark, store)
-        update_differences(spark, store, done.run, _last_run(store), several=len(done.sources.sources) > 1)
-        sums = _sums(tasks, store, done)
+    several = len(done.sources.sources) > 1
+    sums = done.sums = read_for_summary(tasks, options, store, done)
+    small = _is_small(done, sums)
+    with _settings(spark, COMPUTING | (IN_ONE_TASK if small else {})):
+        names = {"segments", "checkpoints", "transactions", "producers"}
+        names |= {"batches"} if several else set()
+        open_result(spark, store, names | ({"records"} if options.records else set()), one_task=small)
+        view_entries(spark, store, one_task=small)
+        view_clusters(spark, store, one_task=small)
+        differences = update_differences(spark, store, done.run, _last_run(store), several=several, one_task=small)
         left = not_compared(spark) if len(done.sources.sources) > MAX_COPIES else []
-        _read_clusters(tasks, options, store, done)
-        view_entries(spark, store)
-        view_clusters(spark, store)
-        derive_tables(spark, store)
+        derive_tables(spark, store, one_task=small)
         chosen = {*options.tables, *(["records"] if options.records else [])}
         values: dict[str, Any] = {
             "paths": list(options.paths),
@@ -84,7 +99,7 @@ def summarize(
             "unread": [*(text for _, text in done.sources.unreadable), *left, *sums.unread],
             "notes": sums.notes,
             "notInBundle": dict(sums.not_in_bundle) or None,
-            **difference_sums(spark),
+            **differences,
             **sums.lists(),
             **fleet_sums(spark, records=options.records),
             "units": units,
@@ -93,16 +108,24 @@ def summarize(
     return answer_object(FleetSummary(**values))
 
 
+def _is_small(done: ScanResult, sums: UnitSums) -> bool:
+    """Return True if one task computes the summary faster than Spark divides it: known before any of it is read."""
+    rows = sum(rows.number for pack in done.packs for rows in pack.tables.values())
+    return rows + sums.counts["files"] <= SMALL_ROWS and sums.counts["bytes"] <= SMALL_BYTES
+
+
 @contextmanager
-def _wrapping(spark: SparkSession) -> Iterator[None]:
-    """Let SQL compute as Java and Kafka do: with ANSI rules, one damaged number that overflows would end the scan."""
-    before = spark.conf.get(ANSI)
-    spark.conf.set(ANSI, "false")
+def _settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Change settings of the session for some time."""
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        if before is not None:
-            spark.conf.set(ANSI, before)
+        for name, earlier in before.items():
+            if earlier is not None:
+                spark.conf.set(name, earlier)
 
 
 def put_summary(store: Store, text: bytes, run: str) -> None:
@@ -152,8 +175,9 @@ def _codes(sums: UnitSums) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _read_clusters(tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult) -> None:
-    """Read the newest copy of the metadata of each cluster, and the logs of its coordinators."""
+def read_for_summary(tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult) -> UnitSums:
+    """Read the newest copy of the metadata of each cluster, and the logs of its coordinators; return what the entries
+    of the units add up to."""
     paths = done.sources.clusters()
     limits = task_read_limits(tasks.parallelism)
     stems = [f"{done.run}-{number}" for number in range(len(paths))]
@@ -161,11 +185,20 @@ def _read_clusters(tasks: TaskRunner, options: ScanOptions, store: Store, done: 
         ClusterTask(store, stem, cluster, source, next((path for path in own if path in done.metadata), None), limits)
         for stem, ((cluster, source), own) in zip(stems, sorted(paths.items(), key=str))
     ]
-    tasks.run(read_cluster, clusters)
     logs = divided(coordinator_logs(done.sources.sources), CHUNKS_PER_CORE * tasks.parallelism)
-    read = tasks.run(read_coordinators, [CoordinatorTask(store, each, options.limits, limits) for each in logs])
+    coordinators = [CoordinatorTask(store, each, options.limits, limits) for each in logs]
+    inputs: list[ClusterTask | CoordinatorTask | SumTask] = [*clusters, *coordinators, *_sum_tasks(store, done)]
+    found: list[list[str] | UnitSums] = tasks.run(_read, inputs)
     _keep(store, CLUSTERS, {f"{stem}.parquet" for stem in stems})
-    _keep(store, COORDINATORS, {name for names in read for name in names})
+    _keep(store, COORDINATORS, {name for each in found if isinstance(each, list) for name in each})
+    return merged_sums(each for each in found if isinstance(each, UnitSums))
+
+
+def _read(task: ClusterTask | CoordinatorTask | SumTask) -> list[str] | UnitSums:
+    if isinstance(task, ClusterTask):
+        read_cluster(task)
+        return []
+    return read_coordinators(task) if isinstance(task, CoordinatorTask) else sum_packs(task)
 
 
 def _keep(store: Store, directory: str, names: set[str]) -> None:
@@ -175,15 +208,22 @@ def _keep(store: Store, directory: str, names: set[str]) -> None:
             store.remove(f"{directory}/{name}")
 
 
-def info_counts(tasks: TaskRunner, store: Store, done: ScanResult) -> Counter[str]:
+def info_counts(tasks: TaskRunner, store: Store, done: ScanResult, summary: Object) -> Counter[str]:
     """Return the number of informational findings by code."""
-    codes = _sums(tasks, store, done).codes
+    if not summary["findings"][INFO]:
+        return Counter()
+    codes = (done.sums or merged_sums(tasks.run(sum_packs, _sum_tasks(store, done)))).codes
     return Counter({code: count for (code, severity), count in codes.items() if severity == INFO})
 
 
-def _sums(tasks: TaskRunner, store: Store, done: ScanResult) -> UnitSums:
-    packs = [done.packs[number : number + PACKS] for number in range(0, len(done.packs), PACKS)]
-    return merged_sums(tasks.run(sum_packs, [SumTask(store, tuple(each)) for each in packs]))
+def _sum_tasks(store: Store, done: ScanResult) -> list[SumTask]:
+    return [SumTask(store, packs) for packs in _divided(done.packs)]
+
+
+def _divided(packs: list[Pack]) -> Iterator[tuple[Pack, ...]]:
+    """Yield the packs of each task that reads their entries."""
+    for number in range(0, len(packs), PACKS):
+        yield tuple(packs[number : number + PACKS])
 
 
 def _brokers(done: ScanResult) -> list[ScannedBroker]:
@@ -193,17 +233,15 @@ def _brokers(done: ScanResult) -> list[ScannedBroker]:
     return [ScannedBroker(cluster, broker, sources) for (cluster, broker), sources in sorted(by.items(), key=str)]
 
 
-def units_with_findings(spark: SparkSession, store: Store) -> Iterator[tuple[str, list[Finding]]]:
+def units_with_findings(
+    tasks: TaskRunner, store: Store, done: ScanResult, summary: Object
+) -> Iterator[tuple[str, list[Finding]]]:
     """Yield the places with errors and warnings, and these, at most MAX_FINDINGS of them in total."""
-    open_result(spark, store)
-    names = [key.name for key in answer_keys(Finding)]
-    columns = ", ".join(f"`{name}`" for name in names)
-    found = spark.sql(
-        f"select {columns} from findings where severity <> 'info' and not ({UNREAD})"
-        f" order by case severity when 'error' then 0 else 1 end, source, file, position limit {MAX_FINDINGS}"
-    ).collect()
+    if not summary["findings"][ERROR] + summary["findings"][WARNING]:
+        return
+    found = tasks.run(severe_findings, [FindingsTask(store, packs) for packs in _divided(done.packs)])
     by_place: dict[str, list[Finding]] = {}
-    for row in found:
-        by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row.asDict()))
+    for row in worst(chain.from_iterable(found)):
+        by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row))
     for place, own in sorted(by_place.items()):
         yield place, sorted(own, key=lambda finding: (finding.file, finding.position))

@@ -12,12 +12,21 @@ import pytest
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=128m")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# Compiling a query, and dividing a few rows among tasks, takes longer than computing it.
+SETTINGS = {
+    "spark.driver.memory": "600m",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     from kdump.spark.session import session
 
     os.environ.pop("PYSPARK_GATEWAY_PORT", None)
-    started = session("local[2]", {"spark.driver.memory": "600m", "spark.sql.shuffle.partitions": "2"})
+    started = session("local[2]", SETTINGS)
     yield started
     started.stop()

@@ -64,6 +64,15 @@ def without(rows: Log, *bases: int) -> Log:
 
 def compared(spark: Any, cases: dict[str, Case], **options: Any) -> dict[str, list[ReplicaDifference]]:
     """Compare the replicas of many partitions at once, each the only one of a topic."""
+    views(spark, cases)
+    found: dict[str, list[ReplicaDifference]] = {topic: [] for topic in cases}
+    for each in replica_differences(spark, **options):
+        found[each.topic].append(each)
+    return found
+
+
+def views(spark: Any, cases: dict[str, Case]) -> None:
+    """Create the views of batches and segments."""
     batches, segments = [], []
     for topic, replicas in cases.items():
         for source, rows in replicas.items():
@@ -76,12 +85,8 @@ def compared(spark: Any, cases: dict[str, Case], **options: Any) -> dict[str, li
                 batches.append((*place, *facts))
             if rows:
                 segments.append((*place, min(row.base for row in rows), max(row.last for row in rows)))
-    spark.createDataFrame(batches, BATCHES).createOrReplaceTempView("batches")
-    spark.createDataFrame(segments, SEGMENTS).createOrReplaceTempView("segments")
-    found: dict[str, list[ReplicaDifference]] = {topic: [] for topic in cases}
-    for each in replica_differences(spark, **options):
-        found[each.topic].append(each)
-    return found
+    spark.createDataFrame(batches, BATCHES).coalesce(1).createOrReplaceTempView("batches")
+    spark.createDataFrame(segments, SEGMENTS).coalesce(1).createOrReplaceTempView("segments")
 
 
 TOP = (1 << 63) - 1
@@ -141,6 +146,15 @@ def test_what_differs(name: str, found: dict[str, list[ReplicaDifference]]) -> N
     assert [(each.kind, each.firstOffset, each.lastOffset) for each in found[name]] == CASES[name][1]
 
 
+def test_the_result_does_not_depend_on_how_it_is_computed(
+    spark: Any, found: dict[str, list[ReplicaDifference]]
+) -> None:
+    """Small tables are compared in one task, after asking which partitions differ at all."""
+    assert compared(spark, {name: case for name, (case, _) in CASES.items()}, one_task=True) == found
+    equal = [name for name, each in found.items() if not each]
+    assert not any(compared(spark, {name: CASES[name][0] for name in equal}, one_task=True).values())
+
+
 def test_what_a_follower_truncates(found: dict[str, list[ReplicaDifference]]) -> None:
     (difference,) = found["after an unclean election"]
     assert (difference.severity, difference.leaderEpochs, difference.lastOffsets) == ("warning", [0, 2], [49, 49])
@@ -192,7 +206,7 @@ def test_the_records_that_a_batch_may_have(spark: Any) -> None:
 
 def test_no_replica_takes_quadratic_time(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark sums a frame up to `unbounded following` again for each row. Long replicas ran out of time and memory."""
-    compared(spark, {})
+    views(spark, {})
     queries: list[str] = []
     monkeypatch.setattr(type(spark), "sql", lambda self, text: queries.append(text) or spark.range(0))
     assert not list(replica_differences(spark))
@@ -206,17 +220,19 @@ def test_no_replica_takes_quadratic_time(spark: Any, monkeypatch: pytest.MonkeyP
 def test_more_copies_than_are_compared(spark: Any) -> None:
     """Each has a bit: two would share one."""
     many = {f"{number:02}": log() for number in range(70)}
-    found = compared(spark, {"t": {**many, "30": changed(log(), 25, crc=9), "68": changed(log(), 35, crc=9)}})
+    found = compared(
+        spark, {"t": {**many, "30": changed(log(), 25, crc=9), "68": changed(log(), 35, crc=9)}}, one_task=True
+    )
     assert [(each.firstOffset, len(each.sources)) for each in found["t"]] == [(25, MAX_COPIES)]
     assert not_compared(spark) == ["t-0: 70 replicas and copies, of which the first 63 were compared"]
-    compared(spark, {"t": dict(list(many.items())[:MAX_COPIES])})
+    views(spark, {"t": dict(list(many.items())[:MAX_COPIES])})
     assert not_compared(spark) == []
 
 
 def test_only_what_has_changed(spark: Any) -> None:
     cases = {name: CASES[name][0] for name in ("one leader epoch", "missing")}
     spark.sql("select 'c' as cluster, 'missing' as topic, 0 as partition").createOrReplaceTempView("changed")
-    again = compared(spark, cases, only_changed=True)
+    again = compared(spark, cases, only_changed=True, one_task=True)
     assert [len(each) for each in again.values()] == [0, 1]
 
 

@@ -17,9 +17,10 @@ from kdump.log.partition_directory import partition
 from kdump.log.region import Limits
 from kdump.render.group_report import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
+from kdump.spark.result import open_result
 from kdump.spark.scan import ScanOptions, scan
 from kdump.spark.store import Store
-from kdump.spark.summary import _read_clusters, summarize
+from kdump.spark.summary import read_for_summary, summarize
 from kdump.spark.tables import GROUP_LAG
 from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.state.find_state_logs import logs_in
@@ -58,6 +59,7 @@ def of_scan(
     tasks, store = tasks or SparkTasks(spark), Store(str(out))
     done = scan(tasks, options, store)
     summary = summarize(spark, tasks, options, store, done, 0.0)
+    open_result(spark, store, {"group_lag"})
     rows = [row.asDict() for row in spark.table("group_lag").collect()]
     return summary, rows
 
@@ -94,13 +96,17 @@ def as_it_is(disks: list[Path]) -> None:
     pass
 
 
-@pytest.mark.parametrize("change", [as_it_is, without_ids, deleted, truncated])
+@pytest.mark.parametrize(
+    "change", [without_ids, deleted, truncated, pytest.param(as_it_is, marks=pytest.mark.every_disk)]
+)
 def test_groups_are_those_of_all_disks_at_once(
     spark: Any, change: Callable[[list[Path]], None], tmp_path: Path
 ) -> None:
     disks = [tmp_path / "disks" / name for name in ("clean-0", "clean-1", "clean-2")]
     for disk in disks:
         shutil.copytree(KAFKA / disk.name, disk)
+        for log in disk.glob("large-0/*.log"):
+            log.write_bytes(b"")
     change(disks)
     summary, rows = of_scan(spark, disks, tmp_path / "out")
     owners = [[disk] for disk in disks] if change is without_ids else [disks]
@@ -166,7 +172,7 @@ def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypat
     monkeypatch.setattr("kdump.spark.cluster_metadata.read_metadata", counted(again))
     tasks, store = Here(), Store(str(tmp_path / "out"))
     options = ScanOptions(tuple(map(str, disks)))
-    _read_clusters(tasks, options, store, scan(tasks, options, store))
+    read_for_summary(tasks, options, store, scan(tasks, options, store))
     assert sorted(planned) == [str(disk) for disk in disks]
     assert again == [str(disks[2])]
 

@@ -42,7 +42,9 @@ def by_scan(out: Path, *paths: Path) -> set[tuple[str | None, int | None]]:
 @pytest.mark.parametrize("layout", [f"tiered-0-{ID}", f"tiered-{ID}/0", f"{ID}/0"])
 def test_the_topic_is_that_of_the_path_or_of_the_metadata(layout: str, tmp_path: Path) -> None:
     shutil.copytree(COPIED, tmp_path / "tier" / layout)
-    copied, disk = tmp_path / "tier", TIERED / "disk"
+    copied, disk = tmp_path / "tier", tmp_path / "disk"
+    shutil.copytree(TIERED / "disk" / "__cluster_metadata-0", disk / "__cluster_metadata-0")
+    shutil.copy(TIERED / "disk" / "meta.properties", disk)
     alone = ("tiered" if "tiered" in layout else ID, 0)
     assert of_segments(copied) == {alone}
     assert by_scan(tmp_path / "out", copied) == {alone}

@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import OF_TOPICS, TABLES
 from kdump.spark.task_runner import SparkTasks
-from tests.conftest import DISKS, FIXTURES, ROOT
+from tests.conftest import DISKS, FIXTURES
 from tests.craft import one, overwrite, patch, split
 from tests.spark import same
 
@@ -165,34 +167,39 @@ def _derived(spark: Any, paths: list[Path], out: Path, said: dict[str, Any]) -> 
     assert lag == [(group["groupId"], group["lag"]) for group in said["groups"] if group["lag"]]
 
 
-def test_partitions_that_no_disk_has(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("paths", "gone"),
+    [
+        (["ids"], ["ledger", "users"]),
+        (["one", "two"], ["ledger"]),
+        pytest.param(["one"], ["ledger", "users"], marks=pytest.mark.every_disk),
+    ],
+)
+def test_partitions_that_no_disk_has(paths: list[str], gone: list[str], spark: Any, tmp_path: Path) -> None:
     """They are known from the metadata alone: of a disk with a cluster.id, and of two that may be of one cluster."""
     for name, source, has_ids in (("ids", "clean-1", True), ("one", "clean-1", False), ("two", "clean-2", False)):
         disk = tmp_path / name
         shutil.copytree(KAFKA / source, disk)
         shutil.rmtree(disk / "ledger-0")
+        for log in (*disk.glob("large-0/*.log"), *disk.glob("clicks-0/*.log")):
+            log.write_bytes(b"")
         if not has_ids:
             (disk / "meta.properties").unlink()
     (tmp_path / "one" / "users-0").rename(tmp_path / "two" / "users-0")
     shutil.rmtree(tmp_path / "ids" / "users-0")
     of_log = ("state", "behind", "logStartOffset", "logEndOffset", "size", "segments", "records", "newestTime")
-    for paths, gone in (
-        (["ids"], ["ledger", "users"]),
-        (["one", "two"], ["ledger"]),
-        (["one"], ["ledger", "users"]),
-    ):
-        out = tmp_path / "out" / "-".join(paths)
-        assert kdump("scan", *(tmp_path / path for path in paths), "--out", out, "--json").exit_code < 2
-        open_result(spark, Store(str(out)))
-        found = [row.asDict() for row in spark.sql("select * from partitions where source is null").collect()]
-        assert sorted(row["topic"] for row in found) == gone
-        newest = KAFKA / ("clean-2" if "two" in paths else "clean-1")
-        known = {each["topic"]: each for each in _partitions(newest)}
-        for row in found:
-            assert all(row[name] is None for name in of_log)
-            assert row["replicas"] == known[row["topic"]]["replicas"]
-            assert row["partitionLeaderEpoch"] == known[row["topic"]]["leaderEpoch"]
-            assert (row["cluster"] is not None) == (paths == ["ids"])
+    out = tmp_path / "out"
+    assert kdump("scan", *(tmp_path / path for path in paths), "--out", out, "--json").exit_code < 2
+    open_result(spark, Store(str(out)))
+    found = [row.asDict() for row in spark.sql("select * from partitions where source is null").collect()]
+    assert sorted(row["topic"] for row in found) == gone
+    newest = KAFKA / ("clean-2" if "two" in paths else "clean-1")
+    known = {each["topic"]: each for each in _partitions(newest)}
+    for row in found:
+        assert all(row[name] is None for name in of_log)
+        assert row["replicas"] == known[row["topic"]]["replicas"]
+        assert row["partitionLeaderEpoch"] == known[row["topic"]]["leaderEpoch"]
+        assert (row["cluster"] is not None) == (paths == ["ids"])
 
 
 def _partitions(disk: Path) -> list[dict[str, Any]]:
@@ -220,12 +227,41 @@ def test_replicas_that_nothing_mends_fail_the_scan(spark: Any, tmp_path: Path) -
     data[10 + int.from_bytes(data[8:12], "big")] ^= 1  # last byte of the last value in the first batch
     data[17:21] = crc32c(data[21 : 12 + int.from_bytes(data[8:12], "big")]).to_bytes(4, "big")
     log.write_bytes(data)
-    result = kdump("scan", tmp_path, "--out", tmp_path.parent / f"{tmp_path.name}-out", "--json")
+    out = tmp_path.parent / f"{tmp_path.name}-out"
+    with counted(spark) as first:
+        result = kdump("scan", tmp_path, "--out", out, "--json")
     said = json.loads(result.stdout)
     assert said["findings"]["error"] == 0
     (ledger,) = said["replicas"]
     assert (ledger["kind"], ledger["severity"], ledger["firstOffset"]) == ("diverged", "error", 0)
     assert result.exit_code == 1
+    with counted(spark) as second:
+        assert kdump("scan", tmp_path, "--out", out, "--json").exit_code == 1
+    with counted(spark) as query:
+        assert kdump("query", out, "select * from replica_differences", "--json").exit_code == 0
+    # Starting a job takes longer than reading such disks.
+    assert first.jobs <= 12
+    assert second.jobs <= 2  # finds the disks, and finds that nothing has changed
+    assert (second.queries, query.jobs, query.queries) == (0, 1, 2)  # a view of the table, and the query
+
+
+class Counted:
+    """How many jobs Spark has run, and how many queries."""
+
+    jobs = queries = 0
+
+
+@contextmanager
+def counted(spark: Any) -> Iterator[Counted]:
+    def now() -> tuple[int, int]:
+        context = spark.sparkContext._jsc.sc()
+        context.listenerBus().waitUntilEmpty()
+        return context.dagScheduler().numTotalJobs(), spark._jsparkSession.sharedState().statusStore().executionsCount()
+
+    found = Counted()
+    before = now()
+    yield found
+    found.jobs, found.queries = (after - earlier for after, earlier in zip(now(), before))
 
 
 def test_only_what_has_changed_is_read_again(spark: Any, tmp_path: Path) -> None:
@@ -392,10 +428,10 @@ def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
     assert "unreadable-bytes" not in result.stdout
     assert "00000" not in str(json.loads((tmp_path / "out" / "summary.json").read_text())["producers"])
     assert "1,000,000" not in result.stdout
-    lost = kdump("scan", FIXTURES / "clean-2", tmp_path / "nowhere", "--out", tmp_path / "lost", "--quiet")
+    lost = kdump("scan", FIXTURES / "clean-2" / "ledger-0", tmp_path / "nowhere", "--out", tmp_path / "lost", "--quiet")
     assert (lost.exit_code, lost.stdout) == (2, "")
     assert lost.stderr == f"kdump: {tmp_path / 'nowhere'}: No such file or directory\n"
-    quiet = kdump("scan", disk, "--out", tmp_path / "out", "--quiet")
+    quiet = kdump("scan", disk, tmp_path / "nowhere", "--out", tmp_path / "out", "--quiet")
     assert (quiet.exit_code, quiet.stdout) == (1, "")
     assert kdump("query", tmp_path / "nowhere", "select 1").exit_code == 2
 
@@ -431,23 +467,31 @@ def test_what_the_command_line_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])
-@pytest.mark.parametrize("command", ["scan {disk} --out {out}", "query {out} select"])
-def test_without_spark_it_says_what_to_install(missing: str, command: str, tmp_path: Path) -> None:
-    arguments = command.format(disk=FIXTURES / "clean-2", out=tmp_path / "out").split()
-    code = f"import sys; sys.modules[{missing!r}] = None; from kdump.cli import cli; cli.main({arguments!r})"
+def test_without_spark_it_says_what_to_install(missing: str, tmp_path: Path) -> None:
+    """In a process of its own, which has imported neither."""
+    commands = [["scan", str(FIXTURES / "clean-2"), "--out", str(tmp_path / "out")], ["query", str(tmp_path), "select"]]
+    code = f"""
+import sys
+sys.modules[{missing!r}] = None
+from kdump.cli import cli
+for arguments in {commands!r}:
+    try:
+        cli.main(arguments)
+    except SystemExit as error:
+        print(error.code)
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert "pip install pyspark pyarrow fsspec\n" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "2\n2\n")
+    assert len(done.stderr.splitlines()) == 2
+    assert done.stderr.count("pip install pyspark pyarrow fsspec\n") == 2
 
 
-def test_without_java_it_says_how_to_get_it(tmp_path: Path) -> None:
-    for more in ({"PATH": str(tmp_path)}, {"JAVA_HOME": str(tmp_path)}):
-        arguments = ["scan", str(FIXTURES / "clean-2"), "--out", str(tmp_path / "out")]
-        environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | more
-        command = [sys.executable, "-m", "kdump", *arguments]
-        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (2, "")
+def test_without_java_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    for name in ("PATH", "JAVA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+        done = kdump("scan", FIXTURES / "clean-2", "--out", tmp_path / "out")
+        assert (done.exit_code, done.stdout) == (2, "")
         assert "Java 17" in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()

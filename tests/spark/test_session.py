@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def handler() -> Iterator[Any]:
 
 def test_an_interrupt_is_what_it_was_before(handler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_active", lambda: None)
-    monkeypatch.setattr(session, "session", lambda master, conf: Session())
+    monkeypatch.setattr(session, "session", lambda *given: Session())
     with session.running() as spark:
         assert signal.getsignal(signal.SIGINT) is not handler
     assert spark.stopped
@@ -47,7 +48,7 @@ def test_of_a_session_that_was_there_it_stays(handler: Any, monkeypatch: pytest.
     before = Session()
     theirs = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(session, "_active", lambda: before)
-    monkeypatch.setattr(session, "session", lambda master, conf: before)
+    monkeypatch.setattr(session, "session", lambda *given: before)
     with session.running():
         pass
     assert not before.stopped
@@ -117,6 +118,25 @@ def test_a_python_without_kdump(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("master", "shuffles"), [(None, True), ("local[4]", True), ("spark://head:7077", False)])
 def test_shuffle_partitions_are_set_in_local_sessions_only(master: str | None, shuffles: bool) -> None:
     assert ("spark.sql.shuffle.partitions" in session._settings(master)) == shuffles
+
+
+def test_a_session_that_reads_little_compiles_little(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "t-0").mkdir(parents=True)
+    (tmp_path / "disk" / "t-0" / f"{0:020}.log").write_bytes(b"x")
+    large = tmp_path / "large.log"
+    large.touch()
+    os.truncate(large, session.SMALL_BYTES + 1)
+    for paths, quick in (
+        ([tmp_path / "disk"], True),
+        ([f"{tmp_path}/d*", tmp_path / "nowhere"], True),
+        ([tmp_path / "disk", large], False),
+        ([tmp_path], False),
+        (["s3://disks"], False),
+        ([], False),
+    ):
+        settings = session._settings("local[2]", map(str, paths))
+        assert ("spark.driver.extraJavaOptions" in settings) == quick, paths
+    assert "spark.driver.extraJavaOptions" not in session._settings("spark://head:7077", [str(tmp_path / "disk")])
 
 
 ENDING = """

@@ -86,7 +86,11 @@ def elsewhere(rows: list[dict[str, Any]], here: str, there: str) -> list[dict[st
     return sorted(made, key=str)
 
 
-@pytest.mark.parametrize("table", ["segments", "batches", "records", "findings", "index_entries", "checkpoints"])
+EVERY = ("segments", "batches", "records", "findings", "index_entries", "checkpoints")
+
+
+@pytest.mark.every_disk
+@pytest.mark.parametrize("table", EVERY)
 @pytest.mark.parametrize("split", [None, 512])
 def test_s3_is_as_the_disk(s3: str, disk: Path, table: str, split: int | None) -> None:
     options = {"splitBytes": split} if split else {}
@@ -96,6 +100,7 @@ def test_s3_is_as_the_disk(s3: str, disk: Path, table: str, split: int | None) -
     assert elsewhere(remote, "", "") == elsewhere(local, str(disk.parent), "s3://disks/fleet")
 
 
+@pytest.mark.every_disk
 def test_s3_in_a_session(spark: Any, s3: str, disk: Path) -> None:
     reader = spark.read.format("kdump").option("table", "records").option("storageOptions", s3)
     rows = reader.load("s3://disks/*/*").select("broker", "offset", "value").collect()
@@ -103,10 +108,17 @@ def test_s3_in_a_session(spark: Any, s3: str, disk: Path) -> None:
     assert sorted(map(str, (row.asDict() for row in rows))) == sorted(map(str, expected))
 
 
-def test_a_single_object(s3: str) -> None:
-    path = "s3://disks/fleet/clean-2/ledger-0/00000000000000000000.log"
-    rows = same.rows("batches", [path], storageOptions=s3)
-    assert [row["position"] for row in rows] == [row["position"] for row in same.cli_batches(FIXTURES / path[17:])]
+@pytest.mark.every_disk
+def test_a_single_object_of_s3(s3: str) -> None:
+    of_a_segment("s3://disks/fleet/clean-2", storageOptions=s3)
+
+
+def of_a_segment(disk: str, **options: Any) -> None:
+    """Check that a URL of a segment alone is read, and that its broker is known."""
+    path = "ledger-0/00000000000000000000.log"
+    rows = same.rows("batches", [f"{disk}/{path}"], **options)
+    expected = same.cli_batches(FIXTURES / "clean-2" / path)
+    assert [row["position"] for row in rows] == [row["position"] for row in expected]
     assert {row["broker"] for row in rows} == {"2"}
 
 
@@ -133,12 +145,14 @@ def test_memory_and_file_urls(disk: Path) -> None:
     for path in disk.rglob("*"):
         if path.is_file():
             store.pipe(f"/clean-2/{path.relative_to(disk)}", path.read_bytes())
-    for table in ("records", "findings", "segments"):
+    for table in EVERY:
         local = same.rows(table, [disk])
         assert local
-        memory = same.rows(table, ["memory://clean-2"])
-        assert elsewhere(memory, "", "") == elsewhere(local, str(disk), "memory://clean-2")
+        for options in ({}, {"splitBytes": 512}):
+            memory = same.rows(table, ["memory://clean-2"], **options)
+            assert elsewhere(memory, "", "") == elsewhere(local, str(disk), "memory://clean-2")
         assert same.rows(table, [f"file://{disk}"]) == local
+    of_a_segment("memory://clean-2")
 
 
 def test_groups_and_assignments_at_urls(tmp_path: Path) -> None:
