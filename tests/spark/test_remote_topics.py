@@ -16,12 +16,13 @@ from tests.spark.test_incremental import Here
 
 TIERED = DISKS / "kafka-4.3-tiered"
 ID = "wAa01FzqTkayNnf6QOm_2w"
+COLUMNS = ["topic", "partition", "file"]
 COPIED = TIERED / "tier" / "kafka-tiered-storage" / f"tiered-0-{ID}"
 
 
 def of_segments(*paths: Path) -> set[tuple[str | None, int | None]]:
     """Return topic and partition of the copied segments, as the data source reads them, also with a filter."""
-    rows = same.rows("batches", list(paths), ["topic", "partition", "file"])
+    rows = same.rows("batches", list(paths), COLUMNS)
     found = {(row["topic"], row["partition"]) for row in rows if "/tier/" in row["file"]}
     assert found
     return found
@@ -33,7 +34,7 @@ def by_scan(out: Path, *paths: Path) -> set[tuple[str | None, int | None]]:
     for table in ("batches", "segments", "records"):
         for pack in done.packs:
             if table in pack.tables:
-                for row in pq.read_table(out / f"{table}/{pack.stem}.parquet").to_pylist():
+                for row in pq.read_table(out / f"{table}/{pack.stem}.parquet", columns=COLUMNS).to_pylist():
                     if "/tier/" in row["file"]:
                         found.add((row["topic"], row["partition"]))
     return found

@@ -25,7 +25,8 @@ from kdump.spark.possible_records import POSSIBLE_RECORDS
 from kdump.spark.result import open_result
 from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
-from kdump.spark.tables import OF_TOPICS, TABLES
+from kdump.spark.summary import SMALL_ROWS
+from kdump.spark.tables import OF_TOPICS, RESULTS, TABLES
 from kdump.spark.task_runner import SparkTasks
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import one, overwrite, patch, split
@@ -243,6 +244,23 @@ def test_replicas_that_nothing_mends_fail_the_scan(spark: Any, tmp_path: Path) -
     assert first.jobs <= 12
     assert second.jobs <= 2  # finds the disks, and finds that nothing has changed
     assert (second.queries, query.jobs, query.queries) == (0, 1, 2)  # a view of the table, and the query
+
+
+@pytest.mark.every_disk
+def test_a_large_fleet_is_summed_up_as_a_small_one(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark divides the tables of a large one among tasks, with the settings of the session."""
+    paths = [KAFKA / name for name in ("clean-0", "clean-1", "clean-2")]
+    found = []
+    for rows in (SMALL_ROWS, -1):
+        monkeypatch.setattr("kdump.spark.summary.SMALL_ROWS", rows)
+        out = tmp_path / str(rows)
+        summary = json.loads(kdump("scan", *paths, "--out", out, "--records", "--json").stdout)
+        open_result(spark, Store(str(out)))
+        derived = [name for name, table in RESULTS.items() if table.derived]
+        tables = {name: sorted(map(str, spark.table(name).collect())) for name in derived}
+        assert all(tables.values())
+        found.append(({**summary, "out": "", "seconds": 0}, tables))
+    assert found[0] == found[1]
 
 
 class Counted:
