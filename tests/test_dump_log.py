@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -49,8 +50,15 @@ GAPS = {
 messages, all of them wrong: about the start of a segment, and about index entries of other releases and of padding."""
 
 
+ORACLE_RELEASE = re.compile(r"kafka-(4\.\d+)")
+"""The release whose tool dumped a disk of the oracle, in its name."""
+AS_OF = ("--kafka-version", "4.3")
+"""The release of the oracle, and of the golden outputs."""
+
+
 def dump(*arguments: str | Path) -> Result:
-    result = CliRunner().invoke(cli, ["dump-log", *map(str, arguments)])
+    release = AS_OF if arguments and "--kafka-version" not in arguments else ()
+    result = CliRunner().invoke(cli, ["dump-log", *release, *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit), (arguments, result.exc_info)
     return result
 
@@ -63,7 +71,9 @@ def test_oracle(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in sorted(paths.keys() - EXEMPT.keys()):
         options = [option for part, option in ORACLE_DECODERS.items() if part in path] or ["--print-data-log"]
         batches = path.endswith((".log", ".checkpoint"))
-        result = dump("--files", f"./{path}", *(options[:1] if batches else []))
+        release = ORACLE_RELEASE.match(name)
+        version = ("--kafka-version", release[1]) if release else ()
+        result = dump("--files", f"./{path}", *(options[:1] if batches else []), *version)
         assert result.stdout_bytes == paths[path].read_bytes(), path
         assert result.exit_code == 0, path
         gaps = GAPS.get(Path(path).parent.name, []) if path.endswith(f"{SEGMENT}.log") else []
@@ -360,3 +370,43 @@ def test_json_as_jackson_writes_it() -> None:
 
 def test_path_as_file_prints_it() -> None:
     assert [file_text(path) for path in ("a//b/", "/", "//", "", "./a")] == ["a/b", "/", "/", "", "./a"]
+
+
+# --- What other releases' tools print ---------------------------------------------------------------------------------
+
+
+def test_states_of_transactions_as_of_4_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output of 4.4.0's own tool; without the option that of the newest known release."""
+    monkeypatch.chdir(FIXTURES)
+    words = (GOLDEN / "transaction-log-as-of-4.4.0.out").read_bytes()
+    log = next(FIXTURES.glob("clean-1/__transaction_state-*/*.log")).relative_to(FIXTURES)
+    for version in (["--kafka-version", "4.4"], ["--kafka-version", "4.9"]):
+        result = dump("--files", log, "--transaction-log-decoder", *version)
+        assert result.stdout_bytes == words
+    before = dump("--files", log, "--transaction-log-decoder").stdout
+    assert '"transactionStatus":4,' in before
+    assert '"transactionStatus":"CompleteCommit",' in words.decode()
+    refused = dump("--files", log, "--kafka-version", "3.9")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "4.3 and later" in refused.stderr
+
+
+def test_a_type_of_record_that_a_tool_does_not_know(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(craft.batch([craft.record(0, value=b"\x01\x1d\x00" + (3).to_bytes(4, "big") + b"\0")]))
+    said = [
+        dump("--files", path, "--cluster-metadata-decoder", "--kafka-version", version).stdout.partition("payload: ")[2]
+        for version in ("4.3", "4.4")
+    ]
+    assert "UnsupportedVersionException: Unknown metadata id 29" in said[0]
+    assert said[1] == '{"type":"UNREGISTER_CONTROLLER_RECORD","version":0,"data":{"controllerId":3}}\n'
+
+
+def test_versions_of_a_txnindex(tmp_path: Path) -> None:
+    """An INT16, of which the tool of 4.3 reads the first byte."""
+    path = tmp_path / f"{0:020}.txnindex"
+    path.write_bytes(b"\0\1" + bytes(32))
+    assert dump("--files", path).stdout.splitlines()[1].startswith("version: 0 producerId: 0 ")
+    newer = dump("--files", path, "--kafka-version", "4.4")
+    assert (newer.exit_code, len(newer.stdout.splitlines())) == (1, 1)
+    assert "the entry has version 1, only 0 is supported" in newer.stderr

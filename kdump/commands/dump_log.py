@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -12,7 +13,9 @@ import click
 from kdump import __version__
 from kdump.commands.params import LimitOptions, SizeParam
 from kdump.commands.reading_options import low_impact_options
+from kdump.commands.release_option import ReleaseParam
 from kdump.commands.typed_options import CommandOptions, takes
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log.errors import SourceError
 from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.dumplog import Dump
@@ -37,6 +40,8 @@ check, or damage at which Kafka's tool stops (kdump continues).
 """
 F = TypeVar("F", bound=Callable[..., Any])
 INT = (1 << 31) - 1
+OLDEST = (4, 3)
+"""First release whose tool's output is known."""
 JAVA_INT = click.IntRange(-INT - 1, INT)
 
 
@@ -72,6 +77,14 @@ def _class_option(name: str, option_help: str) -> Callable[[F], F]:
     )
 
 
+def _release(ctx: click.Context, param: click.Parameter, value: KafkaRelease | None) -> KafkaRelease | None:
+    if value is not None and value.line < OLDEST:
+        raise click.BadParameter(
+            f"prints as kafka-dump-log of {OLDEST[0]}.{OLDEST[1]} and later, not of {value.number}"
+        )
+    return value
+
+
 @dataclass(frozen=True)
 class DumpLogOptions(CommandOptions):
     """The options of the command. `ignored`: arguments that are not options."""
@@ -92,6 +105,7 @@ class DumpLogOptions(CommandOptions):
     max_bytes: int
     verify_index_only: bool
     index_sanity_check: bool
+    kafka_version: KafkaRelease | None
     max_message_size: int | None
     """Accepted, but ignored."""
 
@@ -122,6 +136,12 @@ class DumpLogOptions(CommandOptions):
 )
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing their entries.")
 @click.option("--index-sanity-check", is_flag=True, help="Run only Kafka's sanity check of each .index and .timeindex.")
+@click.option(
+    "--kafka-version",
+    type=ReleaseParam(),
+    callback=_release,
+    help=f"Print what this release's tool prints: 4.3 or later.  [{NEWEST.number}]",
+)
 @low_impact_options
 @click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
 @click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
@@ -129,7 +149,7 @@ class DumpLogOptions(CommandOptions):
 @click.argument("ignored", nargs=-1, metavar="")
 @takes(DumpLogOptions)
 def command(options: DumpLogOptions) -> None:
-    """Print segments, KRaft snapshots, indexes and producer snapshots byte for byte as kafka-dump-log 4.3 does, so that
+    """Print segments, KRaft snapshots, indexes and producer snapshots byte for byte as kafka-dump-log does, so that
     scripts can switch to kdump. It has none of that tool's false findings and crashes, and does not create a file next
     to its input."""
     for name in options.ignored:
@@ -172,6 +192,7 @@ def _options(options: DumpLogOptions) -> DumpOptions:
         max_bytes=None if options.max_bytes == INT else options.max_bytes,
         verify_index_only=options.verify_index_only,
         index_sanity_check=options.index_sanity_check,
+        release=options.kafka_version or NEWEST,
         limits=options.reading.limits,
         window=options.reading.window,
     )
@@ -180,7 +201,7 @@ def _options(options: DumpLogOptions) -> DumpOptions:
 def _contents(options: DumpLogOptions) -> Contents | None:
     for name, decoder in DECODERS.items():
         if getattr(options, name.replace("-", "_")):
-            return decoder
+            return partial(decoder, options.kafka_version or NEWEST)
     key_class, value_class = options.key_decoder_class, options.value_decoder_class
     if key_class is None and value_class is None and not options.print_data_log:
         return None

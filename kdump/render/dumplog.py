@@ -1,4 +1,4 @@
-"""Prints files like kafka-dump-log 4.3, byte for byte on standard output, but without its bugs.
+"""Prints files like kafka-dump-log, byte for byte on standard output, but without its bugs.
 
 Standard output is identical wherever Kafka's tool completes. Where that throws, kdump reports the problem on standard
 error and continues. Like Kafka's tool, it prints its findings at the end. docs/dump-log.md lists the differences.
@@ -68,7 +68,7 @@ class Dump:
         elif suffix in INDEX_KINDS:
             self._index(path, file, INDEX_KINDS[suffix])
         elif suffix == ".txnindex":
-            self._rows(path, index_text.txn_index_lines)
+            self._rows(path, partial(index_text.txn_index_lines, release=self.options.release))
         elif suffix == ".snapshot":
             self._rows(path, index_text.snapshot_lines)
         else:

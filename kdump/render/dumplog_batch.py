@@ -1,4 +1,4 @@
-"""Formats batches and records as kafka-dump-log 4.3 does.
+"""Formats batches and records as kafka-dump-log does.
 
 Source: org.apache.kafka.tools.DumpLogSegments (printBatchLevel, dumpBatchRecords): what its lines contain, and in which
 order. Numbers overflow as in Java, so that a damaged header looks the same.

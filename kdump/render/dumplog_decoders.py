@@ -1,4 +1,4 @@
-"""Decodes keys and values into the text that kafka-dump-log 4.3 prints, with the selected decoder.
+"""Decodes keys and values into the text that kafka-dump-log prints, with the selected decoder.
 
 Source: org.apache.kafka.tools.DumpLogSegments (its MessageParsers), org.apache.kafka.tools.api.Decoder and its four
 implementations, CoordinatorRecordSerde and AbstractApiMessageSerde, whose exceptions are part of the output.
@@ -15,17 +15,22 @@ from typing import Any
 from kdump.format.consumer_protocol import PROTOCOL_TYPE, with_members
 from kdump.format.coordinator_record import MessagePart, decode_coordinator_record
 from kdump.format.errors import DecodeError, ElementsError, FrameVersionError, LengthError, NullError, TooLargeError
+from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.known_releases import at_most
 from kdump.format.metadata_record import FRAME_VERSION, read_frame
 from kdump.format.schema import MessageSchema, by_api_key
+from kdump.format.transaction_record import STATES
 from kdump.format.utf8 import java_text, java_texts, texts
 from kdump.format.varint import Bytes
 from kdump.format.versioned_messages import UNKNOWN_TAGS, Decoded, kafka_json, try_decode
-from kdump.render.dumplog_batch import Contents, Undecodable
+from kdump.render.dumplog_batch import Undecodable
 from kdump.render.dumplog_remote import rejection_reason, remote_text
 from kdump.render.java import jackson
+from kdump.state.releases import STATUS_NAMES
 
 DecodedTexts = tuple["str | None", "str | None"]
 Text = Callable[[Bytes], str]
+TRANSACTION = "TransactionLogValue"
 _SNAKE = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -79,7 +84,9 @@ def _in_pieces(text: Text, data: memoryview | None, size: int) -> Iterator[str] 
     return pieces(data, size) if pieces else iter((text(data),))
 
 
-def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
+def _coordinator(
+    folder: str, release: KafkaRelease, offset: int, key: bytes | None, value: bytes | None
+) -> DecodedTexts:
     """Decode a record of a coordinator's topic with the schemas in `folder`."""
     if key is None:
         raise Undecodable("a record without a key, which this decoder cannot read")
@@ -99,7 +106,21 @@ def _coordinator(folder: str, offset: int, key: bytes | None, value: bytes | Non
     if schema.name == "GroupMetadataValue" and data.get("protocolType") == PROTOCOL_TYPE:
         assert decoded.value.decoded is not None
         with_members(data, decoded.value.decoded.value["members"])
+    data = _as_of(schema, data, release)
     return text, jackson({"version": str(decoded.value.number), "data": data})
+
+
+ADDED = {"StreamsGroupMetadataValue": {(4, 4): ("storedDescriptionTopologyEpoch", "failedDescriptionTopologyEpoch")}}
+"""Tagged fields of records by the release that added them: a tool of an earlier one does not print them."""
+
+
+def _as_of(schema: MessageSchema, data: dict[str, Any], release: KafkaRelease) -> dict[str, Any]:
+    """Return the JSON of a value as the tool of this release prints it."""
+    if schema.name == TRANSACTION and STATUS_NAMES.applies(release):
+        number = data["transactionStatus"]
+        return {**data, "transactionStatus": STATES[number] if 0 <= number < len(STATES) else str(number)}
+    added = [names for since, names in ADDED.get(schema.name, {}).items() if since > release.line]
+    return {name: value for name, value in data.items() if not any(name in names for names in added)} if added else data
 
 
 def _wrong(part: MessagePart, name: str) -> str:
@@ -128,9 +149,9 @@ def _data(part: MessagePart) -> tuple[MessageSchema, dict[str, Any]]:
     return part.schema, kafka_json(part.schema, part.decoded)
 
 
-def _metadata(offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
+def _metadata(release: KafkaRelease, offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
     """Decode a record of KRaft's metadata log."""
-    found = _framed("metadata", value)
+    found = _framed("metadata", value, release)
     if isinstance(found, str):
         return None, f"Error at {offset}, skipping. {found}"
     schema, version, decoded = found
@@ -138,7 +159,7 @@ def _metadata(offset: int, key: bytes | None, value: bytes | None) -> DecodedTex
     return None, jackson({"type": name, "version": version, "data": kafka_json(schema, decoded)})
 
 
-def _remote(offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
+def _remote(release: KafkaRelease, offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
     """Decode a record of __remote_log_metadata."""
     if value is None:
         why = (
@@ -146,7 +167,7 @@ def _remote(offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts
             ' "org.apache.kafka.common.record.internal.Record.value()" is null'
         )
         return None, f"Error at offset {offset}, skipping. {why}"
-    found = _framed("storage", value)
+    found = _framed("storage", value, release)
     if isinstance(found, str):
         return None, f"Error at offset {offset}, skipping. {found}"
     schema, _, decoded = found
@@ -155,7 +176,7 @@ def _remote(offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts
     return None, remote_text(schema.name, decoded.value)
 
 
-def _framed(folder: str, value: bytes | None) -> tuple[MessageSchema, int, Decoded] | str:
+def _framed(folder: str, value: bytes | None, release: KafkaRelease) -> tuple[MessageSchema, int, Decoded] | str:
     """Decode a framed message. Returns its schema, the version in the frame, and the decoded message; otherwise the
     message of the exception that AbstractApiMessageSerde throws."""
     try:
@@ -163,7 +184,7 @@ def _framed(folder: str, value: bytes | None) -> tuple[MessageSchema, int, Decod
     except DecodeError as error:
         return _frame_message(error, value)
     schema = by_api_key(folder).get(frame.apiKey)
-    if schema is None:
+    if schema is None or (release.line < NEWEST.line and schema.name not in at_most(release.line).messages[folder]):
         return f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {frame.apiKey}"
     assert value is not None
     decoded, problem = try_decode(schema, frame.version, value, frame.position)
@@ -211,11 +232,11 @@ def message(error: DecodeError) -> str:
     return "null"
 
 
-DECODERS: dict[str, Contents] = {
+DECODERS: dict[str, Callable[..., DecodedTexts]] = {
     "offsets-decoder": partial(_coordinator, "group-coordinator"),
     "transaction-log-decoder": partial(_coordinator, "transaction-coordinator"),
     "cluster-metadata-decoder": _metadata,
     "remote-log-metadata-decoder": _remote,
     "share-group-state-decoder": partial(_coordinator, "share-coordinator"),
 }
-"""Decoders by option; if several options are given, the first in this order applies."""
+"""Decoders by option, which take a release first; if several options are given, the first in this order applies."""

@@ -1,4 +1,4 @@
-"""Findings of dump-log, printed at the end in the words of kafka-dump-log 4.3, with the reason added.
+"""Findings of dump-log, printed at the end in the words of kafka-dump-log, with the reason added.
 
 Source: org.apache.kafka.tools.DumpLogSegments (main, TimeIndexDumpErrors).
 """

@@ -1,4 +1,4 @@
-"""Prints indexes and snapshots like kafka-dump-log 4.3.
+"""Prints indexes and snapshots like kafka-dump-log.
 
 Source: org.apache.kafka.tools.DumpLogSegments (dumpIndex, dumpTimeIndex, dumpTxnIndex, dumpProducerIdSnapshot),
 OffsetIndex, TimeIndex and their sanityCheck, TransactionIndex, ProducerStateManager.readSnapshot.
@@ -12,11 +12,13 @@ from typing import Any
 from kdump.format.batch_header import MAX_SEQUENCE
 from kdump.format.checksum import checksum
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.layout import Layout
 from kdump.format.numbers import int32
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
 from kdump.log.window import Window
 from kdump.render.java import optional_long
+from kdump.state.releases import TXN_INDEX_VERSION
 
 SNAPSHOT_VERSION = 1
 """The only version that Kafka's tool reads."""
@@ -85,13 +87,14 @@ def _size(window: Window) -> int:
     return size
 
 
-def txn_index_lines(window: Window) -> Iterator[str]:
+def txn_index_lines(window: Window, release: KafkaRelease = NEWEST) -> Iterator[str]:
     """Yield the entries of a .txnindex. Raises CorruptFile for an unknown version, and RejectedFile for a partial entry
     at the end."""
     end = 0
     for row in rows(window, TXN_INDEX_ENTRY):
-        version = row.version >> 8  # AbortedTxn.version uses only the first of the two bytes
-        if version > 0:
+        is_whole = TXN_INDEX_VERSION.applies(release)
+        version = row.version if is_whole else row.version >> 8
+        if version > 0 or (is_whole and version):
             raise CorruptFile(f"position {end}: the entry has version {row.version}, only 0 is supported")
         yield (
             f"version: {version} producerId: {row.producerId} firstOffset: {row.firstOffset}"

@@ -1,4 +1,4 @@
-"""Dumps a file of batches like kafka-dump-log 4.3.
+"""Dumps a file of batches like kafka-dump-log.
 
 Source: org.apache.kafka.tools.DumpLogSegments (dumpLog, dumpBatchRecords, printTrailingBytes).
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.format.batch_header import CODECS
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.region import Batch, Limits
 from kdump.log.source import FileSource
@@ -33,6 +34,8 @@ class DumpOptions:
     max_bytes: int | None = None
     verify_index_only: bool = False
     index_sanity_check: bool = False
+    release: KafkaRelease = NEWEST
+    """Whose tool's output it is."""
     limits: Limits = field(default_factory=Limits)
     window: int = 1 << 20
 

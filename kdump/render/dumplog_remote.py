@@ -1,4 +1,4 @@
-"""Formats records of __remote_log_metadata like Java's toString, which is what kafka-dump-log 4.3 prints.
+"""Formats records of __remote_log_metadata like Java's toString, which is what kafka-dump-log prints.
 
 Source: org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata, RemoteLogSegmentMetadataUpdate and
 RemotePartitionDeleteMetadata, org.apache.kafka.server.log.remote.metadata.storage.RemoteLogSegmentMetadataSnapshot.

@@ -442,6 +442,14 @@ EMPTY_BATCH_AT_HIGH_WATERMARK = Difference(
     "keeps an empty batch if it ends at the high watermark; earlier ones from 4.0 on, and later patch releases of 3.9, "
     "if it ends where the cleaning does",
 )
+STATUS_NAMES = Difference(
+    (4, 4, 0),
+    None,
+    None,
+    "DumpLogSegments.TransactionLogMessageParser",
+    "",
+    "kafka-dump-log prints transactionStatus as a name: CompleteCommit, not 4",
+)
 TRIMMED_AT_SHUTDOWN = Difference(
     (4, 4, 0),
     None,

@@ -106,8 +106,8 @@ FEATURES = Message(
         "Unsafe metadata downgrade is not supported in this version.",
         "Failed to deserialize record with type {}",
         "Unsupported metadata version - if you are currently upgrading your cluster, please ensure the metadata "
-        "version is set to {} (or higher) before updating the software version. The metadata version can be updated via "
-        "the `kafka-features` command-line tool.",
+        "version is set to {} (or higher) before updating the software version. The metadata version can be updated "
+        "via the `kafka-features` command-line tool.",
         "Tried to apply FeatureLevelRecord {}, but this controller only supports versions {}",
         "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from {}",
     ),
