@@ -51,6 +51,14 @@ def _entry_of_version_1(disk: Path) -> None:
     (disk / "ledger-0" / "00000000000000000000.txnindex").write_bytes(b"\0\1" + bytes(32))
 
 
+def _metadata_without_snapshot(disk: Path) -> None:
+    """A metadata log that starts above offset 0, and no snapshot from which to load what came before."""
+    log = disk / "__cluster_metadata-0"
+    for path in [*log.glob("*.checkpoint"), *log.glob("00000000000000000000.*")]:
+        path.unlink()
+    (log / "00000000000000000376.log").touch()
+
+
 CASES: list[tuple[str, Change, str, str, str, str]] = [
     # difference, damage, release with it, effect, release without it, effect
     (
@@ -89,6 +97,7 @@ CASES: list[tuple[str, Change, str, str, str, str]] = [
         "3.9-zk",
         "",
     ),
+    ("SNAPSHOTS_REQUIRED", _metadata_without_snapshot, "4.3", "exit IllegalStateException", "3.2-kraft", ""),
     ("TXN_INDEX_VERSION", _entry_of_version_1, "4.4", "exit KafkaException", "4.3", ""),
 ]
 
