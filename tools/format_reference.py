@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from kdump.format.enum_names import enum_names
+from kdump.format.kafka_release import NEWEST
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import NamedStruct, structs
 from kdump.format.text_file_fields import TEXT_FIELDS
@@ -22,7 +23,7 @@ HEAD = """# Kafka's messages
 
 The records of Kafka's internal topics, the values of control records and the file quorum-state contain messages of
 Kafka's protocol. These messages are versioned, and from some version on *flexible* (KIP-482): they have compact lengths
-and tagged fields. This page lists every message that is stored on disk, according to the schemas of Kafka 4.3. It is
+and tagged fields. This page lists every message that is stored on disk, according to the schemas of Kafka NEWEST. It is
 generated from the schemas that kdump reads with (`make docs`); `kdump schema NAME --version N` shows the fields of one
 version in the order of their bytes. [The format](format.md) describes the prefixes of the messages, and
 [decoders](decoders.md) shows how kdump prints them.
@@ -101,7 +102,7 @@ def message(struct: NamedStruct) -> str:
 
 def messages_page() -> str:
     found = [struct for struct in structs() if struct.schema is not None]
-    parts = [HEAD]
+    parts = [HEAD.replace("NEWEST", f"{NEWEST.major}.{NEWEST.minor}")]
     for group, members in groupby(found, key=lambda each: each.group):
         parts += [f"## {group}\n", *map(message, members)]
     return "\n".join(parts)

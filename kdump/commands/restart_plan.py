@@ -38,8 +38,8 @@ Examples:
 
 \b
 Exit status: 0 if the broker starts and loses nothing; 1 if it starts, but records are lost, hidden or moved to -stray,
-a log directory goes offline, or there is a warning; 2 for a usage error, or if something could not be read; 3 if it
-does not start.
+a log directory goes offline, or there is a warning; 2 for a usage error, if something could not be read, or if it
+is unknown whether it starts; 3 if it does not.
 """
 
 

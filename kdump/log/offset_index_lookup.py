@@ -1,7 +1,7 @@
 """The offset index of a segment, as a hint where to begin reading. It is never trusted: an entry is used only if a
 batch begins at its position.
 
-The invariant in every release (0.8 to 4.3): an entry's position is a batch boundary, that batch's base offset is at
+The invariant in every release (from 0.8 on): an entry's position is a batch boundary, that batch's base offset is at
 most the entry's offset, and all offsets of earlier batches are below it.
 """
 
