@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
+from kdump.format.kafka_release import newer_text
 from kdump.format.layout import INT16, Field, Layout, Span, layout
 from kdump.format.plain_messages import Plain, plain_reader
 from kdump.format.schema import MessageSchema, by_api_key
@@ -47,6 +48,14 @@ class MessagePart(NamedTuple):
     decoded: Decoded | None = None
     problem: DecodeError | None = None
     note: str = ""
+
+    @property
+    def newer(self) -> str:
+        """Of a value, its version, if only a newer release than the newest known one writes it; else empty."""
+        schema = self.schema
+        if schema is None or schema.type != "coordinator-value" or (self.number or 0) <= schema.valid.highest:
+            return ""
+        return newer_text(f"{schema.name} version", self.number or 0, schema.valid.highest)
 
 
 class CoordinatorRecord(NamedTuple):
@@ -83,7 +92,9 @@ def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None)
         return MessagePart(problem=problem)
     schema = by_api_key(folder, "coordinator-key").get(number)
     if schema is None:
-        return MessagePart(number, problem=DecodeError(STRUCT, "type", 0, f"type {number} is unknown"))
+        newest = max(by_api_key(folder, "coordinator-key"))
+        reason = newer_text("type", number, newest) if number > newest else f"type {number} is unknown"
+        return MessagePart(number, problem=DecodeError(STRUCT, "type", 0, reason))
     # The type implies the version of the key's message: the lowest, whatever else the schema lists.
     return _message(number, schema, *try_decode(schema, schema.valid.lowest, data, KEY.size, spans=spans))
 

@@ -54,6 +54,8 @@ class TransactionMetadata(NamedTuple):
     tombstone: bool = False
     problem: DecodeError | None = None
     note: str = ""
+    newer: str = ""
+    """What only a newer release than the newest known one writes."""
 
 
 def decode_transaction(key: bytes | None, value: bytes | None) -> TransactionMetadata:
@@ -71,7 +73,9 @@ def decode_transaction(key: bytes | None, value: bytes | None) -> TransactionMet
         return transaction._replace(problem=decoded_value.problem)
     record_fields = decoded_value.decoded.value
     fields = {name: record_fields[name] for name in TransactionMetadata._fields if name in record_fields}
-    transaction = transaction._replace(**fields, problem=decoded_value.problem, note=decoded_value.decoded.note)
+    transaction = transaction._replace(
+        **fields, problem=decoded_value.problem, note=decoded_value.decoded.note, newer=decoded_value.newer
+    )
     if "transactionStatus" not in record_fields:
         return transaction
     transaction, wrong = _with_state(transaction, record_fields)

@@ -75,6 +75,8 @@ class OffsetReplay:
         if problem is not None:
             self.at(str(problem))
             return None
+        if decoded.value is not None and decoded.value.newer:
+            self.at(decoded.value.newer)
         assert decoded.key.schema is not None
         assert decoded.key.decoded is not None
         self.record = decoded.key.schema.name.removesuffix("Key")

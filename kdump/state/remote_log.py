@@ -64,9 +64,11 @@ def read_remote_log(directories: Sequence[str], partition_count: int | None, lim
                 if record is None or record.is_control or too_large(record):
                     continue
                 decoded = decode_metadata_record(record.value, "storage")
-                if decoded.values is None or decoded.problem is not None:
+                if decoded.newer:
+                    note(f"{REMOTE_METADATA_TOPIC}: at offset {record.offset}: {decoded.newer}")
+                elif decoded.values is None or decoded.problem is not None:
                     note(f"{REMOTE_METADATA_TOPIC}: the record at offset {record.offset} cannot be decoded")
-                else:
+                if decoded.values is not None and decoded.problem is None:
                     _apply(found, begun, decoded.values)
     numbers = {directory.rpartition("-")[2] for directory in directories}
     whole = partition_count is not None and len(numbers) >= partition_count

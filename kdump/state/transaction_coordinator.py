@@ -132,6 +132,8 @@ class _Replay:
         if decoded.problem is not None or decoded.transactionalId is None:
             self.note(f"offset {record.offset}: {decoded.problem}")
             return
+        if decoded.newer:
+            self.note(f"offset {record.offset}: {decoded.newer}")
         self.found.history.add(decoded, self.name, record.offset or 0, record.timestamp)
         before = self.found.by_id.pop(decoded.transactionalId, None)
         self.room += _size(before) if before else 0

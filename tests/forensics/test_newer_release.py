@@ -297,3 +297,29 @@ def test_bundles_keep_records_of_a_newer_release(tmp_path: Path, redacts: bool) 
     assert kept.count("|") == len(values) + 1
     assert "key" not in kept
     assert ("\x01\x64\0\x02x|" in kept) != redacts
+
+
+def test_records_of_coordinators(tmp_path: Path) -> None:
+    """A newer version is read as far as it is known; the command says so, and is not complete."""
+    offsets = tmp_path / "__consumer_offsets-0"
+    offsets.mkdir()
+    key = b"\0\1" + b"".join(len(each).to_bytes(2, "big") + each for each in (b"g", b"t")) + bytes(4)
+    value = (9).to_bytes(2, "big") + bytes(8) + b"\xff\xff\xff\xff" + b"\x01" + bytes(8) + b"\0"
+    unknown = (99).to_bytes(2, "big") + b"x"
+    (offsets / f"{0:020}.log").write_bytes(
+        batch([record(0, key=key, value=value), record(1, key=unknown, value=value)])
+    )
+    said = command.run("groups", offsets).stderr
+    assert "at offset 0: OffsetCommitValue version 9, above " in said
+    assert "type 99, above " in said
+    states = tmp_path / "__transaction_state-0"
+    states.mkdir()
+    key, value = (
+        b"\0\0\0\1x",
+        (9).to_bytes(2, "big") + bytes(8) + bytes(2) + bytes(4) + b"\0" + b"\0" + bytes(16) + b"\0",
+    )
+    (states / f"{0:020}.log").write_bytes(batch([record(0, key=key, value=value)]))
+    assert (
+        f"TransactionLogValue version 9, above 1, the highest in Kafka {NEWEST.number}"
+        in command.run("transactions", tmp_path).stderr
+    )

@@ -201,7 +201,7 @@ WRONG = {
     "no key": (None, VALUE, "TransactionLogKey", "type", 0, []),
     "a short key": (KEY[:1], VALUE, "TransactionLogKey", "type", 0, [2, 1]),
     "a cut key": (KEY[:5], VALUE, "TransactionLogKey", "transactionalId", 2, [4, 1]),
-    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", 0, [1]),
+    "a key of another type": (key("b", 1), VALUE, "TransactionLogKey", "type", 0, [1, 0]),
     "a key of a negative type": (b"\xff\xff" + KEY[2:], VALUE, "TransactionLogKey", "type", 0, [-1]),
     "an empty value": (KEY, b"", "TransactionLogValue", "version", 0, [2, 0]),
     "a cut value": (KEY, VALUE[:12], "TransactionLogValue", "transactionTimeoutMs", 12, [4, 0]),
@@ -230,7 +230,7 @@ def test_what_stands_in_front_of_a_problem_is_kept() -> None:
 def test_a_newer_version_is_read_as_the_newest_known() -> None:
     found = decode_transaction(KEY, b"\x00\x09" + VALUE[2:])
     assert numbers_in(found.note)[0] == 9
-    assert found._replace(note="") == decode_transaction(KEY, VALUE)
+    assert found._replace(note="", newer="") == decode_transaction(KEY, VALUE)
 
 
 def test_a_damaged_record_never_raises() -> None:
