@@ -158,6 +158,7 @@ def pytest_collection_finish() -> None:
     """Leave what was collected, which stays to the end, out of every later garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 10, 50)
     gc.enable()
 
 

@@ -22,7 +22,18 @@ END = re.compile(r"""\\n|[`"]|&&|[|;)]|\n\n| \#""")
 """Ends the arguments: the end of a string, of inline code, or of one of several commands."""
 FILLED_IN = re.compile(r"\$?\{[^}]*\}|\$\([^)]*\)")
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-WITH_VALUE = {"-r", "--requirement", "-c", "--constraint", "-t", "--target", "--python", "-m", "--wheel-dir"}
+WITH_VALUE = {
+    "-r",
+    "--requirement",
+    "-c",
+    "--constraint",
+    "--constraints",
+    "-t",
+    "--target",
+    "--python",
+    "-m",
+    "--wheel-dir",
+}
 TOOLS = {"s3fs", "ziglang"}
 """Published packages that are in no extra of kdump, but in a document or a Makefile target."""
 SKIPPED = {"build", "dist", "node_modules"}

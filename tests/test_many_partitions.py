@@ -46,7 +46,7 @@ LISTED = 1
 """A partition is listed once, when its turn comes. It is listed again only if something in it could not be read."""
 AT_ROOT = 8
 """The log directory may be listed for several questions, but not once per partition."""
-READ_AT_ROOT = 3
+READ_AT_ROOT = 4
 """A small file there is read for the partitions, for the release, and for the cluster, each time once."""
 GROUPED = 2
 """The names of its files are grouped when a partition is found and when its turn comes; by doctor for each question."""

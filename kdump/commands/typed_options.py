@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeVar, get_type_hints
 
 OPTIONS = "__kdump_options__"
@@ -61,6 +61,7 @@ def fill(cls: type[T], values: dict[str, Any]) -> T:
     return cls(**found)
 
 
+@cache
 def option_types(cls: type) -> dict[str, Any]:
     """Return the types of the class's fields."""
     hints = get_type_hints(cls)

@@ -200,7 +200,9 @@ def test_every_cut_and_flip_is_read(name: str, window: int) -> None:
             spans = [(item.position, item.size) for item in found if not isinstance(item, Problem)]
             assert sum(size for _, size in spans) == len(bad)
         if name.endswith(".snapshot"):
-            assert not bad or any(isinstance(item, Problem) and item.code == "snapshot-invalid" for item in found)
+            codes = {item.code for item in found if isinstance(item, Problem)}
+            # No checksum covers the version, and a newer release may write another one.
+            assert not bad or "snapshot-invalid" in codes or (bad[:2] != data[:2] and "newer-release" in codes)
 
 
 def test_hostile_numbers() -> None:
