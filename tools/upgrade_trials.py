@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kdump
-from kdump.forensics.restart.plan_values import STOPPED
+from kdump.forensics.restart.plan_values import STOPPED, UNKNOWN
 from kdump.format.kafka_release import parse_release
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.release import KRAFT, Release, ReleaseCluster
@@ -115,7 +115,7 @@ def predicted(found: dict[str, Any], kept: Path) -> dict[str, Any]:
             continue  # it waits for its controller, and ends with it
         if starts and plan.verdict == STOPPED:
             differences.append(f"{role}: starts, predicted: {found[role]['reasons'][:1]}")
-        elif not starts and plan.verdict != STOPPED and not plan.unknown:
+        elif not starts and plan.verdict not in (STOPPED, UNKNOWN):
             differences.append(f"{role}: does not start, predicted: {plan.verdict}")
     return found | {"differences": differences}
 

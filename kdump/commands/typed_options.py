@@ -53,7 +53,7 @@ def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:
 def fill(cls: type[T], values: dict[str, Any]) -> T:
     """Return an instance of the class. A field without a value has its default."""
     found: dict[str, Any] = {}
-    for name, kind in option_types(cls).items():
+    for name, kind in option_types(cls).items():  # type: ignore[arg-type]  # mypy doubts that a class is hashable
         if isinstance(kind, type) and issubclass(kind, CommandOptions):
             found[name] = fill(kind, values)
         elif name in values:
