@@ -145,6 +145,8 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 SOME = ("__cluster_metadata-0", "__consumer_offsets-0", "__transaction_state-0")
 SOME += ("orders-zstd-0", "payments-0", "users-0")
+SOME += ("upgraded-gzip-0", "v0-broker28-none-0", "v0-client09-snappy-0", "v0-librdkafka-lz4-0")
+SOME += ("v1-broker28-gzip-0", "v1-client010-lz4-0", "v1-compacted-gzip-0", "v1-logappend-lz4-0")
 """Partitions of which each is of another kind."""
 
 
@@ -166,16 +168,24 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 HEALTHY = (
     "kafka-4.3/clean-0",
-    "kafka-4.3/crash-1",
-    "kafka-2.8-legacy",
+    "some of kafka-4.3/crash-1",
+    pytest.param("kafka-4.3/crash-1", marks=pytest.mark.every_disk),
+    "some of kafka-2.8-legacy",
+    pytest.param("kafka-2.8-legacy", marks=pytest.mark.every_disk),
     "kafka-4.3-tiered/disk",
 )
+
+
+def healthy(name: str, tmp_path: Path) -> Path:
+    """Return one of HEALTHY: a disk, or a copy with SOME of its partitions."""
+    disk = DISKS / name.removeprefix("some of ")
+    return disk if disk == DISKS / name else aged(some_partitions(disk, tmp_path / "disk"))
 
 
 @pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize("name", HEALTHY)
 def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
-    disk = DISKS / name
+    disk = healthy(name, tmp_path)
     bundle = bundled(disk, tmp_path / "bundle")
     assert_same_answers(disk, bundle)
     assert_totals(bundle)
@@ -248,10 +258,11 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize(("link", "to"), [("a-0", "payments-0"), ("me-0", "."), ("z-0", "payments-0"), ("up", "..")])
-def test_the_answers_of_a_disk_with_links(link: str, to: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [{"a-0": "payments-0", "up": ".."}, {"me-0": ".", "z-0": "payments-0"}], ids=" ".join)
+def test_the_answers_of_a_disk_with_links(links: dict[str, str], tmp_path: Path) -> None:
     disk = some_partitions(FIXTURES / "clean-1", tmp_path / "disk")
-    (disk / link).symlink_to(to)
+    for link, to in links.items():
+        (disk / link).symlink_to(to)
     aged(disk)
     assert_same_answers(disk, bundled(disk, tmp_path / "bundle"))
 
@@ -336,7 +347,7 @@ def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("recipe", sample(restart_damages.chosen(), 25, "restarts"), ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("recipe", sample(restart_damages.chosen(), 50, "restarts"), ids=lambda recipe: recipe.name)
 def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rights, "name", property(lambda self: str(self.user)))  # users are of the bundle's host
     with public_directory() as root, ExitStack() as stack:
@@ -365,7 +376,8 @@ def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, mo
 
 def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
     """Recovery verifies them."""
-    bundle = bundled(DISKS / "kafka-4.3/crash-1", tmp_path / "headers", "--depth", "headers")
+    disk = some_partitions(DISKS / "kafka-4.3/crash-1", tmp_path / "disk")
+    bundle = bundled(disk, tmp_path / "headers", "--depth", "headers")
     done = run("restart-plan", bundle)
     assert done.exit_code == 2
     assert "as far as the files could be read" in done.stdout.splitlines()[0]
@@ -373,27 +385,24 @@ def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("depth", ["crc", "records"])
-def test_a_report_draws_the_same_charts(depth: str, some: Path, tmp_path: Path) -> None:
+def test_a_report_draws_the_same_charts(some: Path, deep: Path, small: Path, tmp_path: Path) -> None:
     """Their specifications are the same."""
-    disk = some
-    (tmp_path / "bundle").mkdir()
-    bundle = bundled(disk, tmp_path / "bundle" / disk.name, "--depth", depth)
-    drawn = []
-    for path in (disk, bundle):
-        out = tmp_path / f"{path.parent.name}-page"
-        done = run("report", path, "--out", f"{out}.html", "--charts", out, "--chart-format", "svg", "--jobs", "2")
+    drawn = {}
+    for made, source, jobs in (("disk", some, "1"), ("crc", small, "2"), ("records", deep, "1")):
+        path = shutil.copytree(source, tmp_path / f"of-{made}" / some.name)
+        out = tmp_path / made
+        done = run("report", path, "--out", f"{out}.html", "--charts", out, "--chart-format", "svg", "--jobs", jobs)
         assert done.exit_code == 0
-        drawn.append({file.name: file.read_text() for file in out.iterdir()})
-    missing = {"top-keys.svg"} if depth == "records" else {"top-keys.svg", "compression.svg"}
-    assert {name for name in drawn[0] if drawn[0][name] != drawn[1].get(name)} == missing
-    assert "top-keys.svg" not in drawn[1]
-    text = (tmp_path / "bundle-page.html").read_text()
-    assert ("are not in the bundle and were not checked" in text) == (depth == "crc")
+        drawn[made] = {file.name: file.read_text() for file in out.iterdir()}
+    for depth, missing in (("crc", {"top-keys.svg", "compression.svg"}), ("records", {"top-keys.svg"})):
+        assert {name for name in drawn["disk"] if drawn["disk"][name] != drawn[depth].get(name)} == missing
+        assert "top-keys.svg" not in drawn[depth]
+        text = (tmp_path / f"{depth}.html").read_text()
+        assert ("are not in the bundle and were not checked" in text) == (depth == "crc")
 
 
 def test_the_api_takes_bundles(tmp_path: Path) -> None:
-    disk = DISKS / "kafka-4.3/clean-1"
+    disk = some_partitions(DISKS / "kafka-4.3/clean-1", tmp_path / "disk")
     bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
     log = kdump.open(tmp_path / "b.tar" / "payments-0")
     assert [batch.baseOffset for batch in log.batches()] == [
@@ -419,8 +428,18 @@ def test_an_empty_directory_of_a_broker_is_bundled(tmp_path: Path) -> None:
     assert run("ls", bundle / "clean-1").exit_code == 0
 
 
-@pytest.mark.parametrize("packed", [(0, 1), (0,), (1,)])
-@pytest.mark.parametrize("names", [("diverged-1", "diverged-2"), ("clean-1", "clean-2"), ("clean-0", "clean-1")])
+OF_COPIES = (("diverged-1", "diverged-2"), ("clean-1", "clean-2"), ("clean-0", "clean-1"))
+PACKED = ((0,), (1,), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("names", "packed"),
+    [
+        pytest.param(names, packed, marks=[] if number == which else [pytest.mark.every_disk])
+        for number, names in enumerate(OF_COPIES)
+        for which, packed in enumerate(PACKED)
+    ],
+)
 def test_copies_are_compared(names: tuple[str, str], packed: tuple[int, ...], tmp_path: Path) -> None:
     """tests/forensics/test_diff.py does the same with all of its copies."""
     disks = [DISKS / "kafka-4.3" / name for name in names]
@@ -755,7 +774,7 @@ def test_a_follower_that_truncates_while_files_are_read(tmp_path: Path, monkeypa
 
 
 def test_a_second_run_reads_what_has_changed(tmp_path: Path) -> None:
-    disk = aged(copy_disk(DISKS / "kafka-4.3/clean-1", tmp_path / "disk"))
+    disk = aged(some_partitions(DISKS / "kafka-4.3/clean-1", tmp_path / "disk"))
     out = tmp_path / "b"
     assert written(disk, out) == len([path for path in [disk, *disk.rglob("*")] if path.is_dir()])
     assert written(disk, out) == 0
@@ -932,7 +951,7 @@ def test_a_damaged_bundle_is_named(made: str, request: pytest.FixtureRequest, tm
     intact = {command: run(*command, small).stdout for command in commands}
     assert all(intact.values())
     noticed = 0
-    for number in sample(range(200), 25, "bundle"):
+    for number in sample(range(200), 50, "bundle"):
         copy = tmp_path / str(number)
         shutil.copytree(small, copy)
         path = copy / files[dice.randrange(len(files))].relative_to(small)
@@ -1048,7 +1067,7 @@ WRONG_SUMS = {
     "nothing": b"",
     "nested": b"[" * 100_000 + NOISE[:2000],
     "no sums": b'{"before":-1}',
-    "too many": b'{"before":-1,"sums":[' + b"1," * 1_000_000 + b"1]}",
+    "too many": b'{"before":-1,"sums":[' + b"1," * 100_000 + b"1]}",
     "too large": b'{"before":-1,"sums":[99999999999999999999999]}',
 }
 WRONG_HASHES = {
@@ -1315,7 +1334,8 @@ def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_no_clock")
 def test_a_packed_bundle_answers_as_the_directory(tmp_path: Path) -> None:
-    made = bundled(DISKS / "kafka-4.3" / "clean-1", tmp_path / "one.dir", "--tar", str(tmp_path / "one.tar"))
+    disk = aged(some_partitions(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk"))
+    made = bundled(disk, tmp_path / "one.dir", "--tar", str(tmp_path / "one.tar"))
     for command in sorted(TAKE_BUNDLES - NO_ANSWER):
         here = answer(made, (command,))
         there = answer(tmp_path / "one.tar", (command,))
