@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import io
 import os
@@ -12,7 +13,7 @@ import shutil
 import signal
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -76,6 +77,25 @@ def sample(items: Iterable[Each], one_in: int, name: object = "") -> list[Each]:
     A test that takes a sample has the marker `sampled`; make test-all runs it with all items."""
     found = list(items)
     return found if SEED else found[random.Random(f"start {name}").randrange(one_in) :: one_in]
+
+
+def covering(
+    items: Iterable[Each], one_in: int, kinds: Callable[[Each], Iterable[object]], name: object = ""
+) -> list[Each]:
+    """Return a sample (see `sample`), and others so that every kind of items is there."""
+    found = list(items)
+    chosen = sample(range(len(found)), one_in, name)
+    seen = {kind for number in chosen for kind in kinds(found[number])}
+    for number, item in enumerate(found):
+        if not seen.issuperset(kinds(item)):
+            chosen.append(number)
+            seen.update(kinds(item))
+    return [found[number] for number in sorted(set(chosen))]
+
+
+def examples(count: int = 100) -> settings:
+    """Let Hypothesis try a third of `count` examples; with KDUMP_SEED, all. Such a test has the marker `sampled`."""
+    return settings(max_examples=count if SEED else count // 3)
 
 
 NUMBER = re.compile(r"(?<![\w-])(?<!\d\.)-?\d+(?:,\d{3})*(?![\w-]|\.\d)")
@@ -211,13 +231,14 @@ def each_segment(pattern: str = "") -> list[Any]:
 def some_segments(files: list[Any], one_in: int) -> list[Any]:
     """Return a sample of parameters from `each_segment` that has every format of batches with every codec; with
     KDUMP_SEED, return all."""
-    kinds: dict[tuple[int, int], Any] = {}
-    for file in files:
-        head = file.values[0].read_bytes()[:61]
-        if len(head) == 61:
-            kinds.setdefault((head[16], head[22 if head[16] == 2 else 17] & 7), file)
-    chosen = {id(file) for file in [*sample(files, one_in, "segments"), *kinds.values()]}
-    return [file for file in files if id(file) in chosen]
+    return covering(files, one_in, lambda file: kinds_of(file.values[0]), "segments")
+
+
+@functools.cache
+def kinds_of(path: Path) -> list[tuple[int, int]]:
+    """Return format and codec of the first batch of a segment, unless it is empty."""
+    head = path.read_bytes()[:61]
+    return [(head[16], head[22 if head[16] == 2 else 17] & 7)] if len(head) == 61 else []
 
 
 def opened(path: Path | str) -> Source:

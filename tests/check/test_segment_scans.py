@@ -28,9 +28,10 @@ from kdump.log.region_reader import CHECKED, regions
 from tests import craft
 from tests.check.test_batch_runs import KAFKA, change_header, drop_or_repeat, swap, verify
 from tests.command import run
-from tests.conftest import DISKS, sample, seeded, window_of
-from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
+from tests.conftest import SEED, sample, seeded, window_of
+from tests.damages import DAMAGES, aged
 from tests.each_case import each_case
+from tests.restored_disk import RestoredDisks
 
 LIMITS = Limits()
 WINDOW = 3000
@@ -86,12 +87,17 @@ def scanning(monkeypatch: pytest.MonkeyPatch) -> Scanning:
     return Scanning(monkeypatch)
 
 
+OPTIONS = [("--crc",), ("--only", "log"), ("--only", "records")]
+
+
 @pytest.mark.parametrize(
     ("disk", "options"),
     [
         ("clean-0", ()),
-        ("crash-1", ()),
-        *(("clean-1", options) for options in [(), ("--crc",), ("--only", "log"), ("--only", "records")]),
+        pytest.param("crash-1", (), marks=pytest.mark.every_disk),
+        ("clean-1", ()),
+        *(("clean-1/payments-0", options) for options in OPTIONS),
+        *(pytest.param("clean-1", options, marks=pytest.mark.every_disk) for options in OPTIONS),
     ],
 )
 def test_a_healthy_disk(disk: str, options: tuple[str, ...], scanning: Scanning) -> None:
@@ -100,19 +106,19 @@ def test_a_healthy_disk(disk: str, options: tuple[str, ...], scanning: Scanning)
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 12, "scans"), ids=lambda damage: damage.name)
-def test_a_damaged_disk(damage: Damage, scanning: Scanning, tmp_path: Path) -> None:
-    disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
-    place = disk / damage.apply(disk).file
-    aged(disk)
-    scanning.compare(place if place.is_dir() else place.parent, size=700)
+def test_a_damaged_disk(scanning: Scanning, tmp_path: Path) -> None:
+    disks = RestoredDisks(tmp_path)
+    for damage in sorted(sample(DAMAGES, 24, "scans"), key=lambda damage: damage.disk):
+        disk, expected = disks.damaged(damage)
+        place = disk.root / expected.file
+        scanning.compare(place if place.is_dir() else place.parent, size=700)
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("partition", sample(["payments-0", "users-0", "clicks-0"], 2, "partitions"))
 def test_a_damaged_partition(partition: str, scanning: Scanning, tmp_path: Path) -> None:
     dice = seeded(partition)
-    for number in range(12):
+    for number in range(12 if SEED else 6):
         copy = tmp_path / str(number) / partition
         shutil.copytree(KAFKA / "clean-1" / partition, copy)
         for _ in range(dice.randrange(1, 3)):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.check.options import Options
@@ -29,7 +29,17 @@ from kdump.log.batch_records import records
 from kdump.log.hash_key import HashKey
 from kdump.log.region import PADDING, TORN, Batch, Limits
 from tests import craft
-from tests.conftest import DISKS, FIXTURES, iter_regions, numbers_in, sample, seeded
+from tests.conftest import (
+    DISKS,
+    FIXTURES,
+    covering,
+    examples,
+    iter_regions,
+    kinds_of,
+    numbers_in,
+    sample,
+    seeded,
+)
 from tests.each_case import each_case
 from tests.test_bundle import in_place_of
 from tests.test_damaged_disks import DAMAGES
@@ -172,7 +182,7 @@ def pairs(*, large: bool) -> Iterator[Any]:
                     yield pytest.param(path, there, id=f"{one}-{other}-{path.name}")
 
 
-PAIRS = sample(pairs(large=False), 2, "pairs")
+PAIRS = covering(pairs(large=False), 6, lambda pair: [pair.values[0].name.partition("-")[0]], "pairs")
 BUNDLED_PAIRS = [[*pair.values] for pair in sample(PAIRS, 4, "bundled pairs")]
 
 
@@ -216,7 +226,8 @@ def test_the_two_replicas_after_an_unclean_election() -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("window", [1 << 20, 4096])
 def test_a_copy_is_the_same(window: int) -> None:
-    directories = sample(sorted(path for path in FIXTURES.glob("*/*-0") if any(path.glob("*.log"))), 2, window)
+    partitions = sorted(path for path in FIXTURES.glob("*/*-0") if any(path.glob("*.log")))
+    directories = covering(partitions, 6, lambda path: kinds_of(min(path.glob("*.log"))), window)
     few = sample(directories, 3, "bundled")
     for directory in directories:
         bundled = window > 4096 and directory in few
@@ -239,8 +250,8 @@ def test_a_truncated_copy_is_a_prefix(tmp_path: Path) -> None:
     ends = [sum(map(len, parts[: number + 1])) for number in range(len(parts))]
     offsets = [int.from_bytes(part[:8], "big") + int.from_bytes(part[23:27], "big") + 1 for part in parts]
     whole = copy_of(data, tmp_path / "whole-0")
-    bundled = {*sample(range(len(data)), 90, "bundled cuts"), ends[0] - 1, ends[0], ends[0] + 1}
-    for size in sorted({*sample(range(len(data)), 3, "cuts"), *bundled}):
+    bundled = {*sample(range(len(data)), 250, "bundled cuts"), ends[0] - 1, ends[0], ends[0] + 1}
+    for size in sorted({*sample(range(len(data)), 9, "cuts"), *ends[:-1], *bundled}):
         found = only(whole, copy_of(data[:size], tmp_path / "cut-0"), bundled=size in bundled)
         kept = sum(end <= size for end in ends)
         assert (found.relation, found.firstDivergentOffset) == ("prefix", None), size
@@ -260,8 +271,8 @@ def test_every_byte_changed(tmp_path: Path) -> None:
     for number, part in enumerate(parts):
         base = int.from_bytes(part[:8], "big")
         inside_it = range(0, len(part), 1 if number < 2 else 7)
-        bundled = {*sample(inside_it, 90, number), *(() if number else BATCH_HEADER.positions.values())}
-        for inside in sorted({*sample(inside_it, 2, number), *bundled}):
+        bundled = {*sample(inside_it, 250, number), *(() if number else BATCH_HEADER.positions.values())}
+        for inside in sorted({*sample(inside_it, 7, number), *bundled}):
             changed = bytearray(data)
             changed[position + inside] ^= 0x10
             found = only(whole, copy_of(bytes(changed), tmp_path / "changed-0"), bundled=inside in bundled)
@@ -284,7 +295,7 @@ def test_damaged_copies(damage: Callable[[bytearray, random.Random], None], tmp_
     """Compared with the original, each loss is found at the first record that can no longer be read, and never taken
     for compaction."""
     directories = sorted(path for path in FIXTURES.glob("*/*-0") if any(path.glob("*.log")))
-    for directory in sample(directories, 3, damage.__name__):
+    for directory in sample(directories, 7, damage.__name__):
         dice = seeded(f"{damage.__name__} {directory.relative_to(FIXTURES)}")
         original = next(iter(sorted(directory.glob("*.log"))))
         data = bytearray(original.read_bytes())
@@ -523,7 +534,8 @@ def written(values: list[bytes], cuts: list[int], codecs: list[str], directory: 
     return directory if batches else copy_of(b"", directory)
 
 
-@settings(max_examples=100)
+@pytest.mark.sampled
+@examples()
 @given(histories(), st.data())
 def test_any_two_histories(
     tmp_path_factory: pytest.TempPathFactory, logs: tuple[list[bytes], list[bytes], int], data: st.DataObject

@@ -13,7 +13,7 @@ from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.explain.log_entries import SEVERE
 from kdump.forensics.explain.run import explain_log, explain_text
 from tests.conftest import DISKS
-from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Expected, aged, copy_disk, second_directory
+from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Expected, aged, copy_disk, leave_out_alike, second_directory
 from tests.forensics.explaining import LOGS
 from tools.broker_logs import LOGS as RECIPES
 
@@ -49,6 +49,7 @@ def damaged(name: str, tmp_path: Path) -> Case:
     node = next((each for each in ("clean-0", "crash-1") if each in nodes), "clean-1")
     root = copy_disk(DISKS / DISK_PATHS[node], tmp_path / f"disk-{node[-1]}")
     expected = [damage.apply(root) for damage in damages]
+    leave_out_alike(root, DISKS / DISK_PATHS[node])
     aged(root)
     log = "kraft-snapshot-bit-of-controller" if node == "clean-0" else name
     paths = [root, *(path for path in [second_directory(root)] if path.exists())]

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import kdump.forensics.read_committed_view as module
 from kdump.cli import cli
-from tests.conftest import DISKS, FIXTURES, numbers_in, sample
+from tests.conftest import DISKS, FIXTURES, covering, numbers_in, sample
 from tests.craft import flip
 from tests.each_case import each_case
 from tests.forensics import naive
@@ -48,10 +48,11 @@ def folders(root: Path) -> list[Path]:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("disk", ["clean-1", "clean-2", "crash-1", "live-1", "diverged-1", "diverged-2"])
 def test_every_disk_as_the_naive_twin_has_it(disk: str) -> None:
     hidden = 0
-    for folder in folders(DISKS / "kafka-4.3" / disk):
+    for folder in covering(folders(DISKS / "kafka-4.3" / disk), 4, lambda path: [path.name.partition("-")[0]]):
         if folder.name.startswith("clicks"):
             continue  # a long log without transactions
         log = naive.batches(*sorted(folder.glob("*.log")))

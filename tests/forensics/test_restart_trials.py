@@ -12,7 +12,7 @@ import pytest
 import kdump
 from kdump.forensics.restart.plan_values import DELETED, STOPPED, TRUNCATED, PartitionPlan, RestartPlan
 from tests import restart_damages
-from tests.conftest import ROOT, sample
+from tests.conftest import ROOT, covering
 from tests.damages import DAMAGES, DOUBTS
 from tests.restored_disk import RestoredDisks, served
 from tools.trials.cluster import KAFKA
@@ -80,18 +80,33 @@ PARTS = {
 }
 
 
+def did(damage: Any) -> list[str]:
+    """Return what the record says that a startup did, and the kind of damage."""
+    record = TRIALS[damage.name]
+    return [*record["broker"].split(", "), record["code"]]
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("part", ["some", pytest.param("quiet", marks=pytest.mark.every_disk)])
 def test_every_recipe_of_verify(part: str, tmp_path: Path) -> None:
     """The plan predicts what a startup does to each damage of tests/damages.py."""
     disks = RestoredDisks(tmp_path)
     wrong = {}
-    for damage in sample(PARTS[part], 2, part):
+    for damage in covering(PARTS[part], 6, did, part):
         plan, partition = plan_of(damage, disks)
         found = disagrees(plan, partition, TRIALS[damage.name])
         if bool(found) != (damage.name in UNKNOWABLE):
             wrong[damage.name] = found
     assert not wrong
+
+
+def kinds(recipe: Any) -> list[object]:
+    """Return the verdict of the plan, what the broker did, and whether the two differ."""
+    record = RESTARTS[recipe.name]
+    broker = record["broker"]
+    return [
+        (record["verdict"], record["status"], broker["starts"], bool(broker["offline"]), bool(record["differences"]))
+    ]
 
 
 @pytest.mark.sampled
@@ -102,7 +117,7 @@ def test_every_recipe_of_restarts() -> None:
     wrong = {}
     with public_directory() as tmp:
         disks = RestoredDisks(tmp)
-        for recipe in sample(chosen, 12):
+        for recipe in covering(chosen, 36, kinds):
             here = disks.get(recipe.disk, whole=True)
             said, _ = plan_of_node(recipe.node(here.root))
             record = RESTARTS[recipe.name]
