@@ -11,7 +11,7 @@ from typing import Any
 import lz4.frame
 import pytest
 import snappy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.core.record_columns import RecordColumns, decode, headers
@@ -24,7 +24,21 @@ from kdump.log.batch_records import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Limits
 from tests import craft
-from tests.conftest import FIXTURES, SEED, batches, facts, numbers_in, read_regions, sample, segment, segments
+from tests.conftest import (
+    FIXTURES,
+    SEED,
+    batches,
+    covering,
+    examples,
+    facts,
+    kinds_of,
+    numbers_in,
+    read_regions,
+    sample,
+    segment,
+    segments,
+    some_segments,
+)
 from tests.each_case import each_case
 
 PIECES = (1, 7, 4096)
@@ -140,7 +154,8 @@ def check_twins(data: bytes, count: int) -> None:
         assert wrong == declared
 
 
-@each_case("path", [pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in V2_SEGMENTS])
+@pytest.mark.sampled
+@each_case("path", some_segments([pytest.param(p, id=str(p.relative_to(FIXTURES))) for p in V2_SEGMENTS], 4))
 def test_the_loop_equals_the_layout(path: Path) -> None:
     for batch in batches(read_regions(path)):
         if isinstance(batch, DefaultRecordBatch):
@@ -159,7 +174,8 @@ PAYLOADS = [
 ]
 
 
-@settings(max_examples=400)
+@pytest.mark.sampled
+@examples(400)
 @given(
     st.sampled_from(PAYLOADS),
     st.lists(st.tuples(st.integers(0, 400), st.binary(min_size=1, max_size=3)), max_size=4),
@@ -171,13 +187,16 @@ def test_the_loop_equals_the_layout_on_corrupt_bytes(data: bytes, wrong: list[tu
     check_twins(data[: len(data) - cut], 10)
 
 
+@pytest.mark.sampled
 @each_case("data", PAYLOADS[::4])
 def test_the_loop_equals_the_layout_for_every_flip(data: bytes) -> None:
     data = data[:220]
-    for bit in range(8 * len(data)):
+    for bit in sample(range(8 * len(data)), 3, data):  # the odd step reaches every bit of a byte
         check_twins(craft.flip(data, bit), 3)
 
 
+@pytest.mark.sampled
+@examples()
 @given(st.binary(max_size=60))
 def test_the_loop_equals_the_layout_on_any_bytes(data: bytes) -> None:
     check_twins(data, 5)
@@ -204,8 +223,11 @@ def facts_in_pieces(data: bytes | Path, size: int, monkeypatch: pytest.MonkeyPat
     return [facts(region) for region in found]
 
 
+SPLIT = covering(product(segments(), PIECES), 6, lambda each: [each[1], *kinds_of(each[0])], "pieces")
+
+
 @pytest.mark.sampled
-@each_case("path, size", sample(product(segments(), PIECES), 2, "pieces"))
+@each_case("path, size", SPLIT)
 def test_pieces(path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [facts(region) for region in read_regions(path)]
     assert facts_in_pieces(path, size, monkeypatch) == expected
@@ -224,7 +246,7 @@ def test_pieces_of_corrupt_payloads(name: str, monkeypatch: pytest.MonkeyPatch) 
     again."""
     whole = craft.split(segment(name).read_bytes())[0]
     rng = random.Random(3)
-    for _ in range(60 if SEED else 20):
+    for _ in range(60 if SEED else 7):
         hurt = repack(whole, rng)
         expected = [facts(region) for region in read_regions(hurt)]
         for size in (1, 7, 50):

@@ -27,7 +27,7 @@ from tests.conftest import (
 )
 from tests.each_case import each_case
 
-FLIPS, CUTS = (600, 120) if SEED else (45, 15)
+FLIPS, CUTS = (600, 120) if SEED else (21, 7)
 """Approximate number per file."""
 
 
@@ -76,7 +76,7 @@ def small(path: Path, limit: int = 3000) -> bytes:
 FILES = [pytest.param(path, id=str(path.parent.relative_to(FIXTURES))) for path in segments() if path.suffix == ".log"
          and path.stem == f"{0:020}"]  # fmt: skip
 CHECKSUM_START = {0: 16, 1: 16, 2: 21}
-EACH = each_case("path", some_segments(FILES, 4))
+EACH = each_case("path", some_segments(FILES, 12))
 
 
 def fields_outside(batch: bytes) -> list[tuple[str, int, int]]:
@@ -103,7 +103,7 @@ def test_flip(path: Path) -> None:
 @each_case("name", ["clean-1/future-0", "clean-1/users-0", "legacy/v0-librdkafka-none-0", "legacy/v1-compacted-gzip-0"])
 def test_flip_every_bit(name: str) -> None:
     data = small(segment(name), 350)
-    check_flips(data, sample(range(8 * len(data)), 3, name))
+    check_flips(data, sample(range(8 * len(data)), 9, name))
 
 
 def check_flips(data: bytes, bits: Iterable[int]) -> None:
@@ -137,7 +137,7 @@ def test_flip_outside_the_checksum(path: Path) -> None:
         batch = data[slice(*span)]
         for name, start, end in fields_outside(batch):
             bits = range(8 * (span[0] + start), 8 * (span[0] + end))
-            for bit in sample(bits, min(9, len(bits)), path):
+            for bit in sample(bits, min(27, len(bits)), path):
                 after = look(craft.flip(data, bit))
                 sound = by_span(after)
                 assert {other: sound.get(other) for other in others} == others, f"{name}: bit {bit} hides a batch"

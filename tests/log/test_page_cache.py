@@ -11,7 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.log import page_cache
@@ -22,7 +22,7 @@ from kdump.log.region_reader import regions
 from kdump.log.source import open_source
 from kdump.log.window import Window
 from tests import craft
-from tests.conftest import sample
+from tests.conftest import examples, sample
 from tests.each_case import each_case
 
 MIB = 1 << 20
@@ -77,7 +77,8 @@ class Kernel:
         self.pages |= read
 
 
-@settings(max_examples=300)
+@pytest.mark.sampled
+@examples(300)
 @given(
     st.sets(st.integers(0, 600), max_size=200),
     st.integers(1, 600 * PAGE),
@@ -148,7 +149,8 @@ def test_an_old_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failed.value.errno == errno.ENOSYS
 
 
-SIZE = 40 * MIB
+SIZE = 16 * MIB
+"""Larger than the most that the kernel reads ahead, with a granule at both ends."""
 VALUE = 100_000
 
 

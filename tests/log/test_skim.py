@@ -17,7 +17,7 @@ from kdump.log.legacy_records import messages
 from kdump.log.paths import target
 from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
 from tests import craft
-from tests.conftest import iter_regions
+from tests.conftest import examples, iter_regions
 from tests.each_case import each_case
 
 DATA = st.none() | st.binary(max_size=30) | st.sampled_from([b"key", b"\xff", b"a\0b", "é".encode() * 20])
@@ -56,7 +56,9 @@ def said(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
     return rows, first, batch.problems, batch.decoded_to
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("codec", ["none", "zstd"])
+@examples()
 @given(records=RECORDS, cut=st.integers(0, 60), damage=DAMAGE, count=st.integers(-1, 1), limit=st.integers(2, 40))
 @example(records=[craft.record(value=None)], cut=6, damage=[], count=0, limit=2)  # the payload ends after the length
 def test_the_same_is_said(
@@ -97,6 +99,8 @@ def header_keys(data: bytes, window: int, keep: skim.Keep | None = None) -> tupl
     return found, batch.problems
 
 
+@pytest.mark.sampled
+@examples()
 @given(records=RECORDS, damage=DAMAGE, limit=st.integers(2, 40))
 def test_header_keys_and_some_values_are_kept(records: list[bytes], damage: list[tuple[int, int]], limit: int) -> None:
     content = bytearray(b"".join(records))
@@ -139,7 +143,9 @@ def inside(data: bytes, window: int, **options: bool) -> tuple[object, ...]:
     return rows, batch.problems, batch.recordCount, batch.baseOffset, batch.inner_last
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy"])
+@examples()
 @given(inner=MESSAGES, magic=st.integers(0, 1), cut=st.integers(0, 60), damage=DAMAGE, limit=st.integers(20, 200))
 def test_the_same_is_said_of_messages(
     codec: str, inner: list[bytes], magic: int, cut: int, damage: list[tuple[int, int]], limit: int
