@@ -74,7 +74,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return Counted(monkeypatch)
 
 
-@pytest.mark.parametrize("disk", ["clean-0", "clean-1", "crash-1"])
+@pytest.mark.parametrize("disk", ["clean-0", "clean-1", pytest.param("crash-1", marks=pytest.mark.every_disk)])
 def test_a_healthy_disk(disk: str, counted: Counted) -> None:
     quick, slow = counted.both(KAFKA / disk)
     assert quick == slow
@@ -139,7 +139,7 @@ def made(codec: str, directory: Path) -> None:
 def test_a_damaged_partition(partition: str, counted: Counted, tmp_path: Path) -> None:
     dice = seeded(partition)
     found = 0
-    count = 25 if SEED else 12
+    count = 25 if SEED else 6
     for number in range(count):
         copy = tmp_path / str(number) / partition
         if partition in CODECS.values():
@@ -247,7 +247,7 @@ def test_transactions(counted: Counted, tmp_path: Path) -> None:
         markers += found is not None
         return found
 
-    count = 25 if SEED else 10
+    count = 25 if SEED else 4
     for number in range(count):
         copy = tmp_path / str(number) / "payments-0"
         copy.mkdir(parents=True)

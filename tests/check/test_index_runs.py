@@ -73,7 +73,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch, path: Path, *options: str) -> An
 def test_the_same_findings(every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dice = seeded(f"index runs {every}")
     kinds = set()
-    for number in range(40 if SEED else 20):
+    for number in range(40 if SEED else 12):
         directory = tmp_path / str(number) / "t-0"
         made(directory, dice, every, 400 if SEED else 200)
         for name, shape in SHAPES.items():

@@ -5,13 +5,15 @@ from __future__ import annotations
 from array import array
 from pathlib import Path
 
+import pytest
+
 from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
 from kdump.core.column_numbers import KEY_START, OFFSET_DELTA, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns
 from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.region import DefaultRecordBatch
-from tests.conftest import each_segment, iter_regions
+from tests.conftest import each_segment, iter_regions, some_segments
 from tests.each_case import each_case
 
 
@@ -19,7 +21,8 @@ def string(held: ArrowStrings, number: int) -> bytes | None:
     return bytes(held.data[held.ends[number] : held.ends[number + 1]]) if held.there[number] else None
 
 
-@each_case("path", each_segment())
+@pytest.mark.sampled
+@each_case("path", some_segments(each_segment(), 6))
 @each_case("window", [1 << 20, 300])
 def test_every_record(path: Path, window: int) -> None:
     keys, values, lists = ArrowStrings(), ArrowStrings(), ArrowLists()

@@ -14,7 +14,7 @@ from kdump.core.batch_scan import checksum_holds, scan_valid_batches
 from kdump.log.region import Batch, BatchRun
 from kdump.log.region_reader import CHECKED, WALKED, regions
 from tests import craft
-from tests.conftest import each_segment, facts, sample, segment, window_of
+from tests.conftest import each_segment, examples, facts, sample, segment, some_segments, window_of
 from tests.each_case import each_case
 
 KINDS = (WALKED, CHECKED)
@@ -47,7 +47,8 @@ def check(data: bytes, name_offset: int | None = 0) -> None:
             assert expanded(data, kind, size, name_offset) == plain
 
 
-@each_case("path", each_segment())
+@pytest.mark.sampled
+@each_case("path", some_segments(each_segment(), 4))
 def test_whole(path: Path) -> None:
     check(path.read_bytes(), None)
 
@@ -56,9 +57,9 @@ def test_whole(path: Path) -> None:
 @each_case("name", ["clean-1/payments-0", "clean-1/users-0", "clean-1/orders-zstd-0", "legacy/upgraded-gzip-0"])
 def test_damaged(name: str) -> None:
     data = segment(name).read_bytes()[:6000]
-    for bit in sample(range(0, 8 * len(data), 8 * len(data) // 150 | 1), 5, name):
+    for bit in sample(range(0, 8 * len(data), 8 * len(data) // 150 | 1), 15, name):
         check(craft.flip(data, bit))
-    for cut in sample(range(0, len(data), len(data) // 30 | 1), 2, name):
+    for cut in sample(range(0, len(data), len(data) // 30 | 1), 6, name):
         check(data[:cut])
         check(data[:cut] + data[cut + 1 :])
         check(data[:cut] + b"\0" * 70 + data[cut:])
@@ -78,6 +79,8 @@ BATCHES = [craft.one(b"v" * size, offset) for offset, size in enumerate((0, 1, 7
 FREE = {"source_end": 1 << 40, "largest": 1 << 40, "lowest": 0, "highest": 1 << 40, "budget": 1 << 40, "check": True}
 
 
+@pytest.mark.sampled
+@examples()
 @given(st.binary(max_size=1200), st.integers(0, 3))
 def test_checksum(value: bytes, shift: int) -> None:
     """Of any length, at any position, with the table or the library."""

@@ -19,7 +19,7 @@ from kdump.render.fast_json import record_lines, record_plans
 from kdump.render.inspect_objects import record_object
 from kdump.render.line_parts import own_header
 from tests import craft
-from tests.conftest import batches, each_segment, read_regions, some_segments
+from tests.conftest import batches, each_segment, examples, read_regions, some_segments
 from tests.each_case import each_case
 
 AT = target("/kafka/orders-0/00000000000000000000.log")
@@ -64,7 +64,7 @@ def only(data: bytes) -> DefaultRecordBatch:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 4))
+@each_case("path", some_segments(each_segment(), 12))
 def test_real_records(path: Any) -> None:
     at = target(str(path))
     for batch in batches(read_regions(path)):
@@ -104,6 +104,8 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.sampled
+@examples()
 @given(st.lists(RECORD, min_size=1, max_size=5), FIELDS, st.booleans())
 def test_any_record(parts: list[bytes], fields: dict[str, int], sound: bool) -> None:
     data = craft.batch(parts, **fields)
@@ -114,6 +116,8 @@ def test_any_record(parts: list[bytes], fields: dict[str, int], sound: bool) -> 
     check_decoded(AT, batch)
 
 
+@pytest.mark.sampled
+@examples()
 @given(st.lists(RECORD, min_size=1, max_size=8))
 def test_any_room(parts: list[bytes]) -> None:
     """However small the buffer, and also for a line that is longer than the buffer."""
@@ -128,6 +132,8 @@ def test_any_room(parts: list[bytes]) -> None:
             assert line in (None, expected)
 
 
+@pytest.mark.sampled
+@examples()
 @given(st.lists(RECORD, min_size=1, max_size=3), st.booleans(), st.integers(1, 5))
 def test_a_line_in_pieces(content: list[bytes], sound: bool, large: int) -> None:
     """Keys, values and headers are split anywhere."""

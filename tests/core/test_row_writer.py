@@ -25,7 +25,7 @@ from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso
 from tests import craft
-from tests.conftest import SEED, each_segment, iter_regions, sample, seeded
+from tests.conftest import SEED, each_segment, examples, iter_regions, sample, seeded, some_segments
 from tests.each_case import each_case
 from tests.test_damaged_disks import DAMAGES
 
@@ -53,7 +53,7 @@ def both(*arguments: str | Path, room: int = 1 << 20) -> str:
 
 
 @pytest.mark.sampled
-@each_case("path", sample(each_segment(), 4, "rows"))
+@each_case("path", some_segments(each_segment(), 12))
 def test_real_segments(path: Path) -> None:
     for form in FORMS:
         both(path, *form)
@@ -112,7 +112,7 @@ PLAIN = [([(b"key", b"value", [], 0)] * 3, {})] * 40
 
 
 @pytest.mark.sampled
-@settings(max_examples=60 if SEED else 30)
+@settings(max_examples=60 if SEED else 10)
 @given(
     st.lists(st.tuples(st.lists(whole, max_size=4), batch_fields), max_size=6),
     st.sampled_from([1 << 20, 2048]),
@@ -130,7 +130,7 @@ def test_most_is_written_from_columns(codec: str, tmp_path: Path, written: list[
     records = [craft.record(i, b"key %d" % i, b"value" * i, [(b"h", b"x"), (b"null", None)]) for i in range(50)]
     data = b"".join(
         craft.batch(records, codec, offset=50 * i, producerId=7, producerEpoch=0, baseSequence=50 * i)
-        for i in range(200)
+        for i in range(130)
     )
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(data)
@@ -149,7 +149,8 @@ def test_selections(options: list[str], tmp_path: Path) -> None:
         both(path, *form, *options)
 
 
-@each_case("seed", range(12))
+@pytest.mark.sampled
+@each_case("seed", sample(range(12), 2, "damaged"))
 def test_damaged(seed: int, tmp_path: Path) -> None:
     dice = seeded(seed)
     data = bytearray(segment_of(PLAIN))
@@ -161,8 +162,12 @@ def test_damaged(seed: int, tmp_path: Path) -> None:
         both(path, *form)
 
 
-@each_case("length", [-(1 << 31), -5, 0, 20, 48, 49, 1000, (1 << 31) - 1])
-@each_case("codec", ["none", "zstd"])
+LENGTHS = [-(1 << 31), -5, 0, 20, 48, 49, 1000, (1 << 31) - 1]
+WITH_CODECS = [*((each, "none") for each in LENGTHS), *((each, "zstd") for each in sample(LENGTHS, 3, "lengths"))]
+
+
+@pytest.mark.sampled
+@each_case("length, codec", WITH_CODECS)
 def test_a_length_that_the_next_batch_contradicts(length: int, codec: str, tmp_path: Path) -> None:
     pieces = craft.split(segment_of(PLAIN, codec))
     pieces[20] = craft.overwrite(pieces[20], 8, length.to_bytes(4, "big", signed=True))
@@ -194,8 +199,8 @@ def test_a_file_that_is_truncated_while_its_records_are_written(tmp_path: Path) 
 def test_several_files(tmp_path: Path) -> None:
     """Each has its own heading and its own widths."""
     for number, key in ((0, b"short"), (1, b"a much longer key")):
-        records = [craft.record(i, key, b"value") for i in range(50)]
-        data = b"".join(craft.batch(records, offset=50 * i) for i in range(100))
+        records = [craft.record(i, key, b"value") for i in range(10)]
+        data = b"".join(craft.batch(records, offset=10 * i) for i in range(100))
         (tmp_path / f"{number}.log").write_bytes(data)
     for form in FORMS:
         both(tmp_path / "0.log", tmp_path / "1.log", *form)
@@ -231,7 +236,7 @@ def test_moments(milliseconds: int) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("options", [[], ["--full"], ["--columns", "offset,value"], ["--columns", "value,offset"]])
-@settings(max_examples=100 if SEED else 40)
+@settings(max_examples=100 if SEED else 15)
 @given(
     values=st.lists(
         st.binary(max_size=40)
@@ -275,6 +280,8 @@ def test_large_cells_are_written_in_pieces(
         assert re.sub(" +", " ", inspect(path, "--records", *options)) == expected
 
 
+@pytest.mark.sampled
+@examples()
 @given(
     headers=st.lists(
         st.tuples(st.binary(max_size=700) | st.just(b"k" * 513), st.none() | st.binary(max_size=700)), max_size=60
@@ -292,6 +299,11 @@ def test_headers_are_looked_at_as_far_as_a_terminal_shows_them(
     whole = ", ".join(f"{bytes_text(key, 512)}={bytes_text(value, 512)}" for key, value in headers)
     assert cut(text, width) == cut(whole, width)
     assert len(text) < 16_000
+
+
+THREE = [craft.record(i) for i in range(3)]
+USUAL = b"".join(craft.batch(THREE, offset=3 * i) for i in range(110))
+"""So many batches that the columns have their widths."""
 
 
 @each_case(
@@ -315,10 +327,8 @@ def test_headers_are_looked_at_as_far_as_a_terminal_shows_them(
     ids=str,
 )
 def test_flags_of_wrong_headers(fields: dict[str, int], tmp_path: Path) -> None:
-    records = [craft.record(i) for i in range(3)]
-    usual = [craft.batch(records, offset=3 * i) for i in range(300)]
-    odd = craft.batch(records, **{"offset": 900, **fields})
+    odd = craft.batch(THREE, **{"offset": 330, **fields})
     path = tmp_path / f"{0:020}.log"
-    path.write_bytes(b"".join([*usual, odd, *(craft.batch(records, offset=910 + 3 * i) for i in range(5))]))
+    path.write_bytes(b"".join([USUAL, odd, *(craft.batch(THREE, offset=340 + 3 * i) for i in range(5))]))
     both(path)
     both(path, "--columns", "position,flags,size")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kdump.decode.decoder_interface import FormatError
 from kdump.decode.formats import FORMATS
-from tests.conftest import FIXTURES, numbers_in
+from tests.conftest import FIXTURES, examples, numbers_in
 from tests.craft import batch, record
 from tests.decode.test_kafka_topic_decoders import objects, run
 from tests.each_case import each_case
@@ -91,7 +91,9 @@ def test_every_format_is_tested() -> None:
     assert {name for name, _, _ in FITS} == FORMATS.keys()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FORMATS)
+@examples()
 @given(data=st.binary(max_size=40))
 def test_any_bytes(name: str, data: bytes) -> None:
     position: int | None = 0

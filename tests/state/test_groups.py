@@ -23,7 +23,7 @@ from kdump.state.group_replay import MODERN_RECORDS
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import MAX_PROBLEMS
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
-from tests.conftest import DISKS, FIXTURES, ORACLE
+from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, examples
 from tests.craft import batch, flip, record, split
 from tests.each_case import each_case
 
@@ -480,17 +480,18 @@ def test_copies_and_segments(tmp_path: Path) -> None:
 # Damage.
 
 
+@pytest.mark.sampled
 def test_flipped_bits(tmp_path: Path) -> None:
     data = CLEAN.read_bytes()
     sound = ours(read_groups([log_of(CLEAN)]))
     dice = random.Random(5)
-    unseen = 0
-    for bit in dice.sample(range(len(data) * 8), 80):
+    unseen, count = 0, 80 if SEED else 30
+    for bit in dice.sample(range(len(data) * 8), count):
         found = read(tmp_path, flip(data, bit))
         if not found.problems:
             unseen += 1
             assert ours(found).keys() == sound.keys()
-    assert unseen < 30  # base offsets and leader epochs, which no checksum covers
+    assert unseen < count * 3 // 8  # base offsets and leader epochs, which no checksum covers
 
 
 def test_what_stands_behind_damage_is_read(tmp_path: Path) -> None:
@@ -520,7 +521,8 @@ STEPS = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@pytest.mark.sampled
+@settings(examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=30), st.sampled_from([600, group_replay.MAX_BYTES]))
 def test_only_the_newest_commit_is_decoded(tmp_path: Path, steps: list[Any], limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
