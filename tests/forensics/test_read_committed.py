@@ -79,7 +79,7 @@ def test_records_are_those_of_the_batches(records: list[str], jobs: str) -> None
 
 
 @pytest.mark.sampled
-@each_case("at", sample(range(1, 76, 3), 4, "segments"))
+@each_case("at", sample(range(1, 76, 3), 8, "segments"))
 @each_case("snapshots", [True, False])
 def test_a_segment_of_several(tmp_path: Path, at: int, snapshots: bool) -> None:
     """A single segment shows the same as in the whole log, with the snapshot in the same directory and without it."""

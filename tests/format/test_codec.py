@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from kdump.format.codec import decompress
 from kdump.format.codec.lz4 import header_checksum, xxh32_short
 from kdump.format.errors import DecodeError
-from tests.conftest import numbers_in, sample
+from tests.conftest import examples, numbers_in, sample
 from tests.each_case import each_case
 
 LIMIT = 1 << 20
@@ -174,7 +174,7 @@ def test_cut_anywhere(name: str) -> None:
 @EACH_SAMPLE
 def test_every_flipped_bit(name: str) -> None:
     codec, payload, _, _ = SAMPLES[name]
-    for bit in sample(range(len(payload) * 8), 3, name):  # the odd step reaches every bit of a byte
+    for bit in sample(range(len(payload) * 8), 7, name):  # the odd step reaches every bit of a byte
         damaged = bytearray(payload)
         damaged[bit >> 3] ^= 1 << (bit & 7)
         result = run(codec, bytes(damaged), limit=4096)
@@ -203,8 +203,9 @@ PREFIXES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("codec", PREFIXES)
-@settings(max_examples=150)
+@examples(150)
 @given(st.integers(0, 2), st.binary(max_size=80), st.integers(1, 20))
 @example(0, b"", 1)
 def test_noise(codec: str, prefix: int, noise: bytes, split: int) -> None:

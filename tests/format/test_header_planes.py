@@ -12,7 +12,7 @@ from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers, encode_headers
 from kdump.format.number_planes import differences, planes, read_planes, signed
-from tests.conftest import seeded
+from tests.conftest import examples, seeded
 
 
 def integers(bits: int) -> st.SearchStrategy[int]:
@@ -27,6 +27,8 @@ HEADERS = st.lists(
 )
 
 
+@pytest.mark.sampled
+@examples()
 @given(HEADERS)
 def test_headers_return_as_they_were(rows: list[tuple[int, ...]]) -> None:
     stored = b"".join(BATCH_HEADER.struct.pack(*row) for row in rows)

@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from kdump.format.metadata_record import MetadataRecord, decode_metadata_record,
 from kdump.format.schema import load, load_folder
 from kdump.format.versioned_messages import Decoded, _json, kafka_json
 from kdump.log.batch_records import records
-from tests.conftest import DISKS, FIXTURES, ORACLE, batches, numbers_in, read_regions
+from tests.conftest import DISKS, FIXTURES, ORACLE, batches, numbers_in, read_regions, sample
 from tests.each_case import each_case
 
 ORACLES = {
@@ -148,6 +149,7 @@ def test_any_bytes(api_key: int, version: int, data: bytes) -> None:
     decode_metadata_record(struct.pack(">bbb", 1, api_key, version) + data)
 
 
+@pytest.mark.sampled
 def test_the_fast_decoder_says_what_the_slow_one_says() -> None:
     """With spans, the interpreter reads: real records, with each byte changed, cut short, or continued."""
     path = FIXTURES / "state-1/__cluster_metadata-0/00000000000000000000.log"
@@ -159,7 +161,7 @@ def test_the_fast_decoder_says_what_the_slow_one_says() -> None:
             value[:at] + bytes([byte]) + value[at + 1 :] for at in range(len(value)) for byte in (0, 2, 0x80, 0xFF)
         ]
     assert len(by_frame) > 10
-    for value in changed:
+    for value in sample(changed, 3):  # each byte is changed at least once
         expected = decode_metadata_record(value, spans=[])
         assert repr(decode_metadata_record(value)) == repr(expected)
         assert metadata_record_name(value) == expected.name

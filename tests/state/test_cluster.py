@@ -18,7 +18,7 @@ from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_replay import HANDLERS, NO_EFFECT
-from tests.conftest import FIXTURES, ORACLE, SEED, numbers_in, seeded
+from tests.conftest import FIXTURES, ORACLE, SEED, numbers_in, sample, seeded
 from tests.craft import flip, rebase, split
 from tests.each_case import each_case
 from tests.state.test_metadata import (
@@ -170,8 +170,10 @@ def words() -> list[tuple[int, str, dict[str, Any]]]:
     return spoken((oracle / f"{LOG}.txt").read_text(encoding="utf-8"))
 
 
+@pytest.mark.sampled
 def test_every_offset_is_what_kafka_dump_log_says(words: list[tuple[int, str, dict[str, Any]]]) -> None:
-    for end in [*range(60), *range(60, 329, 7), *range(320, 329)]:
+    ends = sample([*range(60), *range(60, 329, 7)], 3, "offsets")
+    for end in [*ends, *range(320, 329)]:
         found = replay_metadata(only(LOG), AsOf(offset=end))
         assert found.problems == []
         assert ours(found) == naive(words, end), end
