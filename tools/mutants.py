@@ -43,9 +43,9 @@ PRELOADED = (
 """Modules that tests import, and that do not import kdump."""
 FOUND = ("killed", "timeout")
 """Results of mutants that the tests notice: one fails, or takes ten times as long as before."""
-GROUPS = ((3, 20), (15, 200), (1_000_000, 1_000_000))
+GROUPS = ((1, 1), (3, 20), (15, 200), (1_000_000, 1_000_000))
 """Files and tests that are run together: starting pytest takes a second, each file a fraction, and most mutants are
-found by the first tests."""
+found by the first tests. The first group is for the test that found the mutant in another run."""
 NO_TESTS = 5
 """Pytest's exit status if none of the tests exists any more."""
 SAME_NAME = 4
@@ -193,7 +193,9 @@ def draw(copy: Copy, count: int, seed: int, without: list[str]) -> list[Mutant]:
     return sorted(chosen, key=lambda each: random.Random(f"{seed} {each.key}").random())
 
 
-def attempt(copy: Copy, mutant: Mutant, tests: list[tuple[str, float]], limit: float) -> dict[str, Any]:
+def attempt(
+    copy: Copy, mutant: Mutant, tests: list[tuple[str, float]], limit: float, groups: tuple[tuple[int, int], ...]
+) -> dict[str, Any]:
     """Run tests on a mutant until one fails or the CPU seconds are spent. Return the result."""
     source = copy.source(mutant.file)
     path = copy.tree / mutant.file
@@ -201,14 +203,14 @@ def attempt(copy: Copy, mutant: Mutant, tests: list[tuple[str, float]], limit: f
     tried = 0
     try:
         path.write_text(applied(mutant, source))
-        for group in grouped(tests):
+        for group in grouped(tests, groups):
             status, said = run_tests(copy, group, limit, engine_of(source))
             tried, limit = tried + said["tried"], limit - said["spent"]
             if said["failed"]:
                 return {"result": "killed", "test": said["failed"][0], "tried": tried}
-            if status in (-1, -signal.SIGPROF):
+            if status == -signal.SIGPROF:
                 return {"result": "timeout", "test": said["running"], "tried": tried}
-            if said["over"]:
+            if said["over"] or status == -1:
                 return {"result": "unfinished", "test": "", "tried": tried}
     finally:
         path.write_text(source)
@@ -216,9 +218,9 @@ def attempt(copy: Copy, mutant: Mutant, tests: list[tuple[str, float]], limit: f
     return {"result": "survived", "test": "", "tried": tried}
 
 
-def grouped(tests: list[tuple[str, float]]) -> Iterator[list[tuple[str, float]]]:
+def grouped(tests: list[tuple[str, float]], groups: tuple[tuple[int, int], ...]) -> Iterator[list[tuple[str, float]]]:
     """Yield the tests in groups: of the files with the first tests, then of more."""
-    for files, count in GROUPS:
+    for files, count in groups:
         first = list(dict.fromkeys(file_of(test) for test, _ in tests))[:files]
         group = [each for each in tests if file_of(each[0]) in first][:count]
         if group:
@@ -260,10 +262,10 @@ def try_all(copy: Copy, sample: list[Mutant], first: dict[str, str], results: Pa
             continue
         now = located(mutant, copy.source(mutant.file)) if (copy.tree / mutant.file).exists() else None
         tests = copy.tests(now) if now else []
-        if "::" in first.get(mutant.key, ""):
+        if known := "::" in first.get(mutant.key, ""):
             tests.insert(0, (first[mutant.key], 1.0))
         if now and tests:
-            result = attempt(copy, now, tests, limit)
+            result = attempt(copy, now, tests, limit, GROUPS[not known :])
         else:
             result = {"result": "no test" if now else "gone", "test": "", "tried": 0}
         result |= {"key": mutant.key, "covering": len(tests), "old": mutant.old, "new": mutant.new}
