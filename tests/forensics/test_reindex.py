@@ -58,7 +58,7 @@ def entries(partition: Path, kind: str) -> bytes:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("seed", [None, *sample(range(DAMAGED), 3, "golden")])
+@pytest.mark.parametrize("seed", [None, *sample(range(DAMAGED), 6, "golden")])
 def test_bytes_are_those_of_kafkas_recovery(seed: int | None, tmp_path: Path) -> None:
     """Compare the three files, the truncated bytes and the exceptions, for valid and damaged segments."""
     rows = [line.split("\t") for line in GOLDEN.read_text().splitlines()]
