@@ -322,10 +322,10 @@ def test_a_tier(tmp_path: Path) -> None:
     assert (json.loads(result.stdout.splitlines()[0])["deletion"], result.exit_code) == ("unknown", 2)
 
 
-def test_what_the_disks_hold() -> None:
+@pytest.mark.parametrize("names", [["clean-1"], pytest.param(["*-[12]"], marks=pytest.mark.every_disk)], ids=" ".join)
+def test_what_the_disks_hold(names: list[str]) -> None:
     """The brokers that wrote them ran with log.retention.ms=-1."""
-    disks = DISKS / "kafka-4.3"
-    paths = [path for path in disks.iterdir() if path.name != "clean-0"]
+    paths = [path for name in names for path in (DISKS / "kafka-4.3").glob(name)]
     found = told(*paths, status=1)
     held = {(each["topic"], each["hold"]) for each in found["retentionHold"]}
     assert held == {("future", "futureTimestamp")}

@@ -26,7 +26,7 @@ from kdump.log import indexed_timestamp
 from kdump.log.errors import raise_error
 from kdump.log.region import Limits
 from tests import command
-from tests.conftest import DISKS, FIXTURES, seeded
+from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.damages import copy_disk
 from tests.retention_cases import CASES, DAY, Case, Made, keyed, write
 from tools.retention_trials import checkpoint
@@ -106,7 +106,8 @@ def random_disk(root: Path, dice: random.Random) -> Path:
     return root
 
 
-@pytest.mark.parametrize("number", range(25))
+@pytest.mark.sampled
+@pytest.mark.parametrize("number", sample(range(25), 3, "offered"))
 def test_what_is_offered_can_go(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Model: after all file steps, a startup loses nothing, and each log begins where retention would let it begin."""
     root = random_disk(tmp_path / "disk", seeded(f"space {number}"))
@@ -157,7 +158,8 @@ def without_metadata(root: Path) -> None:
         path.write_bytes(b"") if path.suffix == ".log" else path.unlink()
 
 
-@pytest.mark.parametrize("number", range(16))
+@pytest.mark.sampled
+@pytest.mark.parametrize("number", sample(range(16), 2, "enough"))
 def test_enough_is_said_only_if_the_broker_can_start(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
