@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kdump.cli import cli
@@ -118,6 +118,7 @@ PLAIN = [([(b"key", b"value", [], 0)] * 3, {})] * 40
     st.sampled_from([1 << 20, 2048]),
     st.sampled_from(["none", "none", "zstd", "lz4"]),
 )
+@example([([(b"key", b"longer than the room" * 200, [], 0)] * 2, {})], 2048, "zstd")
 def test_any(tmp_path_factory: pytest.TempPathFactory, groups: list[Group], room: int, codec: str) -> None:
     path = tmp_path_factory.mktemp("any") / f"{0:020}.log"
     path.write_bytes(segment_of([*PLAIN, *groups, *PLAIN[:3]], codec))
