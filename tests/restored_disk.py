@@ -16,20 +16,26 @@ from tools.corpus import MADE
 
 SPARED = ("clicks-0", "large-0", "aiokafka-*", "franz-*", "kafkajs-*", "kafkapython-*")
 """Partitions that are large, or one of many of their kind, and that most recipes leave alone."""
+RARE = (*SPARED, "acks0-0", "future-0", "librdkafka-*", "logappend-0", "orders-[gls]*", "prealloc-0", "sessions-0")
+"""These, and partitions that few recipes change."""
 
 
 class Disk:
-    """A copy of a disk in `work`, restored by each `restore`; without the SPARED partitions unless `whole`."""
+    """A copy of a disk in `work`, restored by each `restore`; without the partitions that match a pattern in
+    `spared`."""
 
-    def __init__(self, name: str, work: Path, *, whole: bool = False) -> None:
+    def __init__(self, name: str, work: Path, spared: tuple[str, ...] = SPARED) -> None:
         self.name = name
-        place = work / ("whole" if whole else "parts")
+        place = work / f"without-{len(spared)}"
         place.mkdir(exist_ok=True)
-        self.root = copy_disk(DISKS / DISK_PATHS[name], place / name)
-        if not whole:
-            for pattern in SPARED:
-                for partition in self.root.glob(pattern):
-                    shutil.rmtree(partition)
+        self.root = place / name
+        shutil.copytree(
+            DISKS / DISK_PATHS[name],
+            self.root,
+            symlinks=True,
+            ignore=shutil.ignore_patterns(*spared),
+            copy_function=lambda source, target: copy_disk(Path(source), Path(target)),
+        )
         self.directories = {path for path in self.root.rglob("*") if path.is_dir()}
         self.states: dict[Path, tuple[int, int, int, int]] = {}
         for path in self._files():
@@ -105,26 +111,29 @@ class RestoredDisks:
 
     def __init__(self, work: Path) -> None:
         self.work = work
-        self.disks: dict[str, Disk] = {}
+        self.disks: dict[tuple[str, tuple[str, ...]], Disk] = {}
 
     def get(self, name: str, *, whole: bool = False) -> Disk:
-        key = name + "+" * whole
+        return self._without(name, () if whole else SPARED)
+
+    def _without(self, name: str, spared: tuple[str, ...]) -> Disk:
+        key = (name, spared)
         if key not in self.disks:
-            self.disks[key] = Disk(name, self.work, whole=whole)
+            self.disks[key] = Disk(name, self.work, spared)
         self.disks[key].restore()
         return self.disks[key]
 
-    def damaged(self, recipe: Any) -> tuple[Disk, Any]:
-        """Return the disk of a recipe after applying it, and the expected finding. The disk has all its partitions only
-        if the recipe needs them."""
-        for whole in (False, True):
-            here = self.get(recipe.disk, whole=whole)
+    def damaged(self, recipe: Any, sizes: tuple[tuple[str, ...], ...] = (SPARED, ())) -> tuple[Disk, Any]:
+        """Return the disk of a recipe after applying it, and the expected finding. The disk has as few of its
+        partitions as the recipe needs: it is without those of the first tuple of patterns that leaves enough."""
+        for spared in sizes:
+            here = self._without(recipe.disk, spared)
             try:
                 expected = recipe.apply(here.root)
             except FileNotFoundError:
-                if whole:
+                if not spared:
                     raise
                 continue
-            if whole or not any(fnmatchcase(expected.file.split("/")[0], pattern) for pattern in SPARED):
+            if not any(fnmatchcase(expected.file.split("/")[0], pattern) for pattern in spared):
                 return here, expected
         raise AssertionError

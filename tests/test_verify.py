@@ -31,7 +31,7 @@ from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in, read_regions, sample
 from tests.damages import DAMAGES, DOUBTS, Damage, Expected
 from tests.lookalikes import LOOKALIKES, Lookalike
-from tests.restored_disk import RestoredDisks
+from tests.restored_disk import RARE, RestoredDisks
 
 KAFKA = DISKS / "kafka-4.3"
 HEALTHY = [
@@ -112,18 +112,18 @@ UNSEEN = {"index-zeros-deleted"}
 
 
 def each_recipe() -> Iterator[Any]:
-    """Return the first recipe of each code, and one in three of the others; all of them in make test-all."""
+    """Return the first recipe of each code, and one in eight of the others; all of them in make test-all."""
     seen = [damage for damage in DAMAGES if damage.name not in UNSEEN]
     first = {damage.code: damage for damage in reversed(seen)}
     others = [damage for damage in seen if damage is not first[damage.code]]
-    for damage in [*first.values(), *sample(others, 3, "recipes")]:
+    for damage in [*first.values(), *sample(others, 8, "recipes")]:
         yield pytest.param(damage, id=f"{damage.code}-{damage.name}")
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("damage", each_recipe())
 def test_each_damage(damage: Damage, disks: RestoredDisks) -> None:
-    here, expected = disks.damaged(damage)
+    here, expected = disks.damaged(damage, (RARE, ()))
     disk = here.root
     path = disk / expected.file
     sizes = {} if path.suffix != ".log" else batch_sizes(path)
@@ -419,7 +419,7 @@ def test_a_warning_of_many_partitions_is_told_once() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("twin", sample(LOOKALIKES, 4, "twins"), ids=lambda twin: twin.code)
+@pytest.mark.parametrize("twin", sample(LOOKALIKES, 8, "twins"), ids=lambda twin: twin.code)
 def test_each_lookalike(twin: Lookalike, disks: RestoredDisks) -> None:
     disk = disks.get(twin.disk, whole=True).root
     twin.change(disk)
