@@ -10,9 +10,11 @@ JARS has a directory for each version with the jars of tools/kafka-jars.xml. Nee
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -40,6 +42,7 @@ STEPS = (
 )
 """Steps by name: which release is started, and what kafka-features then does, to the level of which release."""
 STOP_SECONDS = 60
+CONTROLLER_SECONDS = 20
 FEATURE_LINES = 8
 
 
@@ -80,6 +83,9 @@ def starts(pair: Pair, jars: Path, kept: Path) -> Iterator[dict[str, Any]]:
             found: dict[str, Any] = {"name": pair.name, "step": step, "startedBy": version}
             with cluster:
                 up = cluster.started()
+                if not up:  # the broker may end before its controller does
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        cluster.processes["controller"].wait(CONTROLLER_SECONDS)
                 for role in roots:
                     running = not cluster.ended(role) and (up or role == "controller")
                     found[role] = {"starts": running, "log": [] if running else telling(cluster.log(role))}
