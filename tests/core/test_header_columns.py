@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from itertools import islice
 from operator import attrgetter
 
 import pytest
@@ -53,11 +54,9 @@ def stretch() -> bytes:
     wraparound."""
     made = b""
     for path in segments():
-        for batch in iter_regions(path, 1 << 20):
+        for batch in islice(iter_regions(path, 1 << 20), 5):
             if isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.problems and batch.size < 100_000:
                 made += b"".join(batch.chunks(0, batch.size))
-        if len(made) > 2_000_000:
-            break
     one = bytearray(made[: BATCH_HEADER.read(made).size])
     for sequence, last in ((2147483647, 0), (2147483647, 1), (2147483640, 7), (2147483640, 8), (0, 2147483647)):
         one[23:27], one[53:57] = last.to_bytes(4, "big"), sequence.to_bytes(4, "big")

@@ -20,7 +20,7 @@ from kdump.forensics.carve.search import PIECE, CarvedBatch
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.log.region import Batch
 from tests import craft
-from tests.conftest import FIXTURES, read_regions, seeded, segment
+from tests.conftest import FIXTURES, read_regions, sample, seeded, segment
 
 TEXT = b'{"user":"u-17","when":1795247903012,"what":"clicked"}\n'
 FIRST = f"{0:020}.log"
@@ -77,11 +77,12 @@ def test_real_segments_at_odd_positions(filling: str, tmp_path: Path) -> None:
         assert batches(path, options=Options(window=window)) == expected
 
 
+@pytest.mark.sampled
 def test_a_batch_across_each_byte_of_a_piece(tmp_path: Path) -> None:
     """The batch is found wherever the boundary between two pieces falls, with or without zeros around it."""
     path = tmp_path / "image"
     for one in (craft.one(b"value", 5), craft.message(0, b"value", offset=5), craft.message(1, b"value", offset=5)):
-        for shift in range(-len(one) - 1, 20):
+        for shift in sample(range(-len(one) - 1, 20), 3, len(one)):
             for byte in (b"\0", b"\x55"):
                 at = PIECE + shift
                 path.write_bytes(byte * at + one + byte * 100)
@@ -104,15 +105,16 @@ def test_no_code_finds_other_candidates_than_the_other() -> None:
     ]
 
 
+@pytest.mark.sampled
 def test_what_is_cut_off_overwritten_or_split_is_lost_and_nothing_else(tmp_path: Path) -> None:
     data = segment("clean-1/payments-0").read_bytes()
     stands = stand(data, 0)
     path = tmp_path / "image"
-    for end in range(0, len(data), 97):
+    for end in sample(range(0, len(data), 97), 3, "ends"):
         path.write_bytes(data[:end])
         assert batches(path) == [each for each in stands if each[0] + each[1] <= end]
     other = b"\x55" * 9 + segment("clean-1/orders-zstd-0").read_bytes()[:4991]
-    for at in range(0, 6000, 501):  # another file overwrites the middle
+    for at in sample(range(0, 6000, 501), 2, "other"):  # another file overwrites the middle
         path.write_bytes(craft.overwrite(data, at, other))
         kept = [each for each in stands if each[0] + each[1] <= at or each[0] >= at + 5000]
         kept += [each for each in stand(other[9:], at + 9) if each[0] + each[1] <= at + 5000]
