@@ -27,7 +27,7 @@ from kdump.log import partition_directory
 from tests.conftest import FIXTURES
 from tests.craft import flip
 
-SOURCE = FIXTURES / "clean-1" / "payments-0"
+SOURCE = FIXTURES / "clean-1" / "trimmed-0"
 COMMANDS = (
     "doctor",
     "ls",
