@@ -26,7 +26,7 @@ from kdump.state.producer_state import ProducerState, ProducerStateEntry
 from tests.craft import batch, record
 from tests.forensics.disks import marker
 
-FEW, MANY = 3000, 6000
+FEW, MANY = 750, 1500
 
 
 def kept(make: Callable[[int], Any], count: int) -> int:
@@ -207,4 +207,4 @@ def test_a_scan_of_aborted_transactions(tmp_path: Path) -> None:
             tracemalloc.stop()
 
     kept_at_end(10)  # what is imported on the way
-    assert (kept_at_end(2000) - kept_at_end(1000)) / 1000 <= 100
+    assert (kept_at_end(800) - kept_at_end(400)) / 400 <= 100
