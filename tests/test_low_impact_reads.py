@@ -30,7 +30,7 @@ from kdump.status_line import StatusLine
 from tests import craft
 from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import run
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, SEED
 from tests.log.test_page_cache import forget, on_a_disk, settled
 from tests.log.test_token_bucket import Clock
 from tests.test_streams import children, start, wait_for
@@ -80,6 +80,11 @@ SMALL = {"ls", "groups", "cluster", "space", "restart-plan", "inspect --last", "
 """Those that need only a part of the large log, or none."""
 
 
+def some(start: int) -> list[str]:
+    """Return every other name in ARGUMENTS; with KDUMP_SEED, all."""
+    return [*ARGUMENTS] if SEED else [*ARGUMENTS][start::2]
+
+
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A log directory with a large log, and a copy of that log next to it."""
@@ -122,7 +127,8 @@ def test_every_command_that_reads_segments() -> None:
         assert ({"--max-rate", "--idle"} <= options) == (name not in READS_NONE), name
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", some(0))
 def test_the_page_cache_stays_as_it_was(name: str, disk: Path, tmp_path: Path) -> None:
     files = [path for path in disk.parent.rglob("*") if path.suffix in (".log", ".index", ".checkpoint", ".gz")]
     left: dict[str, list[int]] = {}
@@ -145,7 +151,8 @@ def cached_of(path: Path, prepare: Callable[[int], None] = lambda fd: None) -> s
         os.close(fd)
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", some(1))
 def test_options_of_reading(name: str, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--idle takes effect before anything is read, and every byte is waited for."""
     clock = Clock()
@@ -206,7 +213,8 @@ class Terminal(StatusLine):
         self.texts.append(text)
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", some(0))
 def test_progress(name: str, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is shown while the last bytes are read, if every command takes long, and no thread shows it."""
     terminal = Terminal()
