@@ -417,7 +417,7 @@ def test_keys_that_come_faster_than_answers() -> None:
     keys = ["enter", "enter", "down", "up", "backspace", "tab", "pagedown", "G", "home", "n", "right", "escape", "r"]
 
     async def script(at: Driver) -> None:
-        for _ in range(400):
+        for _ in range(200):
             at.press(dice.choice(keys))
             if dice.random() < 0.3:
                 await asyncio.sleep(0.002 * dice.random())
@@ -505,7 +505,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "damage", sample(DAMAGES, 2, "test_a_walk_over_damaged_files"), ids=lambda damage: damage.__name__
+    "damage", sample(DAMAGES, 6, "test_a_walk_over_damaged_files"), ids=lambda damage: damage.__name__
 )
 def test_a_walk_over_damaged_files(damage: Any, tmp_path: Path) -> None:
     """Press all keys on a partition in which every file is damaged: there is no traceback."""
