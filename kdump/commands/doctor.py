@@ -31,8 +31,8 @@ Examples:
   kdump doctor /var/lib/kafka --json | jq 'select(.type=="doctorItem") | .title'
 
 \b
-Exit status: 0 if there is nothing to do in what was examined, 1 if there is, 2 for a usage error, or if something
-could not be read, 3 if the broker does not start.
+Exit status: 0 if there is nothing to do in what was examined, 1 if there is, 2 for a usage error, if something could
+not be read, or if it is unknown whether the broker starts, 3 if it does not.
 """
 LOG_HELP = (
     "Also explain this log of the broker (server.log, also compressed, or - for standard input), next to what is on "

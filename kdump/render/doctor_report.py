@@ -15,6 +15,7 @@ from kdump.forensics.doctor.answers import (
     NOTHING,
     SPACE,
     STOPS,
+    UNKNOWN,
     ExaminedDisk,
     Item,
     LargestTopic,
@@ -175,6 +176,9 @@ class DoctorReport(Sink[DoctorAnswer]):
         if page.verdict == STOPS:
             head = "THE BROKER DOES NOT START"
             return f"{head}: {to_do}", head, "bad"
+        if page.verdict == UNKNOWN:
+            head = "UNKNOWN WHETHER THE BROKER STARTS"
+            return f"{head}: {to_do}", head, "torn"
         if page.verdict == LOSES:
             head = f"DO NOT {again} THE BROKER YET"
             return f"{head}, a startup loses data: {to_do}", head, "bad"

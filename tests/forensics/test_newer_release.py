@@ -17,7 +17,7 @@ from kdump.state.release_evidence import LAST, LEVEL, first_release, highest_lev
 from tests import command
 from tests.craft import batch, record
 from tests.state.test_cluster import feature
-from tests.state.test_metadata import CONTROL, broker, framed, log, snapshot, text, topic
+from tests.state.test_metadata import CONTROL, NOTHING, broker, framed, log, snapshot, text, topic
 
 HIGHEST = highest_level(LEVEL, LAST)
 KNOWN_BY_ALL = feature(LEVEL, 27)
@@ -83,6 +83,8 @@ def test_a_level_above_the_known_ones(tmp_path: Path, name: str) -> None:
         assert number in said
         assert NEWEST.number in said
         assert "nothing is lost" not in said
+    doctor = command.run("doctor", disk)
+    assert (doctor.exit_code, "UNKNOWN WHETHER THE BROKER STARTS: " in doctor.stdout) == (2, True)
     # What is certain: a controller of a known release refuses it.
     for version in (BEFORE, NEWEST.number):
         found = plan(disk, version)
@@ -119,6 +121,18 @@ def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str) ->
     verified = command.run("verify", disk)
     assert said in verified.stdout.splitlines()[0]
     assert not [each for each in command.objects("verify", disk) if each.get("severity") == "error"]
+
+
+def test_what_depends_on_such_a_record_is_unknown(tmp_path: Path) -> None:
+    """The record may have created the topic, so that its directory is not stray."""
+    for value, is_stray in ((NOTHING, True), (framed(100, b"\0"), False)):
+        disk = broker_of(tmp_path / str(is_stray), KNOWN_BY_ALL, topic("b", "B"), broker(0, "x"), value)
+        (disk / "a-0").mkdir()
+        (disk / "a-0" / f"{0:020}.log").write_bytes(log([b"v"]))
+        (disk / "a-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")
+        found = plan(disk)
+        assert [each.stray != "" for each in found.partitions if each.topic == "a"] == [is_stray]
+        assert any("which directories are stray is unknown" in text for text in found.assumptions) != is_stray
 
 
 def test_a_control_record_of_a_newer_release(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTI
 )
 """The questions, in the order in which they are answered."""
 
-STOPS, LOSES, ACT, NOTHING = "stops", "loses", "act", "nothing"
-"""Verdicts: the broker does not start; a startup loses something; something else is to be done; nothing is."""
+STOPS, LOSES, UNKNOWN, ACT, NOTHING = "stops", "loses", "unknown", "act", "nothing"
+"""Verdicts: the broker does not start; a startup loses something; it is not known whether the broker starts; something
+else is to be done; nothing is."""
 
 
 class Priority:
@@ -135,8 +136,8 @@ class Page:
     verdict: Annotated[
         str,
         Doc(
-            "stops (the broker does not start), loses (a startup loses records or directories), act (something else "
-            "is to be done), nothing"
+            "stops (the broker does not start), loses (a startup loses records or directories), unknown (it is not "
+            "known whether the broker starts), act (something else is to be done), nothing"
         ),
     ]
     isComplete: Annotated[bool, Doc("whether all questions were examined completely, and everything could be read")]

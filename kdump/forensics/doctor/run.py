@@ -25,6 +25,7 @@ from kdump.forensics.doctor.answers import (
     STARTUP,
     STOPS,
     TRANSACTIONS,
+    UNKNOWN,
     ExaminedDisk,
     Item,
     LargestTopic,
@@ -151,8 +152,10 @@ class Doctor:
         unread = list(dict.fromkeys(unread))
         verdict = ACT if self.found else NOTHING
         if self._startup is not None:
+            verdict = UNKNOWN if self._startup.is_unknown else verdict
             verdict = STOPS if self._startup.does_not_start else LOSES if self._startup.loses else verdict
-        status = 3 if verdict == STOPS else 2 if unread else int(bool(self.found))
+        is_unknown = bool(unread) or (self._startup is not None and self._startup.is_unknown)
+        status = 3 if verdict == STOPS else 2 if is_unknown else int(bool(self.found))
         is_complete = all(each.isComplete for each in self.questions) and not unread
         seconds = round(time.monotonic() - self._began, 3)
         return Page(

@@ -61,6 +61,11 @@ class StartupExamination:
         return any(plan.verdict == STOPPED for plan in self.plans if plan.directories)
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether it is not known of a broker whether it starts."""
+        return any(plan.verdict == UNKNOWN for plan in self.plans if plan.directories)
+
+    @property
     def loses(self) -> bool:
         return bool(self.losing)
 

@@ -158,7 +158,8 @@ def release_change(
         change.wayBack.append("directories named -stray make 3.6.0 and earlier exit")
     if release.line >= (3, 9) and disk.until < (3, 9) and release.mode == KRAFT:
         change.wayBack.append("once kraft.version is 1, 3.8 and earlier do not read quorum-state (KIP-853)")
-    if metadata is not None and metadata.formatted and not FORMAT_IN_CHECKPOINT.applies(release):
+    is_new = metadata is not None and not metadata.levels
+    if metadata is not None and is_new and metadata.formatted and not FORMAT_IN_CHECKPOINT.applies(release):
         levels = ", ".join(level_text(*each) for each in sorted(metadata.formatted.items()))
         change.wayBack.append(f"a new log is not started with what kafka-storage wrote at offset 0: {levels}")
     if release.line > disk.until and release.mode == KRAFT:

@@ -108,7 +108,7 @@ def predict_startup(
 
     for each in manager.metadata_logs():
         add(each)
-    is_whole = metadata is not None and not _is_cut(plan, metadata)
+    is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
     if release.mode == KRAFT:
         _add_quorum(plan, metadata, is_broker)
         is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
@@ -205,6 +205,11 @@ def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, 
         assumptions.append("other nodes are the controllers, and still have the cluster's metadata")
     elif metadata is None:
         assumptions.append("no cluster metadata could be read here, so stray directories and topic configs are unknown")
+    elif metadata.newer:
+        assumptions.append(
+            "the cluster's metadata has records of a release that kdump does not know: which directories are stray is "
+            "unknown"
+        )
     elif not is_whole:
         assumptions.append(
             f"the cluster's metadata on this disk is damaged after offset {metadata.end_offset}: which directories "
