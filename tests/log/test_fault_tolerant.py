@@ -25,7 +25,7 @@ from kdump.log.source import FileSource, SeekableSource, StreamSource, open_sour
 from kdump.log.token_bucket import TokenBucket
 from kdump.log.window import Window
 from tests import craft
-from tests.conftest import numbers_in, tiles
+from tests.conftest import examples, numbers_in, tiles
 from tests.each_case import each_case
 from tests.log.test_token_bucket import Clock
 
@@ -86,6 +86,8 @@ def is_scattered(bad: set[int]) -> bool:
     return all(size < NEAR for _, size in runs(bad, 1 << 62))
 
 
+@pytest.mark.sampled
+@examples()
 @given(BAD.filter(is_scattered), READS, st.booleans(), st.sampled_from([errno.EIO, errno.ENODATA]))
 def test_scattered_bad_blocks_are_found_exactly(
     bad: set[int], reads: list[tuple[int, int]], short: bool, code: int
@@ -107,6 +109,8 @@ def test_scattered_bad_blocks_are_found_exactly(
     source.close()
 
 
+@pytest.mark.sampled
+@examples()
 @given(st.sets(st.integers(0, 300)), READS, st.booleans())
 def test_whatever_is_bad_the_rest_is_right(bad: set[int], reads: list[tuple[int, int]], short: bool) -> None:
     source = Broken(bad, len(DATA), DATA, short)
