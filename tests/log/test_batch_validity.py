@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import kdump
 from kdump.check.options import Options
 from kdump.forensics import read_stats
