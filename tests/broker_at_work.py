@@ -62,7 +62,9 @@ def disk(work: Path) -> Path:
         if path.is_file():
             shutil.copyfile(path, root / path.name)
         elif path.name in PARTITIONS:
-            copy_disk(path, root / path.name)
+            (root / path.name).mkdir()
+            for file in path.iterdir():
+                copy_disk(file, root / path.name / file.name)  # without a process, unless it is sparse
     # The broker runs: there is no clean-shutdown file, and checkpoints list only the partitions that are there.
     (root / ".kafka_cleanshutdown").unlink(missing_ok=True)
     for path in root.glob("*-offset-checkpoint"):
