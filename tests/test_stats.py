@@ -20,7 +20,7 @@ from kdump.commands.stats import EXAMPLES
 from kdump.forensics import read_stats
 from kdump.render.all_answers import TYPES
 from tests import command, craft
-from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, each_segment, sample, seeded
+from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, each_segment, sample, seeded, some_segments
 from tests.each_case import each_case
 from tests.test_damaged_disks import DAMAGES
 from tests.test_oracle import DECODED, FIELD, entries, logs
@@ -54,7 +54,8 @@ def check_classes(classes: list[dict[str, Any]], numbers: list[int]) -> None:
     assert [each["count"] for each in classes] == [counted[n] for n in range(len(classes))]
 
 
-@pytest.mark.parametrize("path", each_segment())
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", some_segments(each_segment(), 3))
 def test_naive_sums(path: Path) -> None:
     (said,) = stats(path, "--top", "100000")
     batches = [each for each in objects(path) if each["type"] == "batch"]
