@@ -470,10 +470,17 @@ def test_nothing_is_written(disk: Path) -> None:
 
 
 def test_inspect_of_a_log_directory() -> None:
-    for options in ([], ["--full"], ["--tz", "+02:00"], ["--format", "table"], ["--format", "json"]):
+    for options in ([], ["--json"], ["--full"], ["--tz", "+02:00"], ["--format", "table"], ["--format", "json"]):
         same = ["--json"] if options == ["--format", "json"] else [] if options == ["--format", "table"] else options
         assert ls(CLEAN, *options, command="inspect") == ls(CLEAN, *same)
-    for options in (["-n", "1"], ["--records"], ["--hex", "-n", "9"], ["--offset", "3"], ["--last", "1"], ["-f", "%o\\n"]):
+    for options in (
+        ["-n", "1"],
+        ["--records"],
+        ["--hex", "-n", "9"],
+        ["--offset", "3"],
+        ["--last", "1"],
+        ["-f", "%o\\n"],
+    ):
         out = ls(CLEAN, *options, command="inspect")[1]
         assert "no meta.properties" not in out
         assert out
