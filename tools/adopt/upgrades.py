@@ -71,7 +71,9 @@ def run(old: str, new: str, jars: Path, name: str) -> list[Started]:
         for number, step in enumerate(steps):
             node = ReleaseCluster(named(f"{versions[step.release]}-kraft"), jars, work, keeper, [root])
             if not number:
-                ReleaseCluster(named(f"{versions[formats]}-kraft"), jars, work, keeper, [root]).format()
+                first = ReleaseCluster(named(f"{versions[formats]}-kraft"), jars, work, keeper, [root])
+                first.format()
+            node.ports = first.ports  # once kraft.version is 1, the address of the controller is in the metadata
             nodes = {"controller": keeper, "broker": root}
             says = {role: said(place, versions[step.release]) for role, place in nodes.items()}
             tool = ""
@@ -83,7 +85,8 @@ def run(old: str, new: str, jars: Path, name: str) -> list[Started]:
                     produce(node, "first")
                 elif up and step.does:
                     line = ".".join(versions[NEW if step.does == UPGRADE else OLD].split(".")[:2])
-                    tool = " ".join("".join(node.tool("FeatureCommand", step.does, "--release-version", line)).split())
+                    printed = "\n".join(node.tool("FeatureCommand", step.does, "--release-version", line))
+                    tool = " ".join(each for each in printed.split("\n") if not each.startswith("INFO ")).strip()
                 if up:
                     stop(node, "broker")
                     stop(node, "controller")
