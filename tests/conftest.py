@@ -48,6 +48,8 @@ ORACLE_DISKS = {
     "kafka-4.3-diverged-2": "kafka-4.3/diverged-2",
     "kafka-2.8-legacy": "kafka-2.8-legacy",
     "kafka-4.3-tiered": "kafka-4.3-tiered/disk",
+    "kafka-4.4-clean": "../releases/4.4.0-kraft/clean",
+    "kafka-4.4-controller": "../releases/4.4.0-kraft/controller",
 }
 """Directories of ORACLE, and the disk in DISKS that each is about."""
 

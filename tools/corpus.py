@@ -26,8 +26,8 @@ UNPACKED = ROOT / "build" / "corpus"
 PARTS = ("disks", "oracle", "logs", "releases")
 MADE = 1_795_248_000
 """Modification time in epoch seconds of every file of the other parts: 2026-11-21T08:00:00Z."""
-RELEASES_MADE = 1_795_564_800
-"""That of the files of `releases`, which are newer: 2026-11-25T00:00:00Z."""
+DAY = 86_400
+"""The files of `releases` have the midnight after they were made, because releases are added later."""
 BLOCK = 4096
 """Block size in bytes. Blocks of zeros are written as holes, because preallocated indexes contain 10 MiB of them."""
 DIGEST = "sha256"
@@ -101,7 +101,7 @@ def pack(part: str, source: Path) -> None:
         for path in sorted(source.rglob("*")):
             member = tar.gettarinfo(path, arcname=path.relative_to(source).as_posix())
             member.mode = 0o755 if member.isdir() else 0o644
-            member.mtime = RELEASES_MADE if part == "releases" else MADE
+            member.mtime = -int(-member.mtime // DAY) * DAY if part == "releases" and member.isfile() else MADE
             member.uid = member.gid = 0
             member.uname = member.gname = ""
             with path.open("rb") if member.isfile() else open(os.devnull, "rb") as data:

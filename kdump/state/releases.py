@@ -21,6 +21,7 @@ TRIED = (
     "4.0.0-kraft",
     "4.1.0-kraft",
     "4.3.1-kraft",
+    "4.4.0-kraft",
 )
 """Releases whose rules have been compared with real brokers (docs/restart-plan.md), and of which there are disks
 (tests/corpus/README.md). For the others, the rules are those of their sources."""

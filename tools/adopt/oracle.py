@@ -1,7 +1,13 @@
-"""Compares what kdump says of the files of a disk with what Kafka's own tool prints of them."""
+"""python -m tools.adopt.oracle JARS DISK OUT
+
+Writes the oracle of a disk: what kafka-dump-log prints of each file, to OUT/PATH.txt, and if it throws, the exception
+to OUT/PATH.err. Then prints the files of which `kdump dump-log` or `kdump inspect` says something else. JARS is a
+directory with the jars of the disk's release. Needs Java 17.
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -36,8 +42,8 @@ def tool(jars: Path) -> str:
 
 
 def written(jars: Path, disk: Path, out: Path) -> list[str]:
-    """Write the oracle of a disk: what kafka-dump-log prints of each file. Returns the files of which it printed
-    something. The tool creates files next to those that it reads, and runs on a copy."""
+    """Write the oracle of a disk, and return its files. The tool creates files next to those that it reads, and runs on
+    a copy."""
     decoders = importlib.import_module("tests.test_dump_log").ORACLE_DECODERS
     place = out.with_name(out.name + "-copy")
     out.mkdir(parents=True, exist_ok=True)
@@ -124,3 +130,17 @@ def findings(disks: list[Path]) -> list[dict[str, Any]]:
     """Return what verify finds on healthy disks, without what is only information."""
     rows = [json.loads(line) for line in kdump("verify", "--json", *map(str, disks)).splitlines()]
     return [row for row in rows if row.get("severity") not in (None, "info")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("jars", "disk", "out"):
+        parser.add_argument(name, type=Path)
+    options = parser.parse_args()
+    out = options.out.resolve()
+    for each in compare(options.disk, out, written(options.jars.resolve(), options.disk, out)):
+        print(*each, sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()

@@ -35,6 +35,8 @@ CROSSINGS = [
     ("4.1.0-kraft", "4.0.0-kraft"),
     ("4.3.1-kraft", "4.0.0-kraft"),
     ("4.3.1-kraft", "4.1.0-kraft"),
+    ("4.3.1-kraft", "4.4.0-kraft"),
+    ("4.4.0-kraft", "4.3.1-kraft"),
 ]
 """Upgrades and downgrades: the release of the disk, and the one that is started on it."""
 
