@@ -8,7 +8,6 @@ from typing import Any
 
 from tools.adopt import bytecode, facts, report
 from tools.adopt.bytecode import Change
-from tools.adopt.upgrades import Started
 
 # What javap prints of a class, and of the same in the next release: >= has become >, a lambda has another number, the
 # numbers of the constant pool and of local variables differ, and a class has moved.
@@ -124,12 +123,15 @@ def test_the_data_file_of_a_release(tmp_path: Path) -> None:
     assert names["RELEASES"] == ((4, 9, 1), (4, 10, 2))
 
 
-def test_a_start_that_differs() -> None:
-    def start(controller: str, broker: str) -> Started:
-        says = {"controller": "stops", "broker": "starts"}
-        return Started("way", 1, "4.3.1", "", says, {"controller": controller, "broker": broker}, {}, "")
-
-    assert not start("stops", "starts").differs
-    assert not start("stops", "waits").differs
-    assert start("starts", "starts").differs
-    assert start("stops", "stops").differs
+def test_the_ways_between_releases() -> None:
+    node = {"starts": True, "log": [], "predicted": "clean"}
+    ended = {"starts": False, "log": ["ERROR No MetadataVersion with feature level 33."], "predicted": "clean"}
+    row = {
+        "step": "downgrade",
+        "startedBy": "4.3.1",
+        "controller": ended,
+        "broker": node,
+        "differences": ["controller"],
+    }
+    text = "\n".join(report.ways([row]))
+    assert "controller: kdump says clean, it ends; broker: kdump says clean, it starts | it | ERROR No" in text

@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kdump.format.releases import RELEASES
-from tools.adopt import bytecode, facts, oracle, report, upgrades
+from tools import upgrade_trials
+from tools.adopt import bytecode, facts, oracle, report
 from tools.adopt.registry import fetch, numbers, text
 from tools.condense_schemas import condense, in_jars
 from tools.release_disks import build
@@ -114,13 +115,12 @@ def compare(adopted: Adoption) -> Iterator[str]:
 def ways(adopted: Adoption) -> Iterator[str]:
     for version in (adopted.before, adopted.version):
         adopted.fetched(version)
-    started = []
-    for name in upgrades.WAYS:
-        started += upgrades.run(adopted.before, adopted.version, adopted.jars, name)
-    (adopted.out / "ways.json").write_text(json.dumps([each._asdict() for each in started], indent=1) + "\n")
+    kept = adopted.out / "ways"
+    pair = upgrade_trials.Pair(adopted.before, adopted.version)
+    rows = [upgrade_trials.predicted(found, kept) for found in upgrade_trials.starts(pair, adopted.jars, kept)]
     yield f"## Between {adopted.before} and {adopted.version}\n"
-    yield f"{len(started)} starts, {sum(each.differs for each in started)} of which differ from what kdump says\n"
-    yield from report.ways(started)
+    yield f"{len(rows)} starts, {sum(bool(row['differences']) for row in rows)} of which differ from what kdump says\n"
+    yield from report.ways(rows)
 
 
 def trials(adopted: Adoption) -> Iterator[str]:

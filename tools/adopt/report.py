@@ -9,7 +9,6 @@ from typing import Any
 
 from tools.adopt.bytecode import CHANGED, GONE, NEW, ORDER, Change
 from tools.adopt.oracle import Compared
-from tools.adopt.upgrades import Started
 
 HEADINGS = {
     "features": "Features: lowest and highest level that a node registers, level of a new cluster",
@@ -154,14 +153,14 @@ def oracle(disk: str, files: int, compared: list[Compared]) -> Iterator[str]:
         yield from table(("file", "dump-log", "inspect"), compared)
 
 
-def ways(starts: list[Started]) -> Iterator[str]:
-    """Yield the table of upgrades."""
-    rows = []
-    for each in starts:
-        nodes = [f"{role}: kdump {each.says[role]}, it {each.did[role]}" for role in each.did]
-        why = "; ".join(f"{role}: {text}" for role, texts in each.why.items() for text in texts if text)
-        mark = "**differs**" if each.differs else ""
-        rows.append(
-            (each.way, each.number, f"{each.version} {each.does}".strip(), "; ".join(nodes), mark, each.tool, why)
-        )
-    yield from table(("way", "start", "release", "kdump, and the node", "", "kafka-features", "why"), rows)
+def ways(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the table of what tools.upgrade_trials found of two releases."""
+    told = []
+    for row in rows:
+        nodes = [
+            f"{role}: kdump says {row[role]['predicted']}, it {'starts' if row[role]['starts'] else 'ends'}"
+            for role in ("controller", "broker")
+        ]
+        why = [*row.get("features", ()), *(line for role in ("controller", "broker") for line in row[role]["log"][:2])]
+        told.append((row["step"], row["startedBy"], "; ".join(nodes), "; ".join(row["differences"]), "; ".join(why)))
+    yield from table(("step", "started", "nodes", "differences", "kafka-features, and logs"), told)
