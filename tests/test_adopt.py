@@ -134,4 +134,4 @@ def test_the_ways_between_releases() -> None:
         "differences": ["controller"],
     }
     text = "\n".join(report.ways([row]))
-    assert "controller: kdump says clean, it ends; broker: kdump says clean, it starts | it | ERROR No" in text
+    assert "controller: kdump says clean, it ends; broker: kdump says clean, it starts | controller | ERROR No" in text
