@@ -22,7 +22,7 @@ from tests.conftest import DISKS, FIXTURES, sample
 from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
 from tests.spark import same
 from tests.spark.test_incremental import Here, run
-from tests.test_bundle import HEALTHY, LEFT_OUT, bundled, unknown_keys
+from tests.test_bundle import HEALTHY, LEFT_OUT, bundled, healthy, unknown_keys
 
 NOW = 1_800_000_000_000
 OF_DISK = [name for name in TABLES if name != "records"]
@@ -59,8 +59,9 @@ def _unmounted() -> Any:
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_the_tables_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
-    bundled(DISKS / name, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
-    assert_same_tables(DISKS / name, tmp_path / "b.tar")
+    disk = healthy(name, tmp_path)
+    bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
+    assert_same_tables(disk, tmp_path / "b.tar")
 
 
 @pytest.mark.sampled
