@@ -92,6 +92,8 @@ def session(master: str | None = None, conf: dict[str, str] | None = None, reads
         raise NoSpark(f"Spark needs Java 17 or later, but {problem}; install it, or set JAVA_HOME")
     # PySpark logs a failed query with the same text that it raises.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # py4j logs a traceback if the JVM ends while it waits for an answer; `reason` states that in a line.
+    logging.getLogger().addFilter(lambda record: not str(record.msg).startswith("Exception while sending command"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("kdump")

@@ -164,6 +164,7 @@ print(reason(failed))
 """
 
 
+@pytest.mark.every_disk  # it starts a session of its own
 def test_what_a_session_prints_and_why_it_failed() -> None:
     """What the JVM writes is not in the output. If it ends, such as for lack of memory, one line states so."""
     done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True)
