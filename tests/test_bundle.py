@@ -1171,8 +1171,7 @@ def test_a_directory_with_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for number in range(2400):
         (place / f"{number * 7:020}.deleted").touch()
     aged(place)
-    for _ in range(2):  # imports
-        bundled(FIXTURES / "clean-1" / "payments-0", tmp_path / "first")
+    run("bundle", FIXTURES / "clean-1", "--out", tmp_path / "first")  # imports
     peaks = []
 
     def measured(function: Callable[[], object]) -> object:
