@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdump.spark import group_lag
 from kdump.spark.arrow import FIRST, LAST
-from kdump.spark.group_lag import COMMITS, OWNER
+from kdump.spark.group_lag import OWNER
 from kdump.spark.result import view
 from kdump.spark.store import Store
 from kdump.spark.tables import GROUP_LAG, OPEN_TRANSACTIONS, PARTITIONS, SparkColumn, SparkTable
@@ -68,23 +69,27 @@ OPEN = f"""
   on u.cluster <=> t.cluster and coalesce(t.source, u.source) = u.source and u.o.producerId = t.producerId
 """
 """With what the newest record of a transactional ID with that producer ID says."""
-QUERIES: tuple[tuple[SparkTable, str], ...] = (
-    (PARTITIONS, _partitions()),
-    (OPEN_TRANSACTIONS, OPEN),
-    (GROUP_LAG, COMMITS),
-)
+VIEWS = {"opened": OPEN, **group_lag.VIEWS}
+"""Views that the last two tables and the lists of the summary read, each of which may read those before it."""
 
 
-def derive_tables(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
-    """Write the tables, from the views of the others, of the units' entries, of the clusters' metadata and of the
-    coordinators' logs, and create the view of partitions, which the groups' lag depends on. Raises what Spark
-    raises."""
-    for table, sql in QUERIES:
-        frame = spark.sql(f"select {', '.join(map(_value, table.columns))} from ({sql})")
-        writer = frame.coalesce(1).write.mode("overwrite").option("compression", "zstd")
-        writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(store.path(table.name))
-        if table is PARTITIONS:
-            view(spark, store, table, one_task=one_task)
+def derive_partitions(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
+    """Write the table partitions, from the views of the units' entries and of the clusters' metadata, and create its
+    view. Raises what Spark raises."""
+    _write(spark, store, PARTITIONS, f"({_partitions()})")
+    view(spark, store, PARTITIONS, one_task=one_task)
+
+
+def derive_others(spark: SparkSession, store: Store) -> None:
+    """Write the tables open_transactions and group_lag from VIEWS. Raises what Spark raises."""
+    _write(spark, store, OPEN_TRANSACTIONS, "opened")
+    _write(spark, store, GROUP_LAG, "commits")
+
+
+def _write(spark: SparkSession, store: Store, table: SparkTable, rows: str) -> None:
+    frame = spark.sql(f"select {', '.join(map(_value, table.columns))} from {rows}")
+    writer = frame.coalesce(1).write.mode("overwrite").option("compression", "zstd")
+    writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(store.path(table.name))
 
 
 def _value(column: SparkColumn) -> str:

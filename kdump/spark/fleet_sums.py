@@ -12,7 +12,6 @@ from kdump.forensics.scan_answer import (
     FrequentKey,
     OverdueTopic,
 )
-from kdump.spark.derived_tables import OPEN
 from kdump.spark.group_lag import GROUPS
 from kdump.spark.unit_sums import MAX_ROWS, MAX_TEXTS
 
@@ -60,7 +59,7 @@ KEYS = f"""
 OPENED = f"""
   select cluster, topic, partition, unit as source, producerId, producerEpoch, firstOffset, timestamp, records,
          transactionalId, coordinatorState as state
-  from ({OPEN}) where copyOf is null order by timestamp, topic, partition, unit, producerId limit {MAX_TEXTS}
+  from opened where copyOf is null order by timestamp, topic, partition, unit, producerId limit {MAX_TEXTS}
 """
 
 

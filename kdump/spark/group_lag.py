@@ -53,10 +53,10 @@ COMMITS = f"""
            e.partition is not null as isHere, d.topic is not null as isDeleted, m.known is not null as hasMetadata,
            e.logStartOffset, e.logEndOffset, e.highWatermark
     from (select * from coordinators where kind = '{OFFSET}') c
-    left join ({TOPICS}) t on c.cluster <=> t.cluster and c.source <=> t.source and c.topic = t.topic
+    left join topic_ids t on c.cluster <=> t.cluster and c.source <=> t.source and c.topic = t.topic
     left join clusters a on c.cluster <=> a.cluster and c.source <=> a.source and c.topic = a.topic
          and c.partition = a.partition
-    left join ({ENDS}) e on c.cluster <=> e.cluster and c.source <=> e.source and c.topic = e.topic
+    left join log_ends e on c.cluster <=> e.cluster and c.source <=> e.source and c.topic = e.topic
          and c.partition = e.partition
     left join ({DELETED}) d on c.cluster <=> d.cluster and c.source <=> d.source and c.topic = d.topic
     left join (select distinct cluster, source, true as known from clusters) m
@@ -70,8 +70,8 @@ SHARES = f"""
   from (
     select c.*, t.topic as name, m.known, e.logStartOffset, e.logEndOffset
     from (select * from coordinators where kind = '{SHARE}') c
-    left join ({TOPICS}) t on c.cluster <=> t.cluster and c.source <=> t.source and c.topicId = t.topicId
-    left join ({ENDS}) e on c.cluster <=> e.cluster and c.source <=> e.source and t.topic = e.topic
+    left join topic_ids t on c.cluster <=> t.cluster and c.source <=> t.source and c.topicId = t.topicId
+    left join log_ends e on c.cluster <=> e.cluster and c.source <=> e.source and t.topic = e.topic
          and c.partition = e.partition
     left join (select distinct cluster, source, true as known from clusters) m
          on c.cluster <=> m.cluster and c.source <=> m.source)
@@ -85,10 +85,12 @@ GROUPS = f"""
            max_by(state, coordinator) as state
     from coordinators where kind = '{GROUP}' group by 1, 2, 3) g
   left join (
-    select cluster, source, groupId, lag, remark from ({COMMITS})
+    select cluster, source, groupId, lag, remark from commits
     union all select cluster, source, groupId, lag, remark from ({SHARES})) p
   on g.cluster <=> p.cluster and g.source <=> p.source and g.groupId = p.groupId
   group by g.cluster, g.source, g.groupId, g.groupType, g.state
   order by coalesce(lag, 0) desc, groupId limit {MAX_ROWS}
 """
 """The groups that lag most."""
+VIEWS = {"topic_ids": TOPICS, "log_ends": ENDS, "commits": COMMITS}
+"""Views that GROUPS reads, each of which may read those before it; the rows of `commits` are those of group_lag."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kdump.check.finding import ERROR, INFO, WARNING
 from kdump.forensics.scan_answer import ReplicaDifference
+from kdump.spark.kept_views import kept_views
 from kdump.spark.possible_records import POSSIBLE_RECORDS
 
 if TYPE_CHECKING:
@@ -147,17 +148,14 @@ def replica_differences(
     `only_changed` for the partitions in the view changed (cluster, topic, partition). With `one_task`, first asks which
     partitions differ, and computes nothing else if none does."""
     replicas = REPLICAS.format(changed=ONLY_CHANGED if only_changed else "")
-    parts = {"replicas": replicas, "ranges": RANGES, "rows": ROWS, "at": AT}
-    if one_task:
-        frame = spark.sql(_with(parts, AFFECTED))
-        found = frame.collect()
-        if not found:
-            return
-        spark.createDataFrame(found, frame.schema).coalesce(1).createOrReplaceTempView("affected")
-    else:
-        parts["affected"] = AFFECTED
-    parts |= {"suspects": SUSPECTS, "compared": COMPARED, "different": DIFFERENT, "begun": BEGUN}
-    yield from differences_of(spark.sql(_with(parts, STRETCHES)).toLocalIterator())
+    parts = {"replicas": replicas, "ranges": RANGES, "rows": ROWS, "at": AT, "affected": AFFECTED}
+    last = {"suspects": SUSPECTS, "compared": COMPARED, "different": DIFFERENT, "begun": BEGUN}
+    if not one_task:
+        yield from differences_of(spark.sql(_with(parts | last, STRETCHES)).toLocalIterator())
+        return
+    with kept_views(spark, parts):
+        if spark.table("affected").take(1):
+            yield from differences_of(spark.sql(_with(last, STRETCHES)).toLocalIterator())
 
 
 def _with(parts: dict[str, str], sql: str) -> str:

@@ -21,9 +21,10 @@ from kdump.forensics.scan_answer import (
 )
 from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
-from kdump.spark.derived_tables import derive_tables
+from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions
 from kdump.spark.difference_table import update_differences
 from kdump.spark.fleet_sums import fleet_sums
+from kdump.spark.kept_views import kept_views
 from kdump.spark.packs import COUNTS, LIST, Pack
 from kdump.spark.replica_differences import MAX_COPIES, not_compared
 from kdump.spark.result import open_result, view_clusters, view_entries
@@ -81,7 +82,10 @@ def summarize(
         view_clusters(spark, store, one_task=small)
         differences = update_differences(spark, store, done.run, _last_run(store), several=several, one_task=small)
         left = not_compared(spark) if len(done.sources.sources) > MAX_COPIES else []
-        derive_tables(spark, store, one_task=small)
+        derive_partitions(spark, store, one_task=small)
+        with kept_views(spark, VIEWS, keep=small):
+            derive_others(spark, store)
+            lists = fleet_sums(spark, records=options.records)
         chosen = {*options.tables, *(["records"] if options.records else [])}
         values: dict[str, Any] = {
             "paths": list(options.paths),
@@ -101,7 +105,7 @@ def summarize(
             "notInBundle": dict(sums.not_in_bundle) or None,
             **differences,
             **sums.lists(),
-            **fleet_sums(spark, records=options.records),
+            **lists,
             "units": units,
             "seconds": round(time.monotonic() - began, 3),
         }

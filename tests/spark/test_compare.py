@@ -137,8 +137,14 @@ CASES: dict[str, tuple[Case, list[tuple[str, int, int]]]] = {
 
 
 @pytest.fixture(scope="module")
-def found(spark: Any) -> dict[str, list[ReplicaDifference]]:
-    return compared(spark, {name: case for name, (case, _) in CASES.items()})
+def random_cases() -> dict[str, Case]:
+    dice = seeded("replicas")
+    return {str(number): a_case(dice) for number in range(300)}
+
+
+@pytest.fixture(scope="module")
+def found(spark: Any, random_cases: dict[str, Case]) -> dict[str, list[ReplicaDifference]]:
+    return compared(spark, {name: case for name, (case, _) in CASES.items()} | random_cases)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -146,13 +152,9 @@ def test_what_differs(name: str, found: dict[str, list[ReplicaDifference]]) -> N
     assert [(each.kind, each.firstOffset, each.lastOffset) for each in found[name]] == CASES[name][1]
 
 
-def test_the_result_does_not_depend_on_how_it_is_computed(
-    spark: Any, found: dict[str, list[ReplicaDifference]]
-) -> None:
-    """Small tables are compared in one task, after asking which partitions differ at all."""
-    assert compared(spark, {name: case for name, (case, _) in CASES.items()}, one_task=True) == found
-    equal = [name for name, each in found.items() if not each]
-    assert not any(compared(spark, {name: CASES[name][0] for name in equal}, one_task=True).values())
+def test_small_tables_are_compared_in_one_task(spark: Any, found: dict[str, list[ReplicaDifference]]) -> None:
+    again = compared(spark, {name: case for name, (case, _) in CASES.items()}, one_task=True)
+    assert again == {name: found[name] for name in CASES}
 
 
 def test_what_a_follower_truncates(found: dict[str, list[ReplicaDifference]]) -> None:
@@ -171,7 +173,7 @@ def test_a_follower_truncates_to_its_end(found: dict[str, list[ReplicaDifference
 
 def test_how_bad_it_is(found: dict[str, list[ReplicaDifference]]) -> None:
     """A difference that a follower truncates at startup is a warning; one that no follower repairs is an error."""
-    severities = {name: each[0].severity for name, each in found.items() if each}
+    severities = {name: found[name][0].severity for name in CASES if found[name]}
     assert severities["one leader epoch"] == severities["unknown epoch"] == severities["damaged"] == "error"
     assert severities["missing"] == "warning"
     assert severities["cleaned"] == "info"
@@ -278,20 +280,17 @@ def expected(case: Case) -> set[int]:
     return different
 
 
-def test_random_replicas(spark: Any) -> None:
+def test_random_replicas(random_cases: dict[str, Case], found: dict[str, list[ReplicaDifference]]) -> None:
     """Every offset at which they differ is in a stretch. No other is, but for the rest of batches inside which one of
     the replicas begins or ends."""
-    dice = seeded("replicas")
-    cases = {str(number): a_case(dice) for number in range(300)}
-    assert any(map(expected, cases.values()))
-    for name, found in compared(spark, cases).items():
-        case = cases[name]
-        inside = {offset for each in found for offset in range(each.firstOffset, each.lastOffset + 1)}
+    assert any(map(expected, random_cases.values()))
+    for name, case in random_cases.items():
+        inside = {offset for each in found[name] for offset in range(each.firstOffset, each.lastOffset + 1)}
         assert expected(case) <= inside, case
         edges = {edge for rows in case.values() if rows for edge in (rows[0].base, rows[-1].last)}
         for offset in inside - expected(case):
             covering = [row for rows in case.values() for row in rows if row.base <= offset <= row.last]
             assert any(row.base <= edge <= row.last for row in covering for edge in edges), (case, offset)
         sums = {source: sum(row.last - row.base + 1 for row in rows) for source, rows in case.items()}
-        for each in found:
+        for each in found[name]:
             assert all(records <= sums[source] for source, records in zip(each.sources, each.records))

@@ -4,12 +4,14 @@ SQL, are those of the code of `kdump groups` and `kdump transactions` over all d
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.log_directory import LogDirectory, directory_at
@@ -23,6 +25,7 @@ from kdump.spark.store import Store
 from kdump.spark.summary import read_for_summary, summarize
 from kdump.spark.tables import GROUP_LAG
 from kdump.spark.task_runner import SparkTasks, TaskRunner
+from kdump.spark.unit_sums import MAX_ROWS
 from kdump.state.find_state_logs import logs_in
 from kdump.state.lag import LagContext
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
@@ -96,31 +99,39 @@ def as_it_is(disks: list[Path]) -> None:
     pass
 
 
+Change = Callable[[list[Path]], None]
+
+
 @pytest.mark.parametrize(
-    "change", [without_ids, deleted, truncated, pytest.param(as_it_is, marks=pytest.mark.every_disk)]
+    "changes", [[without_ids], [deleted, truncated], pytest.param([as_it_is], marks=pytest.mark.every_disk)]
 )
-def test_groups_are_those_of_all_disks_at_once(
-    spark: Any, change: Callable[[list[Path]], None], tmp_path: Path
-) -> None:
-    disks = [tmp_path / "disks" / name for name in ("clean-0", "clean-1", "clean-2")]
-    for disk in disks:
-        shutil.copytree(KAFKA / disk.name, disk)
-        for log in disk.glob("large-0/*.log"):
-            log.write_bytes(b"")
-    change(disks)
-    summary, rows = of_scan(spark, disks, tmp_path / "out")
-    owners = [[disk] for disk in disks] if change is without_ids else [disks]
+def test_groups_are_those_of_all_disks_at_once(spark: Any, changes: list[Change], tmp_path: Path) -> None:
+    """Of one cluster, or of two that are scanned together; without IDs, each disk stands for itself."""
+    owners: list[list[Path]] = []
+    for change in changes:
+        disks = [tmp_path / change.__name__ / name for name in ("clean-0", "clean-1", "clean-2")]
+        for disk in disks:
+            shutil.copytree(KAFKA / disk.name, disk)
+            for log in disk.glob("large-0/*.log"):
+                log.write_bytes(b"")
+            if len(changes) > 1:
+                properties = disk / "meta.properties"
+                properties.write_text(re.sub("cluster.id=.*", f"cluster.id={change.__name__}", properties.read_text()))
+        change(disks)
+        owners += [[disk] for disk in disks] if change is without_ids else [disks]
+    every = [disk for disks in owners for disk in disks]
+    summary, rows = of_scan(spark, every, tmp_path / "out")
     groups = [group for each in owners for group in at_once(each)]
     expected = [{name: each[name] for name in COLUMNS} for group in groups for each in group.offsets]
     assert _sorted({name: row[name] for name in COLUMNS} for row in rows) == _sorted(expected)
     assert rows
     names = [name for name in summary["groups"][0] if name != "cluster"]
     totals = [{name: group.group[name] for name in names} for group in groups]
-    assert len(totals) <= 20
+    assert len(totals) <= MAX_ROWS
     assert _sorted({name: row[name] for name in names} for row in summary["groups"]) == _sorted(totals)
-    if change is not as_it_is:
-        assert any(row["remark"] for row in rows) or change is without_ids
-    coordinator = read_coordinator([str(disk / "__transaction_state-0") for disk in disks])
+    if len(changes) > 1:
+        assert {row["cluster"] for row in rows if row["remark"]} == {change.__name__ for change in changes}
+    coordinator = read_coordinator([str(disk / "__transaction_state-0") for disk in every])
     assert coordinator is not None
     for each in summary["openTransactions"]:
         known = coordinator.of_producer(each["producerId"])
@@ -138,15 +149,13 @@ def test_the_lag_of_groups_at_urls(spark: Any, tmp_path: Path) -> None:
     for path in disk.rglob("*"):
         if path.is_file():
             store.pipe(f"/lag/{path.relative_to(disk)}", path.read_bytes())
-    local, remote = (
-        of_scan(spark, [path], tmp_path / str(number), Here()) for number, path in enumerate((disk, "memory://lag"))
-    )
-    assert {group["groupId"] for group in local[0]["groups"] if group["lag"]} == {
-        *("group-classic", "group-consumer", "tx-group")
-    }
-    assert remote[0]["groups"] == local[0]["groups"]
-    assert _sorted(map(_plain, remote[1])) == _sorted(map(_plain, local[1]))
-    assert remote[1]
+    summary, rows = of_scan(spark, ["memory://lag"], tmp_path / "out", Here())
+    local = at_once([disk])
+    lags = {group.group["groupId"]: group.group["lag"] for group in local}
+    assert {name for name, lag in lags.items() if lag} == {"group-classic", "group-consumer", "tx-group"}
+    assert {group["groupId"]: group["lag"] for group in summary["groups"]} == lags
+    expected = [{name: each[name] for name in COLUMNS} for group in local for each in group.offsets]
+    assert _sorted({name: row[name] for name in COLUMNS} for row in rows) == _sorted(expected)
 
 
 def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,28 +190,32 @@ def _sorted(rows: Iterable[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
-def test_a_log_that_has_not_changed_is_not_read_again(spark: Any, tmp_path: Path) -> None:
+def test_a_log_that_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
     disks = [tmp_path / "disks" / name for name in ("clean-1", "clean-2")]
     for disk in disks:
         shutil.copytree(KAFKA / disk.name, disk)
     out = tmp_path / "out"
-    _, before = of_scan(spark, disks, out)
-    files = {path.name: path.stat().st_mtime_ns for path in (out / COORDINATORS).iterdir()}
+
+    def read() -> tuple[dict[str, int], list[str]]:
+        """Return the files with what the logs say, with their times, and their rows."""
+        tasks, options, store = Here(), ScanOptions(tuple(map(str, disks))), Store(str(out))
+        read_for_summary(tasks, options, store, scan(tasks, options, store))
+        store.close()
+        files = [*(out / COORDINATORS).iterdir()]
+        rows = [row for path in files for row in pq.read_table(path).to_pylist()]
+        return {path.name: path.stat().st_mtime_ns for path in files}, _sorted(rows)
+
+    files, before = read()
     assert len(files) == len({name.rpartition("-")[0] for name in files}) >= 2
     (log,) = (disks[0] / "__consumer_offsets-0").glob("*.log")
     log.write_bytes(log.read_bytes() + b"\0" * 7)
-    _, rows = of_scan(spark, disks, out)
-    again = {path.name: path.stat().st_mtime_ns for path in (out / COORDINATORS).iterdir()}
+    again, rows = read()
     assert before
-    assert _sorted(map(_plain, rows)) == _sorted(map(_plain, before))
+    assert rows == before
     (changed,) = again.keys() - files.keys()
     assert changed.startswith("consumer_offsets-0-")
     assert again == {**{name: time for name, time in files.items() if name in again}, changed: again[changed]}
     assert len(again) == len(files)
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in COLUMNS}
 
 
 def test_the_logs_of_a_fleet_are_divided_by_size() -> None:

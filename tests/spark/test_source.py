@@ -41,7 +41,13 @@ def a_snapshot() -> bytes:
     return (1).to_bytes(2, "big") + crc32c(body).to_bytes(4, "big") + body
 
 
-@pytest.mark.parametrize("table", TABLES)
+QUICK = ("segments", "transactions")  # test_in_a_session reads batches, records and findings
+"""Tables that stand for all in `make test`."""
+
+
+@pytest.mark.parametrize(
+    "table", [pytest.param(name, marks=() if name in QUICK else pytest.mark.every_disk) for name in TABLES]
+)
 def test_a_table(spark: Any, table: str, tmp_path: Path) -> None:
     names = [column.name for column in TABLES[table].columns if column.type != "timestamp"]
     snapshot = tmp_path / "ledger-0" / f"{7:020}.snapshot"
@@ -82,7 +88,9 @@ def test_a_bad_option_is_told(spark: Any) -> None:
             spark.read.format("kdump").options(**{"table": "batches", **options}).load(str(DISK)).collect()
 
 
-@pytest.mark.parametrize("path", ["nowhere", "nowhere/*", "file:///nowhere"])
+@pytest.mark.parametrize(
+    "path", [pytest.param("nowhere", marks=pytest.mark.every_disk), "nowhere/*", "file:///nowhere"]
+)
 def test_a_path_that_does_not_exist_is_an_error(spark: Any, path: str, tmp_path: Path) -> None:
     path = path if ":" in path else str(tmp_path / path)
     for paths in ([path], [str(DISK), path]):
