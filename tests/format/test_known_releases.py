@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from kdump.format.known_releases import (
     newest,
 )
 from kdump.format.schema import load_folder
+from tools.adopt import facts
 
 FORMAT = Path(kdump.format.__file__).parent
 
@@ -37,6 +39,13 @@ def test_the_newest_release_has_the_schemas_of_the_package() -> None:
         for path in FORMAT.glob("schemas/*.json")
     }
     assert newest().messages == ranges
+
+
+@pytest.mark.jars
+def test_the_newest_file_is_what_its_jars_state(tmp_path: Path) -> None:
+    facts.write(facts.facts(Path(os.environ["KDUMP_JARS"]).resolve(), NEWEST.number), tmp_path)
+    name = "{}.{}.json".format(*NEWEST.line)
+    assert (tmp_path / name).read_text() == (FORMAT / "releases" / name).read_text()
 
 
 def test_levels() -> None:
