@@ -13,7 +13,7 @@ import shutil
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,8 @@ class Here:
 def run(disk: Path, out: Path, store: Store | None = None, **options: Any) -> ScanResult:
     # Slices of 2 KiB: a change in one part of a segment must not leave the old rows of another.
     chosen: dict[str, Any] = {"records": True, "split_bytes": 2048, **options}
-    return scan(Here(), ScanOptions((str(disk),), **chosen), store or Store(str(out)))
+    with closing(store or Store(str(out))) as writing:
+        return scan(Here(), ScanOptions((str(disk),), **chosen), writing)
 
 
 OWN_WAY = {"seconds", "run", "rows", "kept", "keptState"}

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,8 @@ def expected(paths: list[Path]) -> dict[str, list[str]]:
 
 
 def run(spark: Any, paths: list[Path], out: Path, **options: Any) -> Any:
-    return scan(SparkTasks(spark), ScanOptions(tuple(map(str, paths)), records=True, **options), Store(str(out)))
+    with closing(Store(str(out))) as store:
+        return scan(SparkTasks(spark), ScanOptions(tuple(map(str, paths)), records=True, **options), store)
 
 
 def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
