@@ -219,6 +219,7 @@ def test_no_replica_takes_quadratic_time(spark: Any, monkeypatch: pytest.MonkeyP
     assert "currentrow$(), unboundedfollowing" not in plan
 
 
+@pytest.mark.every_disk
 def test_more_copies_than_are_compared(spark: Any) -> None:
     """Each has a bit: two would share one."""
     many = {f"{number:02}": log() for number in range(70)}

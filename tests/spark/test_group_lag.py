@@ -140,6 +140,7 @@ def test_groups_are_those_of_all_disks_at_once(spark: Any, changes: list[Change]
     assert summary["openTransactions"]
 
 
+@pytest.mark.every_disk
 def test_the_lag_of_groups_at_urls(spark: Any, tmp_path: Path) -> None:
     """It is that of the disk at a local path. The store is in the memory of this process, and so are the tasks here."""
     import fsspec

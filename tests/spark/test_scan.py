@@ -212,6 +212,7 @@ def _partitions(disk: Path) -> list[dict[str, Any]]:
     return [each for each in found if each["type"] == "clusterPartition"]
 
 
+@pytest.mark.every_disk
 def test_replicas_that_do_not_say_whose_they_are(spark: Any, tmp_path: Path) -> None:
     paths = [FIXTURES / "diverged-1", FIXTURES / "diverged-2"]
     there = f"file://{tmp_path}/out"  # Spark can read from there
@@ -456,6 +457,7 @@ def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
     assert kdump("query", tmp_path / "nowhere", "select 1").exit_code == 2
 
 
+@pytest.mark.every_disk
 def test_no_number_ends_a_scan(spark: Any, tmp_path: Path) -> None:
     """Damaged offsets, and timestamps that a producer may send, are too large for sums, which end a query in Spark."""
     largest = (1 << 63) - 1

@@ -100,6 +100,7 @@ def test_a_path_that_does_not_exist_is_an_error(spark: Any, path: str, tmp_path:
     assert load(spark, "batches", tmp_path / "empty").collect() == []
 
 
+@pytest.mark.every_disk
 def test_a_table_in_the_catalog(spark: Any, tmp_path: Path) -> None:
     """Its options are found again when it is read, and to drop it leaves the disk as it is."""
     disk = tmp_path / "it's a disk%"
