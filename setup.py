@@ -5,6 +5,7 @@ Manual pages and completions go where man and the shells look for them, below th
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -53,6 +54,8 @@ class BuildCore(build_ext):
         self.parallel = self.parallel or os.cpu_count()
         changed = os.path.getmtime(__file__)
         stale = any(path.stat().st_mtime < changed for path in GENERATED.rglob("*.c"))
+        # Another start method would run this file again in each process.
+        processes = self.parallel if multiprocessing.get_start_method() == "fork" else 0
         try:
             generated = cythonize(
                 self.extensions,
@@ -60,11 +63,14 @@ class BuildCore(build_ext):
                 shared_utility_qualified_name=UTILITY,
                 force=stale or self.force or None,
                 quiet=True,
+                nthreads=processes,
             )
             by_name = {extension.name: extension for extension in generated}
             for extension in self.extensions:
                 extension.sources = by_name[extension.name].sources
                 extension.depends = by_name[extension.name].depends
+            # The largest first, so that none of them is compiled alone at the end.
+            self.extensions.sort(key=lambda extension: -os.path.getsize(extension.sources[0]))
             super().build_extensions()
         except (BaseError, CCompilerError, CompileError) as error:
             print(f"kdump: the core stays plain Python: {error}", file=sys.stderr)
