@@ -144,7 +144,7 @@ def random_cases() -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def found(spark: Any, random_cases: dict[str, Case]) -> dict[str, list[ReplicaDifference]]:
-    return compared(spark, {name: case for name, (case, _) in CASES.items()} | random_cases)
+    return compared(spark, {name: case for name, (case, _) in CASES.items()} | random_cases, one_task=True)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -152,9 +152,11 @@ def test_what_differs(name: str, found: dict[str, list[ReplicaDifference]]) -> N
     assert [(each.kind, each.firstOffset, each.lastOffset) for each in found[name]] == CASES[name][1]
 
 
-def test_small_tables_are_compared_in_one_task(spark: Any, found: dict[str, list[ReplicaDifference]]) -> None:
-    again = compared(spark, {name: case for name, (case, _) in CASES.items()}, one_task=True)
-    assert again == {name: found[name] for name in CASES}
+@pytest.mark.every_disk
+def test_large_tables_are_compared_in_one_query(
+    spark: Any, random_cases: dict[str, Case], found: dict[str, list[ReplicaDifference]]
+) -> None:
+    assert compared(spark, {name: case for name, (case, _) in CASES.items()} | random_cases) == found
 
 
 def test_what_a_follower_truncates(found: dict[str, list[ReplicaDifference]]) -> None:

@@ -112,7 +112,7 @@ def test_groups_are_those_of_all_disks_at_once(spark: Any, changes: list[Change]
         disks = [tmp_path / change.__name__ / name for name in ("clean-0", "clean-1", "clean-2")]
         for disk in disks:
             shutil.copytree(KAFKA / disk.name, disk)
-            for log in disk.glob("large-0/*.log"):
+            for log in (*disk.glob("large-0/*.log"), *disk.glob("clicks-0/*.log")):
                 log.write_bytes(b"")
             if len(changes) > 1:
                 properties = disk / "meta.properties"

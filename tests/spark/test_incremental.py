@@ -35,7 +35,7 @@ from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
 from tests import craft
 from tests.command import objects
-from tests.conftest import FIXTURES, seeded
+from tests.conftest import FIXTURES, SEED, seeded
 from tests.spark import same
 
 TOPIC = "payments-0"
@@ -318,7 +318,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def test_what_happens_to_a_log(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     still.setattr("kdump.spark.chunk_writer.SPAN", 1)
-    assert history("short", 4, tmp_path) > 0
+    assert history("short", 3, tmp_path) > 0
 
 
 @pytest.mark.every_disk
@@ -408,6 +408,7 @@ def both(*changes: Change) -> Change:
     return lambda disk, dice: [None, *(change(disk, dice) for change in changes)][0]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("before", "change", "goes_on"),
     [
@@ -452,8 +453,9 @@ def test_what_has_to_be_as_it_was(
     if goes_on:
         os.utime(logs(disk)[-1])
     assert run(disk, out, records=False).continued == goes_on
-    run(disk, tmp_path / "scratch", records=False)
-    assert rows(out) == rows(tmp_path / "scratch")
+    if goes_on or SEED:  # otherwise, it has read everything
+        run(disk, tmp_path / "scratch", records=False)
+        assert rows(out) == rows(tmp_path / "scratch")
 
 
 def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest.MonkeyPatch) -> None:

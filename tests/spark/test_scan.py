@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from crc32c import crc32c
@@ -27,10 +28,11 @@ from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError
 from kdump.spark.summary import SMALL_ROWS
 from kdump.spark.tables import OF_TOPICS, RESULTS, TABLES
-from kdump.spark.task_runner import SparkTasks
+from kdump.spark.task_runner import SparkTasks, TaskRunner
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import one, overwrite, patch, split
 from tests.spark import same
+from tests.spark.test_incremental import Here
 
 KAFKA = DISKS / "kafka-4.3"
 OF_FILES = [*(name for name in ALL if name in TABLES and name not in OF_TOPICS), "records"]
@@ -42,17 +44,23 @@ def kdump(*arguments: Any) -> Result:
     return result
 
 
-def tables(spark: Any, out: Path) -> dict[str, list[str]]:
+def tables(out: Path) -> dict[str, list[str]]:
     """Return all rows of all tables of a result, sorted."""
     found = {}
     for name in OF_FILES:
-        table = TABLES[name]
-        columns = [column.name for column in table.columns if not column.of]
-        rows: list[str] = []
-        if (out / name).is_dir():
-            frame = spark.read.schema(table.ddl()).parquet(str(out / name)).select(*columns)
-            rows = [str(row.asDict(recursive=True)) for row in frame.collect()]
-        found[name] = sorted(rows)
+        columns = [column.name for column in TABLES[name].columns if not column.of]
+        files = (out / name).glob("*.parquet")
+        found[name] = sorted(str(row) for file in files for row in pq.read_table(file, columns=columns).to_pylist())
+    return found
+
+
+def by_spark(spark: Any, out: Path) -> dict[str, list[str]]:
+    """Return the same, as Spark reads them."""
+    found = {}
+    open_result(spark, Store(str(out)), OF_FILES)
+    for name in OF_FILES:
+        frame = spark.table(name).select(*(column.name for column in TABLES[name].columns if not column.of))
+        found[name] = sorted(str(row.asDict(recursive=True)) for row in frame.collect())
     return found
 
 
@@ -65,9 +73,9 @@ def expected(paths: list[Path]) -> dict[str, list[str]]:
     return found
 
 
-def run(spark: Any, paths: list[Path], out: Path, **options: Any) -> Any:
+def run(tasks: TaskRunner, paths: list[Path], out: Path, **options: Any) -> Any:
     with closing(Store(str(out))) as store:
-        return scan(SparkTasks(spark), ScanOptions(tuple(map(str, paths)), records=True, **options), store)
+        return scan(tasks, ScanOptions(tuple(map(str, paths)), records=True, **options), store)
 
 
 def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
@@ -92,7 +100,7 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     )
     assert {group["groupId"]: group["lag"] for group in said["groups"]}["group-classic"] == 258
     assert said["keys"][0]["topic"] == "clicks"
-    assert tables(spark, tmp_path / "fleet") == expected(paths)
+    assert by_spark(spark, tmp_path / "fleet") == expected(paths)
 
     again = json.loads(kdump("scan", *paths, "--out", tmp_path / "fleet", "--records", "--json").stdout)
     assert again["units"] == {"read": 0, "continued": 0, "kept": 52, "gone": 0}
@@ -236,7 +244,7 @@ def test_replicas_that_nothing_mends_fail_the_scan(spark: Any, tmp_path: Path) -
     data[10 + int.from_bytes(data[8:12], "big")] ^= 1  # last byte of the last value in the first batch
     data[17:21] = crc32c(data[21 : 12 + int.from_bytes(data[8:12], "big")]).to_bytes(4, "big")
     log.write_bytes(data)
-    out = tmp_path.parent / f"{tmp_path.name}-out"
+    out = f"file://{tmp_path.parent}/{tmp_path.name}-out"  # a URL that Spark can read from, too
     with counted(spark) as first:
         result = kdump("scan", tmp_path, "--out", out, "--json")
     said = json.loads(result.stdout)
@@ -290,30 +298,30 @@ def counted(spark: Any) -> Iterator[Counted]:
     found.jobs, found.queries = (after - earlier for after, earlier in zip(now(), before))
 
 
-def test_only_what_has_changed_is_read_again(spark: Any, tmp_path: Path) -> None:
+def test_only_what_has_changed_is_read_again(tmp_path: Path) -> None:
     disk, out = tmp_path / "disk", tmp_path / "out"
     shutil.copytree(FIXTURES / "clean-2", disk)
     for name in ("payments-0", "users-0", "trimmed-0"):
         shutil.copytree(FIXTURES / "clean-1" / name, disk / name)
-    first = run(spark, [disk], out)
+    first = run(Here(), [disk], out)
     assert (first.read, first.kept, first.gone) == (6, 0, 0)
-    assert tables(spark, out) == expected([disk])
+    assert tables(out) == expected([disk])
 
     log = disk / "payments-0" / "00000000000000000000.log"
     whole = log.read_bytes()
     log.write_bytes(whole[:-3])
     (disk / "users-0").rename(tmp_path / "kept")
-    second = run(spark, [disk], out)
+    second = run(Here(), [disk], out)
     assert (second.read, second.kept, second.gone) == (2, 3, 1)  # the partition, and the root, which lacks another
-    assert tables(spark, out) == expected([disk])
+    assert tables(out) == expected([disk])
 
     log.write_bytes(whole)
     (tmp_path / "kept").rename(disk / "users-0")
     (disk / "replication-offset-checkpoint").write_text("0\n1\nledger 0 999\n")
-    run(spark, [disk], out)
-    run(spark, [disk], tmp_path / "scratch")
-    assert tables(spark, out) == tables(spark, tmp_path / "scratch")
-    assert any("checkpoint-beyond-log" in row for row in tables(spark, out)["findings"])
+    run(Here(), [disk], out)
+    run(Here(), [disk], tmp_path / "scratch")
+    assert tables(out) == tables(tmp_path / "scratch")
+    assert any("checkpoint-beyond-log" in row for row in tables(out)["findings"])
 
 
 def age(*paths: Path, days: int) -> None:
@@ -341,7 +349,7 @@ def test_a_scan_that_goes_on_says_what_one_from_scratch_says(spark: Any, tmp_pat
         last.write_bytes(later[last][: len(later[last]) // 2])
     age(*disks, days=2)
     out = tmp_path / "out"
-    run(spark, disks, out)
+    run(SparkTasks(spark), disks, out)
     for path, data in later.items():
         path.write_bytes(data)
     age(*later, days=1)
@@ -351,9 +359,9 @@ def test_a_scan_that_goes_on_says_what_one_from_scratch_says(spark: Any, tmp_pat
     )
     assert on["units"]["continued"] == 2
     assert scratch["units"]["continued"] == 0
-    found = tables(spark, out)
+    found = tables(out)
     assert any("crc-mismatch" in row for row in found["findings"])
-    assert found == tables(spark, tmp_path / "scratch")
+    assert found == tables(tmp_path / "scratch")
     same_for_all = {"out": "", "units": 0, "seconds": 0}
     assert {**on, **same_for_all} == {**scratch, **same_for_all}
     assert [each["kind"] for each in on["replicas"]] == ["damaged"]
@@ -378,12 +386,12 @@ def test_a_scan_that_was_interrupted_goes_on(spark: Any, tmp_path: Path, monkeyp
     (out / "_kdump").mkdir(parents=True)
     (out / "batches").write_text("no directory")  # no file with batches can be written
     with pytest.raises(Exception, match="cannot be written"):
-        run(spark, [disk], out)
+        run(SparkTasks(spark), [disk], out)
     assert kdump("query", out, "select 1").stderr.endswith("was not finished; run it again\n")
     (out / "batches").unlink()
-    second = run(spark, [disk], out)
+    second = run(SparkTasks(spark), [disk], out)
     assert second.read + second.kept == 4
-    assert tables(spark, out) == expected([disk])
+    assert tables(out) == expected([disk])
     assert not list(out.rglob(".*"))
 
 
