@@ -164,6 +164,7 @@ trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.remedy_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.restart_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.release_trials $(RELEASE_JARS) $(RELEASE_DISKS) --replace
+	$(BIN)/python -m tools.upgrade_trials $(RELEASE_JARS)
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.coordinator_trials $(JARS)
 	$(BIN)/python -m tools.space_trials $(JARS)
