@@ -14,6 +14,7 @@ from kdump.spark import delta
 from kdump.spark.scan import ScanOptions, scan
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import TABLES
+from kdump.spark.task_runner import SparkTasks
 from tests.conftest import FIXTURES
 
 
@@ -40,7 +41,7 @@ def test_each_scan_is_a_version(spark: Any, tmp_path: Path) -> None:
     names = {"batches": ["broker", "topic", "baseOffset", "crc"], "checkpoints": ["file", "topic", "offset"]}
     counts = []
     for version in range(2):
-        scan(spark, ScanOptions((str(disk),), brokers={str(disk): "the left/one"}), store)
+        scan(SparkTasks(spark), ScanOptions((str(disk),), brokers={str(disk): "the left/one"}), store)
         made = delta.publish(store)
         assert {"segments", "batches", "checkpoints"} <= set(made)
         for name, columns in names.items():
