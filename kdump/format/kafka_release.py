@@ -92,8 +92,13 @@ NEWEST_KNOWN = f"Kafka {NEWEST.number}, the newest release that kdump knows"
 
 def newer_text(what: str, number: int | str, highest: int | str | None) -> str:
     """Return that something has a number above the `highest` that is known (None: there is no such thing)."""
+    return f"{what} {newer_number(number, highest)}"
+
+
+def newer_number(number: int | str, highest: int | str | None) -> str:
+    """Return the same without what it is."""
     known = "which does not exist in" if highest is None else f"above {highest}, the highest in"
-    return f"{what} {number}, {known} {NEWEST_KNOWN}"
+    return f"{number}, {known} {NEWEST_KNOWN}"
 
 
 def newer_release_text(release: KafkaRelease) -> str:

@@ -24,20 +24,20 @@ from kdump.format.kafka_release import (
     ZOOKEEPER,
     AppliedRelease,
     KafkaRelease,
-    newer_text,
+    newer_number,
 )
-from kdump.format.known_releases import Line, at_most, first_taking, metadata_levels, newest
+from kdump.format.known_releases import Line, at_most, first_taking, metadata_levels
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
 from kdump.log.errors import SourceError
-from kdump.log.file_kinds import CLEAN_SHUTDOWN, META_PROPERTIES, OFFSET_CHECKPOINT, QUORUM_STATE
+from kdump.log.file_kinds import OFFSET_CHECKPOINT
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, LogDirectory, directory_at
 from kdump.log.paths import Target, target
 from kdump.state.identity import meta_properties
 from kdump.state.metadata_image import MetadataImage, SupportedFeature
 from kdump.state.partition_summary import open_window
-from kdump.state.small_files import properties
+from kdump.state.small_files import READERS, newer_version, properties
 
 LEVEL = "metadata.version"
 OPTION, DISK, DEFAULT = "option", "disk", "default"
@@ -48,13 +48,6 @@ MAX_NAMED = 3
 """Maximum number of reasons that are named."""
 LONGEST_NUMBER = 16
 """Bytes of a checkpoint in which its version is looked for."""
-READERS = {
-    META_PROPERTIES: "MetaProperties",
-    QUORUM_STATE: "FileQuorumStateStore",
-    CLEAN_SHUTDOWN: "CleanShutdownFileHandler",
-    OFFSET_CHECKPOINT: "OffsetCheckpointFile",
-}
-"""Classes that read small files, and define the versions of their formats."""
 MAX_LOOKED_AT = 100
 """Maximum number of partition directories in which partition.metadata is looked for."""
 
@@ -140,16 +133,22 @@ def highest_level(name: str, line: Line) -> int:
     return 0 if known is None else known.highest
 
 
-def level_text(name: str, level: int) -> str:
+def level_name(name: str, level: int) -> str:
     """Return a level of a feature in words; if it is above those that are known, with the highest of these."""
     if first_release(name, level) > LAST:
-        return newer_text(name, level, highest_level(name, LAST) or None)
-    return f"{name} {metadata_levels().get(level, level) if name == LEVEL else level}"
+        return newer_number(level, highest_level(name, LAST) or None)
+    return metadata_levels().get(level, str(level)) if name == LEVEL else str(level)
 
 
-def is_level_text(name: str, level: int) -> str:
-    """Return that a feature has a level: metadata.version is 4.4-IV2."""
-    return level_text(name, level).replace(" ", " is ", 1)
+def level_text(name: str, level: int) -> str:
+    """Return a feature and its level: metadata.version 4.4-IV2."""
+    return f"{name} {level_name(name, level)}"
+
+
+def earlier_level_text(name: str, level: int, offset: int | None) -> str:
+    """Return that a record at `offset`, None for the snapshot, set a feature to a level that it no longer has."""
+    at = "" if offset is None else f" at offset {offset}"
+    return f"{name} was set to {level_name(name, level)}{at}"
 
 
 def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRelease:
@@ -246,7 +245,7 @@ def _registrations(metadata: MetadataImage, nodes: set[int | None]) -> list[Rele
                 continue
             if top is not None:
                 line = first_release(LEVEL, top)
-                text = f"{kind} {number} registered with {LEVEL} up to {level_text(LEVEL, top).partition(' ')[2]}"
+                text = f"{kind} {number} registered with {LEVEL} up to {level_name(LEVEL, top)}"
                 found.append(ReleaseFact(text, line, line))
             for each in registration.features:
                 if each.name != LEVEL and first_release(each.name, each.maxSupportedVersion) > LAST:
@@ -275,12 +274,7 @@ def _levels(metadata: MetadataImage) -> Iterator[ReleaseFact]:
         if since == FIRST:
             continue
         is_final = level == (metadata.kraft_version if name == "kraft.version" else metadata.features.get(name))
-        at = "" if offset is None else f" at offset {offset}"
-        text = (
-            is_level_text(name, level)
-            if is_final
-            else f"{name} was set to {level_text(name, level)[len(name) + 1 :]}{at}"
-        )
+        text = f"{name} is {level_name(name, level)}" if is_final else earlier_level_text(name, level, offset)
         yield ReleaseFact(text, since, None)
     for name, level in metadata.formatted.items():
         since = max(first_release(name, level), WITH_FORMAT_IN_CHECKPOINT)
@@ -295,11 +289,10 @@ def _versions(places: Sequence[LogDirectory]) -> Iterator[ReleaseFact]:
         if file_system.isfile(quorum):
             files["quorum-state"] = target(quorum)
         for name, file in files.items():
-            reader = None if file.kind is None else READERS.get(file.kind)
-            version = None if reader is None else _version(file)
-            known = 0 if reader is None or not version else newest().files[reader].highest
-            if version is not None and version > known:
-                yield ReleaseFact(newer_text(f"{name} version", version, known), NEWER, None)
+            if file.kind is None or file.kind not in READERS:
+                continue
+            if text := newer_version(file.kind, _version(file), f"{name} version"):
+                yield ReleaseFact(text, NEWER, None)
 
 
 def _version(file: Target) -> int | None:

@@ -5,14 +5,33 @@ from __future__ import annotations
 import os
 import time
 
+from kdump.format.kafka_release import newer_text
+from kdump.format.known_releases import newest
+from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError, is_gone
+from kdump.log.file_kinds import FileKind
 from kdump.log.live_files import PAUSES, identity, is_young
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.state.partition_summary import Open, open_window
 
 Offsets = dict[tuple[str, int], int]
+READERS = {
+    file_kinds.META_PROPERTIES: "MetaProperties",
+    file_kinds.QUORUM_STATE: "FileQuorumStateStore",
+    file_kinds.CLEAN_SHUTDOWN: "CleanShutdownFileHandler",
+    file_kinds.OFFSET_CHECKPOINT: "OffsetCheckpointFile",
+    file_kinds.PARTITION_METADATA: "PartitionMetadataFile",
+}
+"""Classes that read small files, and define the versions of their formats."""
+
+
+def newer_version(kind: FileKind, version: int | None, what: str = "version") -> str:
+    """Return that a file of READERS has a version that only a newer release than the newest known one writes; empty if
+    it has another one."""
+    highest = newest().files[READERS[kind]].highest
+    return newer_text(what, version, highest) if version is not None and version > highest else ""
 
 
 def read_entries(

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.check.rules.newer_release import newer_release
-from kdump.format.kafka_release import NEWEST, KafkaRelease, newer_text
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
 from kdump.state.releases import META_VERSION_0, META_VERSION_1, QUORUM_STATE_1
+from kdump.state.small_files import newer_version
 
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
@@ -80,8 +81,8 @@ def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWE
     if target.kind is file_kinds.PARTITION_METADATA:
         version, topic_id = values.get("version"), values.get("topic_id")
         number = parse_int(version)
-        if number is not None and number > 0:
-            yield newer_release(target, newer_text("version", number, 0))
+        if newer := newer_version(target.kind, number):
+            yield newer_release(target, newer)
         elif version != "0":
             severity = None if number is None else WARNING
             yield _found(PARTITION_METADATA_INVALID, target, "version", version, "0", severity=severity)
@@ -90,15 +91,13 @@ def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWE
     elif target.kind is file_kinds.META_PROPERTIES:
         yield from _meta_properties(target, values, release)
     elif target.kind is file_kinds.CLEAN_SHUTDOWN:
-        number = parse_int(values.get("version"))
-        if number is not None and number > 0:
-            yield newer_release(target, newer_text("version", number, 0))
+        if newer := newer_version(target.kind, parse_int(values.get("version"))):
+            yield newer_release(target, newer)
     elif target.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
         known = QUORUM_VERSIONS if QUORUM_STATE_1.applies(release) else QUORUM_VERSIONS[:1]
-        number = parse_int(version)
-        if number is not None and number > int(QUORUM_VERSIONS[-1]):
-            yield newer_release(target, newer_text("version", number, QUORUM_VERSIONS[-1]))
+        if newer := newer_version(target.kind, parse_int(version)):
+            yield newer_release(target, newer)
         elif version not in known:
             yield _found(QUORUM_STATE_INVALID, target, "data_version", version, " or ".join(known))
         elif parse_int(values.get("leaderEpoch")) is None:
@@ -108,8 +107,8 @@ def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWE
 def _meta_properties(target: Target, values: dict[str, str], release: KafkaRelease) -> Iterator[Finding]:
     text = values.get("version")
     version = parse_int("0" if text is None else text.strip(TRIMMED))
-    if version is not None and version > META_VERSIONS[-1]:
-        yield newer_release(target, newer_text("version", version, META_VERSIONS[-1]))
+    if newer := newer_version(file_kinds.META_PROPERTIES, version):
+        yield newer_release(target, newer)
         return
     known = (0,) if META_VERSION_0.applies(release) else (1,) if META_VERSION_1.applies(release) else META_VERSIONS
     if version not in known or (text is None and "broker.id" not in values):  # without it, the version is 0

@@ -20,9 +20,10 @@ from kdump.state.release_evidence import (
     LEVEL,
     DiskRelease,
     all_levels,
+    earlier_level_text,
     first_release,
     highest_level,
-    is_level_text,
+    level_name,
     level_text,
 )
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
@@ -55,8 +56,8 @@ def refusals(
         final[KRAFT_LEVEL] = metadata.kraft_version
     for name, level in sorted(final.items(), key=lambda each: each[0] != LEVEL):
         since = first_release(name, level)
+        what = f"the cluster's {name} is {level_name(name, level)}"
         if since > release.line:
-            what = f"the cluster's {is_level_text(name, level)}"
             message = f"{what}; " if since > LAST else f"{what}, which "
             message += f"Kafka {release.number} does not support" + (" it" if since > LAST else "")
             start = "a release that supports it" if since > LAST else f"Kafka {since[0]}.{since[1]} or later"
@@ -66,7 +67,7 @@ def refusals(
             if name == LEVEL:
                 return
         elif name == LEVEL and level < MINIMUM_LEVEL and METADATA_MINIMUM.applies(release):
-            message = f"the cluster's {is_level_text(name, level)}, but Kafka {release.number} needs 3.3-IV3 or later"
+            message = f"{what}, but Kafka {release.number} needs 3.3-IV3 or later"
             remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
             yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
             return
@@ -76,15 +77,15 @@ def refusals(
     for (name, level), offset in all_levels(metadata).items():
         if first_release(name, level) <= release.line or final.get(name) == level:
             continue
-        at = "" if offset is None else f" at offset {offset}"
-        message = f"{name} was set to {level_text(name, level)[len(name) + 1 :]}{at}, before it was lowered"
+        message = f"{earlier_level_text(name, level, offset)}, before it was lowered"
         reason = f"Kafka {release.number} does not support it, and no metadata snapshot is newer"
         if is_controller:
             remedy = (
                 "start the release that ran here until the node has a newer metadata snapshot, or fetch the metadata "
+                "again"
             )
             exception = _exception(name, level, release, is_controller)
-            yield StartupFailure(EXIT, file, None, offset, f"{message}: {reason}", exception, f"{remedy} again")
+            yield StartupFailure(EXIT, file, None, offset, f"{message}: {reason}", exception, remedy)
             return
         if name == LEVEL:
             plan.doubts.append(f"{message}: {reason}")
