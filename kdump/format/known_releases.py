@@ -38,7 +38,6 @@ class KnownRelease(NamedTuple):
 
     line: Line
     features: Mapping[str, Versions]
-    new_cluster: Mapping[str, int]
     levels: Mapping[int, str]
     unstable: Mapping[int, str]
     changed: frozenset[int]
@@ -51,8 +50,8 @@ class KnownRelease(NamedTuple):
     def takes(self, feature: str, level: int) -> bool:
         """Return True if a node registers with a range of this feature that includes the level. Level 0 stands for a
         feature that is not used."""
-        found = self.features.get(feature)
-        return level == 0 if found is None else found.hold(level)
+        levels = self.features.get(feature)
+        return level == 0 if levels is None else levels.hold(level)
 
     def knows_record(self, api_key: int, version: int) -> bool:
         """Return True if a controller reads a metadata record of this type and version."""
@@ -74,7 +73,6 @@ def known(line: Line) -> KnownRelease:
     return KnownRelease(
         line,
         {name: Versions(lowest, highest) for name, (lowest, highest, _) in read["features"].items()},
-        {name: level for name, (_, _, level) in read["features"].items() if level is not None},
         {int(level): name for level, name in read["levels"].items()},
         {int(level): name for level, name in read["unstable"].items()},
         frozenset(read["changed"]),
@@ -101,14 +99,14 @@ def at_most(line: Line) -> KnownRelease:
 
 def first_taking(feature: str, level: int) -> Line | None:
     """Return the first release that takes this level of a feature, or a higher one; None if no known one does."""
-    found = (each.line for each in _all() if feature in each.features and each.features[feature].highest >= level)
-    return next(found, None)
+    lines = (each.line for each in _all() if feature in each.features and each.features[feature].highest >= level)
+    return next(lines, None)
 
 
 def first_reading(module: str, name: str, version: int) -> Line | None:
     """Return the first release that reads this version of a message; None if no known one does."""
-    found = (each.messages.get(module, {}).get(name) for each in _all())
-    return next((line for line, versions in zip(LINES, found) if versions and versions.hold(version)), None)
+    read = (each.messages.get(module, {}).get(name) for each in _all())
+    return next((line for line, versions in zip(LINES, read) if versions and versions.hold(version)), None)
 
 
 def features() -> tuple[str, ...]:

@@ -92,8 +92,7 @@ def session(master: str | None = None, conf: dict[str, str] | None = None, reads
         raise NoSpark(f"Spark needs Java 17 or later, but {problem}; install it, or set JAVA_HOME")
     # PySpark logs a failed query with the same text that it raises.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    # py4j logs a traceback if the JVM ends while it waits for an answer; `reason` states that in a line.
-    logging.getLogger().addFilter(lambda record: not str(record.msg).startswith("Exception while sending command"))
+    logging.getLogger().addFilter(_is_worth_logging)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("kdump")
@@ -128,6 +127,11 @@ def _connected(url: str, conf: dict[str, str]) -> SparkSession:
         except Exception as error:  # grpc's
             raise NoSpark(f"{url}: {type(error).__name__}") from None
     return spark
+
+
+def _is_worth_logging(record: logging.LogRecord) -> bool:
+    """Return False for the traceback that py4j logs if the JVM ends before it answers: `reason` states why."""
+    return not str(record.msg).startswith("Exception while sending command")
 
 
 @contextmanager

@@ -86,10 +86,9 @@ def release_texts(plan: RestartPlan) -> Iterator[str]:
         text = f"release: Kafka {release.diskVersion}{mode}{reason}"
     if release.doubt:
         text += f"; {release.doubt}" + ("" if release.source == OPTION else " (--kafka-version)")
-    if release.source == DISK and release.diskVersion != release.version:
+    if (release.source == DISK and release.diskVersion != release.version) or not release.tried:
         text += f"; rules as of {rules}"
-    if not release.tried:
-        text += ", untried" if text.endswith(f"rules as of {rules}") else f"; rules as of {rules}, untried"
+    text += "" if release.tried else ", untried"
     yield text
     if plan.change is not None:
         yield from (f"  changes: {each}" for each in plan.change.rewrites)
