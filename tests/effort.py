@@ -105,7 +105,7 @@ class Summing:
         ]
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        say = terminalreporter.write_line
+        write = terminalreporter.write_line
         files: Counter[str] = Counter()
         directories: Counter[str] = Counter()
         for test, seconds, cpu, _ in self.rows:
@@ -114,14 +114,17 @@ class Summing:
             directories[os.path.dirname(file)] += cpu
         failures = [*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ())]
         for report in failures[:REPEATED]:
-            say(f"to repeat it alone: make test ONLY='{report.nodeid}'")
-        say("")
-        say("slowest files: " + ", ".join(f"{name} {spent:.0f} s" for name, spent in files.most_common(SLOWEST)))
-        say("CPU seconds: " + ", ".join(f"{name} {spent:.0f}" for name, spent in directories.most_common()))
-        say(", ".join(f"{count} {name}" for name, count in self.counts.items()))
+            write(f"to repeat it alone: make test ONLY='{report.nodeid}'")
+        write("")
+        write("slowest files: " + ", ".join(f"{name} {spent:.0f} s" for name, spent in files.most_common(SLOWEST)))
+        write("CPU seconds: " + ", ".join(f"{name} {spent:.0f}" for name, spent in directories.most_common()))
+        write(", ".join(f"{count} {name}" for name, count in self.counts.items()))
         if self.whole:
-            for each in self.excess():
-                say(f"MORE THAN ALLOWED: {each}; if that is on purpose, raise it there", red=True)
+            for excess in self.excess():
+                write(f"MORE THAN ALLOWED: {excess}; if that is on purpose, raise it there", red=True)
+
+    def pytest_unconfigure(self) -> None:
+        self.java.unlink()
 
 
 def _selected(config: pytest.Config) -> bool:
@@ -136,9 +139,9 @@ def _default_markers(config: pytest.Config) -> str:
 
 def count_jvms() -> Path:
     """Have the JVMs counted that this process and those that it starts will start, in the file that is returned."""
-    counted = Path(tempfile.mkstemp(prefix="kdump-jvms-")[1])
+    counts = Path(tempfile.mkstemp(prefix="kdump-jvms-")[1])
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java:
-        os.environ |= {"KDUMP_JAVA": java, "KDUMP_JVMS": str(counted), "JAVA_HOME": str(JVM_COUNTER)}
-    return counted
+        os.environ |= {"KDUMP_JAVA": java, "KDUMP_JVMS": str(counts), "JAVA_HOME": str(JVM_COUNTER)}
+    return counts

@@ -13,19 +13,24 @@ def exit_status(run: Callable[[], object]) -> int:
     negative."""
     pid = os.fork()
     if not pid:
-        status = 1
-        try:
-            run()
-            status = 0
-        except SystemExit as error:
-            status = error.code if isinstance(error.code, int) else int(error.code is not None)
-        except BaseException:
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
-        finally:
-            sys.settrace(None)
-            sys.stdout.flush()
-            os._exit(status)
+        run_and_exit(run)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def run_and_exit(run: Callable[[], object]) -> NoReturn:
+    """Run a function, and end this process with the status with which a Python process would exit after it."""
+    status = 1
+    try:
+        run()
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+    finally:
+        sys.settrace(None)
+        sys.stdout.flush()
+        os._exit(status)
 
 
 def become_kdump(*arguments: str) -> NoReturn:
@@ -37,14 +42,4 @@ def become_kdump(*arguments: str) -> NoReturn:
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     sys.argv = ["kdump", *arguments]
-    status = 1
-    try:
-        main()
-        status = 0
-    except SystemExit as error:
-        status = error.code if isinstance(error.code, int) else int(error.code is not None)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
-    finally:
-        sys.stdout.flush()
-        os._exit(status)
+    run_and_exit(main)

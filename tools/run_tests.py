@@ -1,6 +1,6 @@
 """Runs what a change must pass: linters, type checks and tests, each with one line that says how long it took.
 
-python -m tools.run_tests           all of it; the type checks run next to the tests
+python -m tools.run_tests           all of it; the types are checked while the tests run
 python -m tools.run_tests ARGUMENT… only tests, in this process: paths, or other arguments of pytest
 """
 
@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
-from typing import IO
 
 WORKERS = "3"
 """Processes that run tests, on two cores: some tests wait for a JVM, a server or a clock."""
@@ -31,33 +29,29 @@ def main(arguments: list[str]) -> int:
         started = time.monotonic()
         if subprocess.run([tools / tool, *options], check=False).returncode:
             failed.append(name)
-        _say(name, started, name in failed)
+        _report(name, started, name in failed)
     if failed:
         return 1  # it takes a second to find out, and a minute to run what follows
-    with tempfile.TemporaryFile() as printed:
-        started = time.monotonic()
-        types = subprocess.Popen([tools / TYPES[0], *TYPES[1:]], stdout=printed, stderr=subprocess.STDOUT)
+    started = time.monotonic()
+    with subprocess.Popen(
+        [str(tools / TYPES[0]), *TYPES[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as types:
         tests = [sys.executable, "-m", "pytest", "-n", WORKERS]
         if subprocess.run(tests, env=environment, check=False).returncode:
             failed.append("tests")
-        _say("tests", started, "tests" in failed)
-        if types.wait():
+        _report("tests", started, "tests" in failed)
+        printed, _ = types.communicate()
+        if types.returncode:
             failed.append("types")
-            _copy(printed)
-        _say("types (while the tests ran)", started, "types" in failed)
+            print(printed, end="")
+        _report("types (while the tests ran)", started, "types" in failed)
     if failed:
         print(f"FAILED: {', '.join(failed)}")
     return bool(failed)
 
 
-def _say(stage: str, started: float, failed: bool) -> None:
+def _report(stage: str, started: float, failed: bool) -> None:
     print(f"{stage}: {time.monotonic() - started:.0f} s{', FAILED' if failed else ''}", flush=True)
-
-
-def _copy(printed: IO[bytes]) -> None:
-    printed.seek(0)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(printed.read())
 
 
 if __name__ == "__main__":

@@ -73,14 +73,13 @@ def starts(pair: Pair, jars: Path, kept: Path) -> Iterator[dict[str, Any]]:
         for step, which, features in STEPS:
             version = pair.version(which)
             cluster = ReleaseCluster(Release(version, KRAFT), jars, work, roots["controller"], [roots["broker"]])
-            ports = cluster.ports = (
-                ports or cluster.ports
-            )  # the voters' endpoints are in the metadata, once it has voters
+            # Once the metadata has voters, it has their endpoints, too.
+            ports = cluster.ports = ports or cluster.ports
             if step == "format":
                 cluster.format()
             for role, root in roots.items():
                 shutil.copytree(root, kept / step / role)
-            found: dict[str, Any] = {"name": pair.name, "step": step, "startedBy": version}
+            record: dict[str, Any] = {"name": pair.name, "step": step, "startedBy": version}
             with cluster:
                 up = cluster.started()
                 if not up:  # the broker may end before its controller does
@@ -88,17 +87,17 @@ def starts(pair: Pair, jars: Path, kept: Path) -> Iterator[dict[str, Any]]:
                         cluster.processes["controller"].wait(CONTROLLER_SECONDS)
                 for role in roots:
                     running = not cluster.ended(role) and (up or role == "controller")
-                    found[role] = {"starts": running, "log": [] if running else telling(cluster.log(role))}
+                    record[role] = {"starts": running, "log": [] if running else telling(cluster.log(role))}
                 if up and features:
                     action, level = features
-                    said = run_features(cluster, action, pair.version(level))
-                    found["features"] = said
-                    if any("Could not" in line for line in said):
-                        found["unsafe"] = run_features(cluster, action, pair.version(level), "--unsafe")
+                    printed = run_features(cluster, action, pair.version(level))
+                    record["features"] = printed
+                    if any("Could not" in line for line in printed):
+                        record["unsafe"] = run_features(cluster, action, pair.version(level), "--unsafe")
                 for process in reversed(cluster.processes.values()):
                     process.send_signal(signal.SIGTERM)
                     process.wait(timeout=STOP_SECONDS)
-            yield found
+            yield record
 
 
 def run_features(cluster: ReleaseCluster, action: str, version: str, *options: str) -> list[str]:
@@ -108,22 +107,22 @@ def run_features(cluster: ReleaseCluster, action: str, version: str, *options: s
     return once(lines)[:FEATURE_LINES]
 
 
-def predicted(found: dict[str, Any], kept: Path) -> dict[str, Any]:
+def predicted(record: dict[str, Any], kept: Path) -> dict[str, Any]:
     """Return the result with predictions for both nodes, and the differences."""
     differences = []
     for role in ("controller", "broker"):
-        directory = kept / found["step"] / role
-        plan = kdump.restart_plan([str(directory)], kafka_version=parse_release(found["startedBy"]))
-        found[role]["predicted"] = plan.verdict
-        found[role]["reasons"] = [stop.exception.replace(f"{directory.parent}/", "…/") for stop in plan.allStops]
-        starts = found[role]["starts"]
-        if role == "broker" and not starts and not found["controller"]["starts"]:
+        directory = kept / record["step"] / role
+        plan = kdump.restart_plan([str(directory)], kafka_version=parse_release(record["startedBy"]))
+        record[role]["predicted"] = plan.verdict
+        record[role]["reasons"] = [stop.exception.replace(f"{directory.parent}/", "…/") for stop in plan.allStops]
+        starts = record[role]["starts"]
+        if role == "broker" and not starts and not record["controller"]["starts"]:
             continue  # it waits for its controller, and ends with it
         if starts and plan.verdict == STOPPED:
-            differences.append(f"{role}: starts, predicted: {found[role]['reasons'][:1]}")
+            differences.append(f"{role}: starts, predicted: {record[role]['reasons'][:1]}")
         elif not starts and plan.verdict not in (STOPPED, UNKNOWN):
             differences.append(f"{role}: does not start, predicted: {plan.verdict}")
-    return found | {"differences": differences}
+    return record | {"differences": differences}
 
 
 def main() -> None:
@@ -135,10 +134,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             kept = (options.keep or Path(name)) / pair.name
             rows = []
-            for found in starts(pair, options.jars.resolve(), kept):
-                rows.append(predicted(found, kept))
+            for record in starts(pair, options.jars.resolve(), kept):
+                rows.append(predicted(record, kept))
                 print(
-                    f"{pair.name} {found['step']}: {rows[-1]['differences'] or 'agrees'}", file=sys.stderr, flush=True
+                    f"{pair.name} {record['step']}: {rows[-1]['differences'] or 'agrees'}", file=sys.stderr, flush=True
                 )
             results.keep(pair.name, rows)
 
