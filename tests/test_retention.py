@@ -15,7 +15,7 @@ from kdump.render.all_answers import TYPES
 from tests import command
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in
-from tests.craft import batch, flip, one, record
+from tests.craft import batch, flip, message, one, record, wrapper
 from tests.forensics.disks import coordinator, cut, data, marker, partition
 from tests.retention_cases import CASES, Case, write
 from tools.retention_trials import FACTS, outcome
@@ -192,6 +192,25 @@ def test_damage_that_the_cleaner_cannot_read(tmp_path: Path) -> None:
     (folder / LOG).write_bytes(flip(parts[0] + parts[1], 8 * (len(parts[0]) + 70)))
     assert told(folder, *COMPACT)["retentionHold"] == []
     assert told(folder)["retentionHold"] == []
+
+
+def test_a_record_above_the_largest_decompressed_size(tmp_path: Path) -> None:
+    """From 4.4 on, the cleaner fails at a compressed record above it; one that is not compressed does not count."""
+    for codec, kind in (("gzip", 0), ("none", 0), ("gzip", 1)):
+        log = one(b"v" * 10, 0) + one(b"v" * 1000, 1, codec)
+        if kind:
+            log = wrapper(1, [message(1, b"v" * 1000, offset=1)], offset=1)
+        folder = partition(tmp_path, log, one(b"x", 2), name=f"{codec}{kind}-0")
+        # Without the offset and the size before a message, or the varint before a record.
+        size = len(message(1, b"v" * 1000)) - 12 if kind else len(record(0, None, b"v" * 1000)) - 2
+        for limit, version, is_held in ((size, "4.4", False), (size - 1, "4.4", codec == "gzip"), (1, "4.3", False)):
+            limited = ("--config", f"max.decompressed.message.bytes={limit}", "--kafka-version", version)
+            holds = told(folder, *COMPACT, *limited, status=int(is_held))["retentionHold"]
+            assert len(holds) == is_held, (codec, kind, limit, version)
+            if is_held:
+                assert (holds[0]["hold"], holds[0]["segments"]) == ("recordTooLarge", 1)
+                assert f"{size} bytes" in holds[0]["message"]
+                assert "max.decompressed.message.bytes" in holds[0]["fix"]
 
 
 def test_the_high_watermark_of_several_replicas(tmp_path: Path) -> None:

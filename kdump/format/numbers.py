@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+INT_MAX = (1 << 31) - 1
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 _INTEGER = re.compile(r"([+-]?)(\d+)")
 LARGEST_CHAR = "\uffff"

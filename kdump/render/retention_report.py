@@ -28,6 +28,7 @@ TITLES = {
     answers.HANGING: "a hanging transaction",
     answers.WATERMARK: "the high watermark",
     answers.DAMAGED: "damaged bytes",
+    answers.TOO_LARGE: "a record above max.decompressed.message.bytes",
     answers.CLEANER: "log.cleaner.enable=false",
     answers.TIER: "segments missing from remote storage",
     answers.STRAY: "its stray state",

@@ -416,6 +416,15 @@ EMPTY_POLICY_OF_TIERED = Difference(
     "earlier releases delete nothing there",
 )
 
+DECOMPRESSED_LIMIT = Difference(
+    (4, 4, 0),
+    None,
+    None,
+    "DefaultRecord.readFrom, Cleaner, UnifiedLog",
+    "",
+    "rejects a compressed batch with a record above max.decompressed.message.bytes (no limit by default), and fails at "
+    "one that is in the log when it cleans that, or looks for a timestamp",
+)
 COPY_LAG = Difference(
     (4, 4, 0),
     None,

@@ -137,6 +137,18 @@ def test_cited_wordings_are_those_of_the_catalogue() -> None:
             {"file": "/d-1/a-b-0/00000000000000000042.log", "size": "0"},
         ),
         (
+            "org.apache.kafka.common.InvalidRecordException: Invalid record size: 1006 exceeds the configured maximum "
+            "record size of 1000.",
+            "record-above-decompressed-limit",
+            {"size": "1006", "limit": "1000"},
+        ),
+        (
+            "org.apache.kafka.common.config.ConfigException: DLQ is not enabled on configured DLQ topic for share "
+            "group: g 1, topic: dlq.a.",
+            "dead-letter-queue-write-failed",
+            {"group": "g 1", "topic": "dlq.a"},
+        ),
+        (
             "[LogLoader partition=a-b-0, dir=/d-1] Recovering unflushed segment 42. 0 recovered for a-b-0.",
             "recovering-unflushed-segment",
             {"partition": "a-b-0", "directory": "/d-1", "baseOffset": "42"},

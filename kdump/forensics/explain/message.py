@@ -162,6 +162,8 @@ class Pattern:
                     end = text.rfind(literal, at + 1, end)
                     if end < 0 or expression.fullmatch(text, at, end) is None:
                         return None
+                if self.has_period and number + 1 == len(self.names):  # a name of a topic may contain one
+                    end -= text[end - 1 : end] == "."
             value = text[at:end]
             if name and parts.setdefault(name, value) != value:
                 return None

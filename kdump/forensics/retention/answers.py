@@ -19,8 +19,8 @@ FUTURE, OPEN, HANGING, WATERMARK, DAMAGED = (
     "highWatermark",
     "damage",
 )
-CLEANER, TIER, STRAY = "cleanerDisabled", "tier", "stray"
-HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, CLEANER, TIER, STRAY)
+TOO_LARGE, CLEANER, TIER, STRAY = "recordTooLarge", "cleanerDisabled", "tier", "stray"
+HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, TOO_LARGE, CLEANER, TIER, STRAY)
 """What keeps more than the configs require."""
 
 
@@ -56,8 +56,8 @@ class SegmentRetention(NamedTuple):
     blockedBy: Annotated[
         str | None,
         Doc(
-            "future, highWatermark, tier, tierUnknown, damage, cleanerDisabled; roll (the next check rolls it, so that "
-            "it can be copied to remote storage); empty (the active segment, without batches)"
+            "future, highWatermark, tier, tierUnknown, damage, recordTooLarge, cleanerDisabled; roll (the next check "
+            "rolls it, so that it can be copied to remote storage); empty (the active segment, without batches)"
         ),
     ]
     compaction: Annotated[str | None, Doc("clean, dirty, uncleanable; null if the topic is not compacted")]
@@ -86,7 +86,8 @@ class RetentionBlocker(NamedTuple):
     hold: Annotated[
         str,
         Doc(
-            "futureTimestamp, openTransaction, hangingTransaction, highWatermark, damage, cleanerDisabled, tier, stray"
+            "futureTimestamp, openTransaction, hangingTransaction, highWatermark, damage, recordTooLarge, "
+            "cleanerDisabled, tier, stray"
         ),
     ]
     isAgainstPolicy: Annotated[

@@ -32,6 +32,10 @@ REPLACE = (
     "run kdump verify for details. Stop the broker; if another one with an intact copy then leads, and this one is in "
     "neither Isr nor Elr, move the directory away: after startup, the broker fetches the partition again"
 )
+RAISE = (
+    "raise max.decompressed.message.bytes above the size of this record, then restart the broker: it cleans the "
+    "partition again"
+)
 
 
 @dataclass
@@ -195,8 +199,8 @@ def _stable(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBl
 
 
 def _damage(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBlocker]:
-    """Yield bytes that the cleaner cannot read. It marks the partition uncleanable until the broker restarts, and does
-    so again after that: it neither compacts the partition nor deletes its segments."""
+    """Yield bytes at which the cleaner fails. It marks the partition uncleanable until the broker restarts, and does so
+    again after that: it neither compacts the partition nor deletes its segments."""
     broken = unreadable(case.segments, compaction)
     if broken is None:
         return
@@ -208,5 +212,6 @@ def _damage(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBl
         "neither compacts it nor deletes its segments until the broker restarts"
     )
     is_against = compaction.is_taken and bool(case.settings["log.cleaner.enable"])
-    made = _blocker(case, answers.DAMAGED, COMPACTION, reached, message, at=broken, fix=REPLACE, is_against=is_against)
+    kind, fix = (answers.TOO_LARGE, RAISE) if broken.damage.is_too_large else (answers.DAMAGED, REPLACE)
+    made = _blocker(case, kind, COMPACTION, reached, message, at=broken, fix=fix, is_against=is_against)
     yield made._replace(position=broken.damage.position)

@@ -83,6 +83,7 @@ CONFIGS = {
         Config("min.compaction.lag.ms", _whole),
         Config("max.compaction.lag.ms", _whole),
         Config("delete.retention.ms", _whole),
+        Config("max.decompressed.message.bytes", _whole),
         Config("remote.storage.enable", _bool),
         Config("remote.log.copy.disable", _bool),
         Config("local.retention.ms", _whole),

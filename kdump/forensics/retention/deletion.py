@@ -48,8 +48,8 @@ class Deletion:
     """What happens to a segment. `rule`: logStartOffset, or the config that deletes it. `at`: epoch ms from which it is
     eligible if nothing else happens; `after_bytes`: number of bytes appended after which retention.bytes deletes it.
     `by`: number of the segment that it waits for; `blocked`: highWatermark, future, tier, tierUnknown, damage,
-    cleanerDisabled, roll (the active segment is copied to remote storage after it is rolled, which the next check
-    does), or empty."""
+    recordTooLarge, cleanerDisabled, roll (the active segment is copied to remote storage after it is rolled, which the
+    next check does), or empty."""
 
     state: str
     rule: str | None = None

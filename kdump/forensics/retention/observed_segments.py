@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.format.batch_header import LOG_OVERHEAD
+from kdump.format.numbers import INT_MAX
+from kdump.format.varint import varint
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import CHECKSUM, damage_of, impossible_count
 from kdump.log.errors import SourceError
@@ -31,6 +35,8 @@ class DamagedRange(NamedTuple):
     is_readable: bool
     """Whether only the checksum does not match, which the cleaner does not verify: lengths are valid and, if records
     were read, all of them decode."""
+    is_too_large: bool = False
+    """Whether it is a valid batch with a record above max.decompressed.message.bytes, at which the cleaner fails."""
 
 
 @dataclass
@@ -128,11 +134,13 @@ class ObservedSegment:
 
 
 class RetentionObserver(Watcher):
-    """Collects the facts by path of the segment. `deep`: read records, to count tombstones; `now`: epoch ms."""
+    """Collects the facts by path of the segment. `deep`: read records, to count tombstones; `now`: epoch ms;
+    `largest_record`: number of bytes of a compressed record above which the cleaner fails."""
 
-    def __init__(self, now: int, *, deep: bool) -> None:
+    def __init__(self, now: int, *, deep: bool, largest_record: int = INT_MAX) -> None:
         self.now = now
         self.deep = deep
+        self.largest_record = largest_record
         self.found: dict[str, ObservedSegment] = {}
         self._now: ObservedSegment | None = None
         self._tail = 0
@@ -172,9 +180,17 @@ class RetentionObserver(Watcher):
         impossible = impossible_count(batch)
         if impossible is None:
             self._horizons(facts, batch)
+            if self.deep and self.largest_record < INT_MAX and batch.is_compressed and not batch.isControlBatch:
+                self._too_large(facts, batch)
         else:
             facts.uncounted += 1
             facts.note_damage(DamagedRange(batch.position, impossible.reason, False))
+
+    def _too_large(self, facts: ObservedSegment, batch: Batch) -> None:
+        size = max(_sizes(batch), default=0)
+        if size > self.largest_record and not batch.problems:
+            reason = f"a record of {size} bytes is above max.decompressed.message.bytes={self.largest_record}"
+            facts.note_damage(DamagedRange(batch.position, reason, False, True))
 
     def _horizons(self, facts: ObservedSegment, batch: Batch) -> None:
         horizon = batch.deleteHorizonMs
@@ -218,6 +234,17 @@ def _tombstones(batch: Batch) -> int:
     if isinstance(batch, DefaultRecordBatch):
         return sum(list(columns.value_size).count(-1) for columns, _ in decode_columns(batch, keys=False, values=False))
     return sum(record.valueSize < 0 for record in records(batch, values=False))
+
+
+def _sizes(batch: Batch) -> Iterator[int]:
+    """Yield the size of each record as it is compared with max.decompressed.message.bytes: without its length field
+    (DefaultRecord.readFrom), or without offset and size (AbstractLegacyRecordBatch.DataLogInputStream)."""
+    if isinstance(batch, DefaultRecordBatch):
+        for columns, _ in decode_columns(batch, keys=False, values=False):
+            for start, end in zip(columns.start, columns.end):
+                yield next(end - start - each for each in range(1, 6) if len(varint(end - start - each)) == each)
+    else:
+        yield from (record.end - record.start - LOG_OVERHEAD for record in records(batch, values=False))
 
 
 class Latest(NamedTuple):

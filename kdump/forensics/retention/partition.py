@@ -21,11 +21,13 @@ from kdump.forensics.retention.observed_segments import ObservedSegment, Retenti
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.format.kafka_release import KafkaRelease
+from kdump.format.numbers import INT_MAX
 from kdump.log.bundle_tree import has_records
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.region import Limits
+from kdump.state.releases import DECOMPRESSED_LIMIT
 from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
@@ -88,7 +90,13 @@ class OnePartition:
         if partition.state in ("delete", "stray"):
             yield from leftover(place, config)
             return
-        facts = RetentionObserver(self.now, deep=self.question.deep and config.compacts and has_records(partition.path))
+        facts = RetentionObserver(
+            self.now,
+            deep=self.question.deep and config.compacts and has_records(partition.path),
+            largest_record=config["max.decompressed.message.bytes"]
+            if DECOMPRESSED_LIMIT.applies(known.release.release)
+            else INT_MAX,
+        )
         totals = CheckTotals()
         oldest, summary = self._scan(facts, totals, on_progress)
         for unread in totals.unread:
@@ -214,8 +222,8 @@ class OnePartition:
             gone = [Deletion(KEPT) for _ in segments]
         elif config.compacts and not config["log.cleaner.enable"]:
             stopped(gone, "cleanerDisabled")
-        elif config.compacts and cleaned.is_taken and unreadable(segments, cleaned) is not None:
-            stopped(gone, "damage")
+        elif config.compacts and cleaned.is_taken and (broken := unreadable(segments, cleaned)):
+            stopped(gone, "recordTooLarge" if broken.damage and broken.damage.is_too_large else "damage")
         return RetentionCase(
             source=self.place.partition.source,
             topic=known.topic,

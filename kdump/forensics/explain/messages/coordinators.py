@@ -195,3 +195,28 @@ OFFSETS_RESET = Message(
     incident="offsets-reset",
     at_info=True,
 )
+
+DEAD_LETTER_QUEUE = Message(
+    name="dead-letter-queue-write-failed",
+    texts=(
+        "Failed to write to DLQ, proceeding to ARCHIVED regardless.",
+        "DLQ is not enabled on configured DLQ topic for share group: {group}, topic: {topic}.",
+        "DLQ topic does not exist and auto create is disabled on cluster for share group: {group}, topic: {topic}.",
+        "Configured DLQ topic name does not comply with the DLQ topic prefix in share group: {group}, topic: {topic}, "
+        "prefix: {}.",
+        "Exhausted max retries to create DLQ topic without success.",
+        "Exhausted max retries to produce to DLQ topic without success.",
+    ),
+    source="SharePartition, ShareGroupDLQStateManager",
+    releases="4.4 and later",
+    meaning="A share group gave up a record, which a client rejected or which was delivered too often, and the broker "
+    "could not write it to the group's dead-letter queue, the topic in errors.deadletterqueue.topic.name of the group",
+    cause="The topic does not exist, does not have errors.deadletterqueue.group.enable=true, or its name does not "
+    "begin with errors.deadletterqueue.topic.name.prefix of the brokers (dlq. by default); or a produce request failed",
+    impact="The record counts as done: no consumer of the group gets it again, and the queue has no trace of it. It "
+    "stays in its own topic until retention or compaction removes it",
+    commands=("kdump groups {disk} --group {group}", "kdump cluster {disk} --show configs"),
+    action="Set errors.deadletterqueue.group.enable=true on the queue's topic, or create it. Note which offsets were "
+    "given up before retention deletes them: the lines around this one, and the state of the group, have them",
+    never="Do not conclude from an empty queue that nothing was given up",
+)

@@ -127,6 +127,24 @@ INVALID_RECORD = Message(
     incident="stuck-consumer",
 )
 
+RECORD_ABOVE_DECOMPRESSED_LIMIT = Message(
+    name="record-above-decompressed-limit",
+    texts=("Invalid record size: {size} exceeds the configured maximum record size of {limit}.",),
+    source="DefaultRecord, AbstractLegacyRecordBatch",
+    releases="4.4 and later",
+    meaning="A record in a compressed batch is larger, decompressed, than max.decompressed.message.bytes of its topic",
+    cause="A producer sent such a record, which the broker refused; or the config was set, or lowered, after the "
+    "record had been written. Without compression, the config does not apply",
+    impact="A batch that is refused is not in the log. One that is in the log stays readable for consumers and "
+    "followers; but the log cleaner fails at it, and neither compacts the partition nor deletes its segments until the "
+    "broker restarts, and a lookup of an offset by timestamp fails there",
+    commands=("kdump retention {path}", VERIFY),
+    action="If such records are intended, raise max.decompressed.message.bytes of the topic (the default, 2147483639, "
+    "is no limit), and restart a broker whose cleaner has given up the partition",
+    never="Do not treat this as damage on the disk: the batch is intact, and every replica has it",
+    incident="record-too-large",
+)
+
 RECORD_TOO_LARGE = Message(
     name="record-too-large",
     texts=(
