@@ -19,10 +19,10 @@ import pytest
 import kdump
 from kdump.commands.restart_plan import EXAMPLES
 from kdump.forensics.restart import checkpoint_file
-from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.forensics.restart.log_manager import parse_name
-from kdump.forensics.restart.offset_index import OffsetIndex
-from kdump.forensics.restart.plan_values import EpochEntry, PartitionPlan, StartupFailed
+from kdump.forensics.restart.plan_values import PartitionPlan, StartupFailed
+from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
+from kdump.kafka.offset_index import OffsetIndex
 from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES
 from tests import command, craft

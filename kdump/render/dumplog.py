@@ -15,10 +15,10 @@ from functools import partial
 from kdump.check.engine.index_mismatches import IndexMismatch, wrong_entries
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.numbers import parse_long
+from kdump.kafka.file_log_input_stream import batch_at
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
-from kdump.log.file_log_input_stream import batch_at
 from kdump.log.paths import Target, target
 from kdump.log.source import open_source
 from kdump.log.window import Window

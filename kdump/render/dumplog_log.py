@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kdump.format.batch_header import CODECS
 from kdump.format.kafka_release import NEWEST, KafkaRelease
-from kdump.log.file_log_input_stream import StreamStop, kafka_batches
+from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.region import Batch, Limits
 from kdump.log.source import FileSource
 from kdump.log.window import Window

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.forensics.restart.plan_values import CLEAN, DirectoryPlan, EpochEntry, PartitionPlan
+from kdump.forensics.restart.plan_values import CLEAN, DirectoryPlan, PartitionPlan
 from kdump.forensics.restart.quorum import quorum_warnings, read_quorum
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from tests import command
 from tests.conftest import FIXTURES

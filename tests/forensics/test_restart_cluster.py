@@ -13,7 +13,7 @@ import pytest
 
 from kdump.forensics.follower_truncation import EpochLineage
 from kdump.forensics.restart.leader_candidates import ElectionRules, candidates
-from kdump.forensics.restart.plan_values import DirectoryPlan, EpochEntry, PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan, RestartPlan
 from kdump.forensics.restart.quorum_replicas import quorum_replicas
 from kdump.forensics.restart.quorum_values import Quorum, QuorumVoter
 from kdump.forensics.restart.replica_answer import LeaderOutcome, PartitionReplicas
@@ -21,6 +21,7 @@ from kdump.forensics.restart.replica_lineages import Replica, common_end, replic
 from kdump.forensics.restart.replica_losses import partition_replicas
 from kdump.forensics.restart.restart_cluster import restart_cluster
 from kdump.forensics.restart.start_order import start_orders
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES
 from kdump.state.partition_table import PartitionRegistration

@@ -27,10 +27,10 @@ from kdump.forensics.reindex.time_index import TimeIndexComparer
 from kdump.forensics.reindex.txn_index import TxnIndexComparer
 from kdump.forensics.reindex.verdict import Verdict
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.entries import Item, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
-from kdump.log.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch

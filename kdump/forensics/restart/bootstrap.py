@@ -9,9 +9,10 @@ import os
 
 from kdump.check.options import Options
 from kdump.forensics.restart.access_rights import Rights
-from kdump.forensics.restart.file_records import CorruptRecord, batch_of, read_batches
 from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, StartupFailure
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.kafka.errors import CorruptRecord
+from kdump.kafka.file_log_input_stream import FileLogInputStream, read_batches
 from kdump.log import file_system
 from kdump.log.batch_records import records
 from kdump.log.errors import SourceError
@@ -58,7 +59,7 @@ def _problem(window: Window, path: str, options: Options) -> tuple[str | None, i
         for head in read_batches(window, 0, window.source.size or 0):
             if head.header is None:
                 return f"RuntimeException: a message of magic {head.magic}", head.position
-            batch = batch_of(window, head, options.limits)
+            batch = FileLogInputStream(window).batch(head, options.limits)
             for record in records(batch):
                 if record.is_control:
                     continue
@@ -70,7 +71,7 @@ def _problem(window: Window, path: str, options: Options) -> tuple[str | None, i
             if batch.problems:
                 return f"InvalidRecordException: {batch.problems[0].reason}", head.position
     except CorruptRecord as error:
-        return f"{error.exception}: {error}", error.position
+        return error.exception, error.position
     if has_version:
         return None, None
     exception = f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from"

@@ -11,9 +11,10 @@ import os
 import re
 from typing import NamedTuple
 
-from kdump.forensics.restart.plan_values import EXIT, OFFLINE, EpochEntry, StartupFailed, StartupFailure
+from kdump.forensics.restart.plan_values import EXIT, OFFLINE, StartupFailed, StartupFailure
 from kdump.format.kafka_release import NEWEST, KafkaRelease, newer_text
 from kdump.format.numbers import parse_int, parse_long
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log import file_system
 from kdump.log.directory_listing import is_no_file
 from kdump.log.entries import LARGEST_TEXT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from kdump.forensics.restart.log_files import LogFiles
-from kdump.forensics.restart.producer_state_manager import SnapshotFiles
+from kdump.kafka.producer_state_manager import SnapshotFiles
 
 
 def report_epoch_changes(files: LogFiles) -> None:

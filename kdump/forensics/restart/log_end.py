@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from kdump.forensics.restart.log_files import LogFiles
-from kdump.forensics.restart.log_segment import LogEnd, LogSegment
 from kdump.forensics.restart.plan_values import HIDDEN
 from kdump.forensics.restart.removed_bytes import removed_bytes
+from kdump.kafka.log_segment import LogEnd, LogSegment
 from kdump.log.region import Limits
 
 

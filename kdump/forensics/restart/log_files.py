@@ -11,10 +11,10 @@ from contextlib import suppress
 
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import number
-from kdump.forensics.restart.log_segment import segment_at
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
-from kdump.forensics.restart.producer_state_manager import Open
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka.log_segment import segment_at
+from kdump.kafka.producer_state_manager import Open
 from kdump.log import file_system
 from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.live_files import SeenDirectory

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.forensics.restart.log_changes import report_epoch_changes, report_snapshot_changes
 from kdump.forensics.restart.log_end import below_start, report_hidden_bytes
 from kdump.forensics.restart.log_files import FOREVER, INDEXES, LogFiles, denied, directory_stop, padded
-from kdump.forensics.restart.log_segment import LogSegment, segment_at
-from kdump.forensics.restart.offset_index import txn_index_problem
 from kdump.forensics.restart.plan_values import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
-from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
-from kdump.forensics.restart.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.forensics.restart.segment_split import split
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
+from kdump.kafka.log_segment import LogSegment, segment_at
+from kdump.kafka.offset_index import txn_index_problem
+from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
+from kdump.kafka.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.region import Limits

@@ -33,6 +33,7 @@ from kdump.forensics.restart.plan_values import (
     StartupFailed,
     StartupFailure,
     Step,
+    startup_failure,
 )
 from kdump.forensics.restart.replica_moves import Moves, parse_name
 from kdump.forensics.restart.root_files import (
@@ -43,11 +44,12 @@ from kdump.forensics.restart.root_files import (
     write_stops,
     write_warning,
 )
-from kdump.forensics.restart.segment_recovery import INTERVAL
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.forensics.work_progress import WorkProgress
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
+from kdump.kafka.errors import KafkaError
+from kdump.kafka.segment_recovery import INTERVAL
 from kdump.log import file_system
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
@@ -306,6 +308,8 @@ class LogManager:
             act(plan, how, seen)
         except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
+        except KafkaError as error:
+            plan.stops.append(startup_failure(error))
         except SourceError as error:
             plan.unread.append(str(error))
         except OSError as error:

@@ -13,10 +13,12 @@ import re
 
 from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.forensics.restart.checkpoint_file import topic_id
-from kdump.forensics.restart.file_records import UP_TO_MAGIC, CorruptRecord, ensure_valid, read_batches
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.format.kafka_release import KafkaRelease
+from kdump.kafka.errors import CorruptRecord
+from kdump.kafka.file_log_input_stream import UP_TO_MAGIC, read_batches
+from kdump.kafka.file_records import ensure_valid
 from kdump.log import file_system
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
@@ -116,7 +118,7 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
     except CorruptRecord as error:
         message = f"the snapshot cannot be read: {error}"
         raise StartupFailed(
-            StartupFailure(EXIT, path, error.position, None, message, f"{error.exception}: {error}", remedy)
+            StartupFailure(EXIT, path, error.position, None, message, error.exception, remedy)
         ) from error
     finally:
         window.source.close()

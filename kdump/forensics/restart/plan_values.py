@@ -3,12 +3,16 @@ broker."""
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.check.advice import FETCH_AGAIN
 from kdump.forensics.restart.quorum_values import Quorum
+from kdump.kafka.errors import CorruptRecord, InvalidPosition, KafkaError, RejectedBatch, UnreadableMessage
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.state.other_replicas import OtherReplicas
 from kdump.state.release_evidence import OPTION, ChosenRelease
 
@@ -50,6 +54,22 @@ class StartupFailed(Exception):
     def __init__(self, stop: StartupFailure) -> None:
         super().__init__(stop.message)
         self.stop = stop
+
+
+REMEDIES: dict[type[KafkaError], str] = {
+    CorruptRecord: "save what follows byte {position} of {name}; recovery truncates the file there, if "
+    ".kafka_cleanshutdown is missing and the recovery point is in this segment or before it",
+    UnreadableMessage: "save what is readable (kdump inspect --extract), then truncate {file} at byte {position}",
+    InvalidPosition: "delete {file}: the broker rebuilds it",
+    RejectedBatch: f"truncate a copy of {{file}} at byte {{position}}; or, {FETCH_AGAIN}",
+}
+
+
+def startup_failure(error: KafkaError) -> StartupFailure:
+    """Return the stop for an exception that nothing handles while a log is loaded: the broker exits."""
+    file, position = error.file, error.position
+    remedy = REMEDIES[type(error)].format(file=file, name=os.path.basename(file), position=position)
+    return StartupFailure(EXIT, file, position, error.offset, str(error), error.exception, remedy)
 
 
 class Step(NamedTuple):
@@ -95,13 +115,6 @@ class RemovedBytes(NamedTuple):
         """Whether records are lost. An incomplete tail contains none, unless it stays in the file: consumers cannot
         read what is appended after it."""
         return bool(self.batches or self.damagedBatches or self.kind == HIDDEN)
-
-
-class EpochEntry(NamedTuple):
-    """An entry of leader-epoch-checkpoint."""
-
-    epoch: int
-    startOffset: int
 
 
 Steps = Annotated[

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.forensics.restart.log_segment import LogSegment
-from kdump.forensics.restart.producer_state_manager import ProducerStateManager
+from kdump.kafka.log_segment import LogSegment
+from kdump.kafka.producer_state_manager import ProducerStateManager
 
 Scanned = Callable[[LogSegment, int, int], None]
 """Called with each segment that was read, the first offset read, and the number of bytes."""

@@ -3,9 +3,9 @@ which kdump's own reader finds."""
 
 from __future__ import annotations
 
-from kdump.forensics.restart.file_records import read_batches
-from kdump.forensics.restart.log_segment import LogSegment
 from kdump.forensics.restart.plan_values import RemovedBytes
+from kdump.kafka.file_log_input_stream import read_batches
+from kdump.kafka.log_segment import LogSegment
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch, Limits

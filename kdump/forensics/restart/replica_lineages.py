@@ -10,7 +10,8 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from kdump.forensics.follower_truncation import EpochLineage
-from kdump.forensics.restart.plan_values import EpochEntry, PartitionPlan
+from kdump.forensics.restart.plan_values import PartitionPlan
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
 
 
 class Replica(NamedTuple):

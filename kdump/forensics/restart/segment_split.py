@@ -5,15 +5,16 @@ Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 
 from __future__ import annotations
 
-from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, base_offset, read_batches
-from kdump.forensics.restart.log_segment import LogSegment, corrupt_stop
-from kdump.forensics.restart.offset_index import OffsetIndex
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
+from kdump.kafka.file_log_input_stream import RecordBatchView, read_batches
+from kdump.kafka.file_records import base_offset
+from kdump.kafka.log_segment import LogSegment
+from kdump.kafka.offset_index import OffsetIndex
 
 
 def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
     """Return the segments that replace `segment`, as parts of its file; `head` is the batch that does not fit. Raises
-    StartupFailed, SourceError."""
+    StartupFailed, KafkaError, SourceError."""
     segment.index = OffsetIndex(segment.base)
     last = segment.next_offset().offset - 1
     if last < segment.base or segment.fits(last):
@@ -22,38 +23,35 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
         raise StartupFailed(_stop(segment, head.position, head.last, message, exception))
     parts: list[LogSegment] = []
     with segment.window() as window:
-        try:
-            position = segment.first
-            while position < segment.size:
-                first = next(read_batches(window, position, segment.size), None)
-                if first is None:
-                    message = "a segment that has to be split ends with an incomplete batch"
-                    raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
-                base = base_offset(window, first, segment.target.path)
-                part = LogSegment(
-                    base,
-                    segment.target,
-                    position,
-                    segment.open,
-                    OffsetIndex(base),
-                    True,
-                    "",
-                    False,
-                    segment.release,
-                    position,
-                )
-                for each in read_batches(window, position, segment.size):
-                    if not part.fits(each.last):
-                        break
-                    part.size = each.end
-                if part.size == position:
-                    message = "a batch does not fit into a segment named after its base offset"
-                    exception = f"IllegalStateException: Failed to append records from position {position}"
-                    raise StartupFailed(_stop(segment, position, base, message, exception))
-                parts.append(part)
-                position = part.size
-        except CorruptRecord as error:
-            raise StartupFailed(corrupt_stop(segment.target.path, error)) from error
+        position = segment.first
+        while position < segment.size:
+            first = next(read_batches(window, position, segment.size), None)
+            if first is None:
+                message = "a segment that has to be split ends with an incomplete batch"
+                raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
+            base = base_offset(window, first)
+            part = LogSegment(
+                base,
+                segment.target,
+                position,
+                segment.open,
+                OffsetIndex(base),
+                True,
+                "",
+                False,
+                segment.release,
+                position,
+            )
+            for each in read_batches(window, position, segment.size):
+                if not part.fits(each.last):
+                    break
+                part.size = each.end
+            if part.size == position:
+                message = "a batch does not fit into a segment named after its base offset"
+                exception = f"IllegalStateException: Failed to append records from position {position}"
+                raise StartupFailed(_stop(segment, position, base, message, exception))
+            parts.append(part)
+            position = part.size
     return parts
 
 

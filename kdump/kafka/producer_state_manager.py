@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kdump.check.advice import FETCH_AGAIN
-from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, batch_of
-from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
 from kdump.format.control_record import KEY, decode_control
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka.errors import CorruptRecord, RejectedBatch
+from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
@@ -42,7 +41,7 @@ class SnapshotFiles:
         on_delete: Callable[[str], None] = lambda path: None,
     ) -> None:
         self.on_write, self.on_delete = on_write, on_delete
-        """Called before a snapshot is written or deleted; may raise StartupFailed."""
+        """Called before a snapshot is written or deleted; may raise an exception."""
         self.files: dict[int, Target | None] = dict(files)
         """The snapshot files by offset; None for one that this startup has written."""
         self.open = open_
@@ -144,38 +143,30 @@ class ProducerStateManager:
             self.snapshots.write(self.map_end, self.open)
             self.last_snap = self.map_end
 
-    def append(self, window: Window, head: RecordBatchView, file: str) -> None:
+    def append(self, window: Window, head: RecordBatchView) -> None:
         """Add a batch; one without a producer ID changes nothing. Raises CorruptRecord if recovery truncates here,
-        StartupFailed if the broker exits."""
+        RejectedBatch if the broker exits."""
         header = head.header
         if header is None or header.producerId < 0:
             return
         self.known = True
         producer = header.producerId
         if header.isControlBatch:
-            if _ends_transaction(window, head, file, self.release):
+            if _ends_transaction(window, head, self.release):
                 self.open.pop(producer, None)
         elif header.isTransactional:
             self.open.setdefault(producer, head.base)
         elif producer in self.open:
-            raise StartupFailed(
-                StartupFailure(
-                    EXIT,
-                    file,
-                    head.position,
-                    head.base,
-                    f"producer {producer} wrote a non-transactional batch while its transaction from offset "
-                    f"{self.open[producer]} is open",
-                    f"InvalidTxnStateException: Expected transactional write from producer {producer}",
-                    _remedy(file, head),
-                )
-            )
+            message = f"producer {producer} wrote a non-transactional batch while its transaction from offset "
+            message += f"{self.open[producer]} is open"
+            exception = f"InvalidTxnStateException: Expected transactional write from producer {producer}"
+            raise RejectedBatch(message, exception, head.position, head.base)
 
 
-def _ends_transaction(window: Window, head: RecordBatchView, file: str, release: KafkaRelease) -> bool:
+def _ends_transaction(window: Window, head: RecordBatchView, release: KafkaRelease) -> bool:
     """Return True if a control batch contains a marker; False if compaction has removed it."""
     assert head.header is not None
-    batch = batch_of(window, head, Limits())
+    batch = FileLogInputStream(window).batch(head, Limits())
     record = next(iter(records(batch, values=False)), None)
     if record is None:
         if head.header.recordCount > 0 and batch.problems:
@@ -190,7 +181,7 @@ def _ends_transaction(window: Window, head: RecordBatchView, file: str, release:
         message = f"a producer's control record has type {control.typeId}, expected a transaction marker"
         kind = control.type.partition("(")[0]
         exception = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
-        raise StartupFailed(_end_txn_marker_stop(file, head, message, exception))
+        raise RejectedBatch(message, exception, head.position, head.base)
     if len(value or b"") < END_TXN_VALUE and not MARKER_UNDERFLOW.applies(release):
         reason = (
             f"Invalid value size found for end transaction marker. Must have at least {END_TXN_VALUE} bytes, but found"
@@ -198,15 +189,7 @@ def _ends_transaction(window: Window, head: RecordBatchView, file: str, release:
         raise CorruptRecord(head.position, f"{reason} only {len(value or b'')}", invalid=True)
     if value is None or len(value) < END_TXN_VALUE:
         message = f"the value of a transaction marker has {len(value or b'')} bytes"
-        raise StartupFailed(_end_txn_marker_stop(file, head, message, "BufferUnderflowException"))
+        raise RejectedBatch(message, "BufferUnderflowException", head.position, head.base)
     if int.from_bytes(value[:2], "big", signed=True) < 0:
         raise CorruptRecord(head.position, "Invalid version found for end transaction marker", invalid=True)
     return True
-
-
-def _end_txn_marker_stop(file: str, head: RecordBatchView, message: str, exception: str) -> StartupFailure:
-    return StartupFailure(EXIT, file, head.position, head.base, message, exception, _remedy(file, head))
-
-
-def _remedy(file: str, head: RecordBatchView) -> str:
-    return f"truncate a copy of {file} at byte {head.position}; or, {FETCH_AGAIN}"

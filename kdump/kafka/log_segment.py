@@ -6,23 +6,17 @@ Source: org.apache.kafka.storage.internals.log.LogSegment.
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kdump.forensics.restart.file_records import (
-    CorruptRecord,
-    RecordBatchView,
-    read_batches,
-    search,
-    search_by_last_offset,
-)
-from kdump.forensics.restart.offset_index import OffsetIndex, read_index
-from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
-from kdump.forensics.restart.producer_state_manager import Open, ProducerStateManager
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka.errors import CorruptRecord, InvalidPosition, KafkaError
+from kdump.kafka.file_log_input_stream import RecordBatchView, read_batches
+from kdump.kafka.file_records import search, search_by_last_offset
+from kdump.kafka.offset_index import OffsetIndex, read_index
+from kdump.kafka.producer_state_manager import Open, ProducerStateManager
 from kdump.log import file_system
 from kdump.log.paths import Target, target
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
@@ -75,10 +69,13 @@ class LogSegment:
 
     @contextmanager
     def window(self) -> Iterator[Window]:
-        """Open the segment's file. Raises SourceError."""
+        """Open the segment's file; a KafkaError that is raised until it is closed names it. Raises SourceError."""
         window = Window(SeekableSource(self.target.path, io.BytesIO())) if self.created else self.open(self.target)
         try:
             yield window
+        except KafkaError as error:
+            error.file = error.file or self.target.path
+            raise
         finally:
             window.source.close()
 
@@ -87,32 +84,26 @@ class LogSegment:
         return 0 <= offset - self.base <= MAX_RELATIVE_OFFSET
 
     def find(self, window: Window, offset: int) -> RecordBatchView | None:
-        """Return the batch that LogSegment.translateOffset finds, None if it finds none. Raises CorruptRecord,
-        StartupFailed, SourceError."""
+        """Return the batch that LogSegment.translateOffset finds, None if it finds none. Raises KafkaError,
+        SourceError."""
         _, position = self.offset_index().lookup(offset)
         if position < 0:
             message = f"an index entry points to byte {position}"
-            remedy = f"delete {self.stem}.index: the broker rebuilds it"
-            raise StartupFailed(
-                StartupFailure(EXIT, self.stem + ".index", None, offset, message, "IllegalArgumentException", remedy)
-            )
+            raise InvalidPosition(message, "IllegalArgumentException", None, offset, self.stem + ".index")
         start = max(position, self.first)
         if not SEARCH_BY_BASE_OFFSET.applies(self.release):
             return search_by_last_offset(window, offset, start, self.size)
-        return search(window, offset, start, self.size, self.target.path)
+        return search(window, offset, start, self.size)
 
     def next_offset(self) -> LogEnd:
-        """Return the log end as LogSegment.readNextOffset computes it. Raises StartupFailed, SourceError."""
+        """Return the log end as LogSegment.readNextOffset computes it. Raises KafkaError, SourceError."""
         with self.window() as window:
-            try:
-                found = self.find(window, self.offset_index().last_offset)
-                if found is None:
-                    return LogEnd(self.base, self.first, self.base - 1)
-                last, highest = found, found.last
-                for head in read_batches(window, found.position, self.size):
-                    last, highest = head, max(highest, head.last)
-            except CorruptRecord as error:
-                raise StartupFailed(corrupt_stop(self.target.path, error)) from error
+            found = self.find(window, self.offset_index().last_offset)
+            if found is None:
+                return LogEnd(self.base, self.first, self.base - 1)
+            last, highest = found, found.last
+            for head in read_batches(window, found.position, self.size):
+                last, highest = head, max(highest, head.last)
             return LogEnd(last.last + 1, last.end, highest)
 
     def position_of(self, offset: int) -> int:
@@ -129,31 +120,19 @@ class LogSegment:
 
     def load_producers(self, state: ProducerStateManager, start: int, stop: int | None) -> int:
         """Update `state` with the batches from offset `start` to the batch of offset `stop` (exclusive), or to the end
-        if `stop` is None (UnifiedLog.loadProducersFromRecords). Return the number of bytes read. Raises StartupFailed,
+        if `stop` is None (UnifiedLog.loadProducersFromRecords). Return the number of bytes read. Raises KafkaError,
         SourceError."""
         with self.window() as window:
-            try:
-                end = self.size
-                if stop is not None:
-                    last = self.find(window, stop)
-                    end = self.size if last is None else last.position
-                first = self.find(window, start)
-                if first is None or first.position >= end:
-                    return 0
-                for head in read_batches(window, first.position, end):
-                    state.append(window, head, self.target.path)
-            except CorruptRecord as error:
-                raise StartupFailed(corrupt_stop(self.target.path, error)) from error
+            end = self.size
+            if stop is not None:
+                last = self.find(window, stop)
+                end = self.size if last is None else last.position
+            first = self.find(window, start)
+            if first is None or first.position >= end:
+                return 0
+            for head in read_batches(window, first.position, end):
+                state.append(window, head)
             return end - first.position
-
-
-def corrupt_stop(file: str, error: CorruptRecord) -> StartupFailure:
-    """Return the stop for an invalid batch that a broker reads outside of recovery: it exits."""
-    remedy = (
-        f"save what follows byte {error.position} of {os.path.basename(file)}; recovery truncates the file there, if"
-        " .kafka_cleanshutdown is missing and the recovery point is in this segment or before it"
-    )
-    return StartupFailure(EXIT, file, error.position, None, str(error), f"{error.exception}: {error}", remedy)
 
 
 def segment_at(path: str, base: int, open_: Open, suffix: str = "", release: KafkaRelease = NEWEST) -> LogSegment:

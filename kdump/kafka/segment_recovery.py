@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kdump.forensics.restart.file_records import CorruptRecord, RecordBatchView, ensure_valid, read_batches
-from kdump.forensics.restart.leader_epoch_file_cache import LeaderEpochFileCache
-from kdump.forensics.restart.log_segment import LogSegment
-from kdump.forensics.restart.offset_index import OffsetIndexWriter
-from kdump.forensics.restart.producer_state_manager import ProducerStateManager
+from kdump.kafka.errors import CorruptRecord
+from kdump.kafka.file_log_input_stream import RecordBatchView, read_batches
+from kdump.kafka.file_records import ensure_valid
+from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
+from kdump.kafka.log_segment import LogSegment
+from kdump.kafka.offset_index import OffsetIndexWriter
+from kdump.kafka.producer_state_manager import ProducerStateManager
 from kdump.log.window import Window
 
 INTERVAL = 4096
@@ -56,7 +58,7 @@ def recover(
     on_progress: Callable[[int], None],
 ) -> Recovered:
     """Perform LogSegment.recover: truncate the segment, and replace its index. Raises InvalidOffset, Overflow,
-    StartupFailed, SourceError."""
+    RejectedBatch, SourceError."""
     with segment.window() as window:
         return _Recovery(segment, state, epochs, interval, window, on_progress).run()
 
@@ -92,7 +94,7 @@ class _Recovery:
                 if head.header is not None:
                     self._epoch(head)
                     if head.header.producerId >= 0:
-                        self.state.append(self.window, head, segment.target.path)
+                        self.state.append(self.window, head)
                     self.state.map_end = head.last + 1
         except CorruptRecord as error:
             found.reason = str(error)

@@ -5,7 +5,14 @@ Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
 
 from __future__ import annotations
 
-from kdump.forensics.restart.plan_values import EpochEntry
+from typing import NamedTuple
+
+
+class EpochEntry(NamedTuple):
+    """An entry of leader-epoch-checkpoint."""
+
+    epoch: int
+    startOffset: int
 
 
 class LeaderEpochFileCache:

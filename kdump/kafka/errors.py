@@ -1,0 +1,35 @@
+"""Exceptions that Kafka's classes throw for the bytes of a file. What to do about one is up to the caller."""
+
+from __future__ import annotations
+
+
+class KafkaError(Exception):
+    """An exception of Kafka's, for byte `position` of `file`. `exception`: as the broker's log shows it; `offset`: that
+    of the batch."""
+
+    def __init__(
+        self, message: str, exception: str, position: int | None = None, offset: int | None = None, file: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.exception, self.position, self.offset, self.file = exception, position, offset, file
+
+
+class CorruptRecord(KafkaError):
+    """CorruptRecordException or InvalidRecordException: recovery truncates there, everything else fails."""
+
+    position: int
+
+    def __init__(self, position: int, message: str, invalid: bool = False) -> None:
+        super().__init__(message, f"{'InvalidRecord' if invalid else 'CorruptRecord'}Exception: {message}", position)
+
+
+class UnreadableMessage(KafkaError):
+    """A message of magic 0 or 1 that has to be decompressed for its offset, and cannot be."""
+
+
+class InvalidPosition(KafkaError):
+    """An .index entry with a negative position."""
+
+
+class RejectedBatch(KafkaError):
+    """A batch that contradicts the state of its producer, which neither recovery nor loading survives."""

@@ -1,0 +1,72 @@
+"""The batches of a segment: their validity, their base offsets, and the search for an offset.
+
+Source: org.apache.kafka.common.record.FileRecords.searchForOffsetFromPosition (4.3; KAFKA-19321), DefaultRecordBatch
+and AbstractLegacyRecordBatch (ensureValid, baseOffset).
+"""
+
+from __future__ import annotations
+
+from kdump.format.batch_header import BATCH_HEADER, CRC_START
+from kdump.format.checksum import checksum
+from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
+from kdump.kafka.errors import CorruptRecord, UnreadableMessage
+from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, legacy_header, read_batches
+from kdump.log.bundle_bytes import BundleBytes
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.region import LegacyRecordBatch, Limits
+from kdump.log.window import Window
+
+
+def ensure_valid(window: Window, head: RecordBatchView) -> None:
+    """Check size and checksum, but no records, as RecordBatch.ensureValid does. Raises CorruptRecord, and SourceError
+    for a checksum that is not in a bundle."""
+    if head.header is not None:
+        if head.size < BATCH_HEADER.size:
+            reason = f"the size {head.size} is smaller than the minimum allowed overhead {BATCH_HEADER.size}"
+            raise CorruptRecord(head.position, f"Record batch is corrupt ({reason})")
+        stored, magic, covered = head.header.crc, 2, CRC_START
+    else:
+        stored = int.from_bytes(window.view(head.position + 12, 4), "big")
+        magic, covered = 0, LEGACY_CRC_START
+    if isinstance(window.source, BundleBytes):
+        computed = window.source.checksum_of(head.position, head.size)
+    else:
+        computed = checksum(magic, window.chunks(head.position + covered, head.size - covered))
+    if stored != computed:
+        reason = f"Record is corrupt (stored crc = {stored}, computed crc = {computed})"
+        raise CorruptRecord(head.position, reason)
+
+
+def base_offset(window: Window, head: RecordBatchView) -> int:
+    """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1 has to be decompressed for it. Raises
+    UnreadableMessage."""
+    if head.header is not None or head.magic < 0 or legacy_header(window, head).compression == "none":
+        return head.base
+    batch = FileLogInputStream(window).batch(head, Limits())
+    assert isinstance(batch, LegacyRecordBatch)
+    read_wrapper(batch)
+    if batch.baseOffset is not None:
+        return batch.baseOffset
+    wrong = batch.problems[0].reason if batch.problems else "its content is invalid"
+    message = f"the broker has to decompress a message of magic {head.magic}, which cannot be read: {wrong}"
+    raise UnreadableMessage(message, "InvalidRecordException", head.position, head.base)
+
+
+def search(window: Window, target: int, start: int, end: int) -> RecordBatchView | None:
+    """Return the batch at or after byte `start` in which FileRecords.searchForOffsetFromPosition looks for the offset
+    `target`; None if it finds none. Raises CorruptRecord, UnreadableMessage."""
+    before: RecordBatchView | None = None
+    for head in read_batches(window, start, end):
+        base = base_offset(window, head)
+        if base == target:
+            return head
+        if base > target:
+            return before if before is not None and before.last >= target else head
+        before = head
+    return before if before is not None and before.last >= target else None
+
+
+def search_by_last_offset(window: Window, target: int, start: int, end: int) -> RecordBatchView | None:
+    """Return the first batch at or after byte `start` whose last offset is at or above `target`, as
+    FileRecords.searchForOffsetWithSize does up to 4.0; None if there is none. Raises CorruptRecord."""
+    return next((head for head in read_batches(window, start, end) if head.last >= target), None)
