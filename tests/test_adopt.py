@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tools.adopt import bytecode, facts, report
+import pytest
+
+from tools.adopt import __main__ as adopt
+from tools.adopt import bytecode, facts, records, report
 from tools.adopt.bytecode import Change
 
 # What javap prints of a class, and of the same in the next release: >= has become >, a lambda has another number, the
@@ -93,9 +99,12 @@ def test_classes_that_are_new_and_gone() -> None:
 
 def test_what_several_methods_have_is_told_once() -> None:
     same = [Change(f"Log{number}", "void close()", "changed", ("pop",), ("call b",)) for number in range(3)]
-    text = "\n".join(report.bytecode([*same, Change("Log9", "int size()", "changed", ("iflt",), ("ifle", "dup"))]))
+    member = "private final java.util.Map<java.lang.String, java.io.File> dirs(java.io.File)"
+    other = [Change("Log9", "int size()", "changed", ("iflt",), ("ifle", "dup")), Change("Log9", member, "new", (), ())]
+    text = "\n".join(report.bytecode([*same, *other]))
     assert "- 3 methods, such as Log0.void close(), Log1.void close(), Log2.void close(): + `call b`" in text
     assert "- `int size()`: − `iflt`; + `ifle`" in text
+    assert "- new: `Map<String, File> dirs(File)`" in text
 
 
 def test_what_a_release_knows() -> None:
@@ -123,6 +132,17 @@ def test_the_data_file_of_a_release(tmp_path: Path) -> None:
     assert names["RELEASES"] == ((4, 9, 1), (4, 10, 2))
 
 
+def test_records_of_messages_that_changed() -> None:
+    """They replace those of the same message, and the others stay."""
+    before = {"metadata": {"A": {"fields": []}, "C": {"fields": []}}}
+    after = {"metadata": {"A": {"fields": [1]}, "B": {"fields": []}, "C": {"fields": []}}, "raft": {"D": {}}}
+    assert list(records.changed(before, after)) == [("metadata", "A"), ("metadata", "B"), ("raft", "D")]
+    old = ["z\tE\t0\t00\t{}", "metadata\tA\t0\t00\t{}", "metadata\tA\t0\t01\t{}", "metadata\tC\t0\t00\t{}"]
+    new = ["metadata\tA\t0\t02\t{}", "metadata\tB\t0\t03\t{}"]
+    assert records.replaced(old, new) == [old[0], *new, old[3]]
+    assert records.replaced(old, []) == old
+
+
 def test_the_ways_between_releases() -> None:
     node = {"starts": True, "log": [], "predicted": "clean"}
     ended = {"starts": False, "log": ["ERROR No MetadataVersion with feature level 33."], "predicted": "clean"}
@@ -135,3 +155,26 @@ def test_the_ways_between_releases() -> None:
     }
     text = "\n".join(report.ways([row]))
     assert "controller: kdump says clean, it ends; broker: kdump says clean, it starts | controller | ERROR No" in text
+
+
+def test_each_step_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later step knows the release whose data an earlier one has imported."""
+    numbers = []
+
+    class Counted(ProcessPoolExecutor):
+        def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Any:
+            adopted, name = arguments
+            found = super().submit(os.getpid)
+            numbers.append(found.result())
+            (adopted.out / f"{name}.md").write_text(f"{name}\n")
+            return found
+
+    monkeypatch.setattr(adopt, "ProcessPoolExecutor", Counted)
+    monkeypatch.setattr(sys, "argv", ["adopt", "99.0.0", "--out", str(tmp_path)])
+    (tmp_path / "99.0.0").mkdir()
+    (tmp_path / "99.0.0" / "disks.md").write_text("there\n")
+    adopt.main()
+    assert len(set(numbers)) == len(adopt.STEPS) - 1
+    assert os.getpid() not in numbers
+    parts = (tmp_path / "99.0.0" / "report.md").read_text().split()
+    assert parts == ["#", "Kafka", "99.0.0", *(name if name != "disks" else "there" for name in adopt.STEPS)]

@@ -66,13 +66,13 @@ def _decoder(file: str, decoders: dict[str, str]) -> list[str]:
     return ([option for part, option in decoders.items() if part in file] or ["--print-data-log"])[:1]
 
 
-def compare(disk: Path, out: Path, files: list[str]) -> list[Compared]:
-    """Return the files of which kdump says something else than the oracle in `out`."""
+def compare(disk: Path, out: Path, files: list[str], *options: str) -> list[Compared]:
+    """Return the files of which kdump says something else than the oracle in `out`. `options` are those of dump-log."""
     decoders = importlib.import_module("tests.test_dump_log").ORACLE_DECODERS
     found = []
     for file in files:
         said = (out / f"{file}.txt").read_bytes()
-        ours = kdump("dump-log", "--files", f"./{file}", *_decoder(file, decoders), cwd=disk)
+        ours = kdump("dump-log", "--files", f"./{file}", *_decoder(file, decoders), *options, cwd=disk)
         theirs, mine = said.split(b"\n"), ours.split(b"\n")
         if (out / f"{file}.err").exists():
             theirs = theirs[:-1]  # where Kafka's tool ends with an exception, kdump goes on

@@ -129,7 +129,7 @@ def bytecode(changes: list[Change]) -> Iterator[str]:
 
 def _short(member: str) -> str:
     """Return a declaration without its modifiers and packages."""
-    words = [word.rpartition(".")[2] if "(" not in word else word for word in member.split()]
+    words = re.sub(r"\b(?:[a-z]\w*\.)+(?=\w)", "", member).split()
     return " ".join(word for word in words if word not in ("public", "private", "protected", "final", "static"))
 
 
