@@ -149,7 +149,7 @@ docs: $(VENV)/.ready $(VENV)/.test $(VENV)/.browser
 	$(BIN)/python -m tools.completion_words
 	$(BIN)/python -m tools.spark_reference
 	$(BIN)/python tools/architecture.py > docs/architecture.svg
-	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q tests/test_docs.py
+	KDUMP_REWRITE=1 $(BIN)/python -m pytest -q $$(grep -rl KDUMP_REWRITE tests --include='test_*.py' --exclude-dir=spark)
 	$(BIN)/python -m tools.browse_capture
 	-$(BIN)/python -m tools.report_capture
 	$(BIN)/python -m tools.capture
