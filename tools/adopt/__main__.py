@@ -29,8 +29,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -193,18 +191,23 @@ def main() -> None:
     parser.add_argument("--jars", type=Path, default=Path("build/release-jars"))
     parser.add_argument("--out", type=Path, default=Path("build/release-adopt"))
     parser.add_argument("--only", default="")
+    parser.add_argument("--step", help=argparse.SUPPRESS)  # run this step, here
     options = parser.parse_args()
     earlier = [each for each in RELEASES if each < numbers(options.version)]
     before = options.before or text(max(earlier))
     adopted = Adoption(options.version, before, options.jars.resolve(), (options.out / options.version).resolve())
     adopted.out.mkdir(parents=True, exist_ok=True)
+    if options.step:
+        leave(adopted, options.step)
+        return
+    again = [sys.executable, "-m", "tools.adopt", adopted.version, "--before", before]
+    again += ["--jars", str(adopted.jars), "--out", str(options.out)]
     only = set(filter(None, options.only.split(",")))
     for name in STEPS:
         if (adopted.out / f"{name}.md").exists() or (only and name not in only):
             continue
         print(name, file=sys.stderr, flush=True)
-        with ProcessPoolExecutor(1, get_context("spawn")) as own:
-            own.submit(leave, adopted, name).result()
+        subprocess.run([*again, "--step", name], check=True)
     parts = [(adopted.out / f"{name}.md") for name in STEPS]
     whole = f"# Kafka {adopted.version}\n\n" + "\n".join(part.read_text() for part in parts if part.exists())
     (adopted.out / "report.md").write_text(whole)
