@@ -44,10 +44,18 @@ class Case(NamedTuple):
     """Builds the partition; its argument is the current time in epoch ms."""
 
 
-def keyed(offset: int, at: int, count: int = 4, *, key: bytes | None = b"k", value: bytes | None = b"v" * 40) -> bytes:
+def keyed(
+    offset: int,
+    at: int,
+    count: int = 4,
+    *,
+    key: bytes | None = b"k",
+    value: bytes | None = b"v" * 40,
+    codec: str = "none",
+) -> bytes:
     """Return a batch of records with the same key and the same timestamp."""
     rows = [record(n, key, value) for n in range(count)]
-    return batch(rows, offset=offset, baseTimestamp=at, maxTimestamp=at)
+    return batch(rows, codec, offset=offset, baseTimestamp=at, maxTimestamp=at)
 
 
 def three(ages: tuple[int, int, int], now: int, **more: bytes | None) -> list[bytes]:
@@ -213,6 +221,12 @@ CASES = [
     Case("compact-aborted", "an aborted transaction has the newest record of the key", COMPACT, _aborted),
     Case("compact-reset", "a checkpoint above the log end", COMPACT, lambda now: Made(three(OLD, now), cleaned=99)),
     Case("compact-unkeyed", "records without a key", COMPACT, lambda now: Made(three(OLD, now, key=None))),
+    Case(
+        "compact-to-the-end",
+        "the same up to the high watermark, where an empty batch is left; the active segment is empty",
+        COMPACT,
+        lambda now: Made([keyed(0, now - DAY, key=None) + keyed(4, now - DAY, key=None), b""]),
+    ),
     Case("compact-tombstones", "tombstones whose delete horizon has passed", COMPACT, _tombstones),
     Case("compact-crc", "a bit flips in a value", COMPACT, lambda now: Made(_flipped(now, 90))),
     Case("compact-length", "a bit flips in a batch's length", COMPACT, lambda now: Made(_flipped(now, 9))),
@@ -224,6 +238,18 @@ CASES = [
         "zeros at the end of a segment that is not the last",
         COMPACT,
         lambda now: Made([three(OLD, now)[0] + bytes(300), *three(OLD, now)[1:]]),
+    ),
+    Case(
+        "compact-too-large",
+        "a compressed record above max.decompressed.message.bytes",
+        COMPACT | {"max.decompressed.message.bytes": "80"},
+        lambda now: Made([*three(OLD, now)[:1], keyed(8, now - DAY, value=b"v" * 90, codec="gzip"), keyed(16, now)]),
+    ),
+    Case(
+        "compact-at-limit",
+        "the same, not compressed, and a smaller one that is",
+        COMPACT | {"max.decompressed.message.bytes": "80"},
+        lambda now: Made([keyed(0, now - DAY, codec="gzip"), keyed(8, now - DAY, value=b"v" * 90), keyed(16, now)]),
     ),
     Case("both", "compact and delete: segments from days ago", BOTH, lambda now: Made(three(NEW, now))),
     Case(
@@ -242,7 +268,7 @@ def write(folder: Path, made: Made) -> int:
         path.unlink()
     end = 0
     for content in made.segments:
-        base = int.from_bytes(content[:8], "big")
+        base = int.from_bytes(content[:8], "big") if content else end
         path = folder / f"{base:020}.log"
         path.write_bytes(content)
         path.with_suffix(".index").write_bytes(b"")
@@ -254,7 +280,7 @@ def write(folder: Path, made: Made) -> int:
             path.with_suffix(".txnindex").write_bytes(txn_index(made.aborted))
         if base in made.modified:
             os.utime(path, (made.modified[base] / 1000,) * 2)
-        end = last + 1
+        end = last + 1 if content else end
     rows = [] if made.opened is None else [(5, 0, 0, 0, 0, 1, -1, made.opened)]
     (folder / f"{end:020}.snapshot").write_bytes(snapshot(*rows))  # type: ignore[arg-type]
     return end

@@ -5,8 +5,8 @@ its case, and records which segments the broker deletes, which logs it cleans, a
 records what `kdump retention` predicts for the same disk as it was before, with the topic configs from the broker's own
 metadata log and its server.properties.
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. --compare writes nothing,
-and exits with 1 if the broker behaves differently than in OUT. Needs Java 17 and about three minutes.
+JARS is a directory with the jars listed in tools/kafka-jars.xml, of 4.4 or later. DISKS contains kafka-4.3. --compare
+writes nothing, and exits with 1 if the broker behaves differently than in OUT. Needs Java 17 and about three minutes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import kdump
-from tools.trials.cluster import Cluster
+from tools.trials.cluster import Cluster, release_of
 
 WAIT = 12
 """Seconds to wait for the cleaner (which runs every 0.5 s) and the retention check (every 2 s)."""
-CLIENTS = ("librdkafka", "kafkapython", "aiokafka", "franz", "orders")
+CLIENTS = ("librdkafka", "kafkapython", "aiokafka", "franz", "orders", "kafkajs")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 HOSTS = [*(f"{client}-{codec}" for client in CLIENTS for codec in CODECS), "acks0", "clicks", "prealloc", "large"]
 """Topics with one partition and one replica, whose files can be replaced with those of a case."""
@@ -66,14 +66,6 @@ def prepare(root: Path, recipes: Any, now: int) -> dict[str, Any]:
     checkpoint(root / "cleaner-offset-checkpoint", cleaned)
     checkpoint(root / "log-start-offset-checkpoint", starts)
     return hosts
-
-
-def configure(cluster: Cluster, topic: str, configs: dict[str, str]) -> None:
-    said = ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in configs.items())
-    server = f"127.0.0.1:{cluster.ports['broker']}"
-    arguments = ["--bootstrap-server", server, "--alter", "--entity-type", "topics", "--entity-name", topic]
-    command = cluster.java("kafka.admin.ConfigCommand", *arguments, "--add-config", said)
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 
 def observed(topic: str, lines: list[str], start: int, cleaned_to: int | None, dropped: int | None) -> Result:
@@ -117,7 +109,7 @@ def cleanings(text: str) -> dict[str, int]:
 TELLING = r"Deleting segment|uncleanable|Beginning cleaning|Found \d+ invalid|future timestamp|dirty offset|Rolled new"
 
 
-def predicted(disk: Path, topic: str, metadata: Path, properties: Path, now: int) -> Result:
+def predicted(disk: Path, topic: str, metadata: Path, properties: Path, now: int, release: str) -> Result:
     """Return what kdump predicts for the partition."""
     command = [
         sys.executable,
@@ -130,7 +122,7 @@ def predicted(disk: Path, topic: str, metadata: Path, properties: Path, now: int
         "--now",
         str(now),
     ]
-    command += ["--metadata", str(metadata), "--properties", str(properties)]
+    command += ["--metadata", str(metadata), "--properties", str(properties), "--kafka-version", release]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     return {**outcome(rows), "exit": done.returncode}
@@ -142,7 +134,7 @@ def outcome(rows: list[Result]) -> Result:
     (whole,) = (row for row in rows if row["type"] == "retention")
     segments = [row for row in rows if row["type"] == "retentionSegment"]
     left = [row["baseOffset"] for row in segments if row["deletion"] != "now"]
-    given_up = bool(whole["wouldClean"]) and "damage" in holds
+    given_up = bool(whole["wouldClean"]) and not {"damage", "recordTooLarge"}.isdisjoint(holds)
     stop = next((row["baseOffset"] for row in segments if row["compaction"] == "uncleanable"), None)
     cleaned_to = whole["cleanerCheckpoint"]
     if whole["wouldClean"]:
@@ -171,7 +163,10 @@ def trial(jars: Path, disks: Path, work: Path) -> list[Result]:
         if not cluster.started():
             raise SystemExit("the broker does not start:\n" + "\n".join(cluster.log("broker")[-20:]))
         for topic, case in hosts.items():
-            configure(cluster, topic, case.configs)
+            configs = case.configs.items()
+            cluster.configure_topic(
+                topic, ",".join(f"{name}=[{value}]" if "," in value else f"{name}={value}" for name, value in configs)
+            )
         time.sleep(WAIT)
         lines = cluster.log("broker")
         starts = cluster.ends("earliest")
@@ -189,7 +184,9 @@ def trial(jars: Path, disks: Path, work: Path) -> list[Result]:
     results = []
     for topic, case in hosts.items():
         did = observed(topic, lines, starts[f"{topic}-0"], reached.get(f"{topic} 0"), stats.get(f"{topic}-0"))
-        said = predicted(work / "before", topic, work / "metadata", work / "broker.properties", now + 60_000)
+        said = predicted(
+            work / "before", topic, work / "metadata", work / "broker.properties", now + 60_000, release_of(jars).number
+        )
         did["lines"] = [line.replace(f"{topic}-0", "t-0").replace(str(work), "…") for line in did["lines"]]
         agrees = all(did[what] == said[what] for what in FACTS)
         results.append(

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tools.trials.cluster import config_command
 from tools.trials.full_disk import FULL, FullDisk, NoMount, SmallFileSystem
 
 SIZE = 2560 << 20
@@ -259,7 +260,7 @@ def run_command(cluster: FullDisk, command: str, away: Path) -> None:
             subprocess.run(["bash", "-c", text], check=True, cwd=away)
             continue
         name = {
-            "kafka-configs.sh": "kafka.admin.ConfigCommand",
+            "kafka-configs.sh": config_command(cluster.jars),
             "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
         }[tool[1]]
         words = text.split()[1:]

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from kdump.format.kafka_release import LINES
+from kdump.format.kafka_release import LINES, newer_text
 from kdump.format.schema import Versions, load_folder
 
 Line = tuple[int, int]
@@ -46,6 +46,11 @@ class KnownRelease(NamedTuple):
     topic_configs: Mapping[str, str | None]
     broker_configs: Mapping[str, str | None]
     synonyms: Mapping[str, tuple[str, ...]]
+
+    @property
+    def registration(self) -> int:
+        """The highest version of the record by which a broker registers, that of its highest level."""
+        return self.messages["metadata"]["RegisterBrokerRecord"].highest
 
     def takes(self, feature: str, level: int) -> bool:
         """Return True if a node registers with a range of this feature that includes the level. Level 0 stands for a
@@ -90,6 +95,13 @@ def known(line: Line) -> KnownRelease:
 def newest() -> KnownRelease:
     """Return what the newest known release knows: what is above that was written by a newer one."""
     return known(LINES[-1])
+
+
+def newer_version(reader: str, version: int | None, what: str = "version") -> str:
+    """Return that a small file has a version above those that the newest known release reads with the class `reader`;
+    empty if it has another one."""
+    highest = newest().files[reader].highest
+    return newer_text(what, version, highest) if version is not None and version > highest else ""
 
 
 def at_most(line: Line) -> KnownRelease:

@@ -54,6 +54,10 @@ class Versions(NamedTuple):
         lowest, _, highest = text.partition("-")
         return cls(int(lowest), int(highest or lowest))
 
+    @property
+    def each(self) -> range:
+        return range(self.lowest, self.highest + 1)
+
     def hold(self, version: int) -> bool:
         return self.lowest <= version <= self.highest
 

@@ -14,8 +14,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kdump.format.kafka_release import newer_text
+from kdump.format.known_releases import newer_version
 from kdump.format.numbers import LONG_MIN, parse_int, parse_long
+
+CHECKPOINT = "OffsetCheckpointFile"
+"""The class whose versions a checkpoint has. Those of leader epochs are the same, which CheckpointFile compares."""
 
 
 class TextLine(NamedTuple):
@@ -79,12 +82,10 @@ def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[TextLine]:
             what = ("version", "count")[number]
             value = _number(words[0], 0) if len(words) == 1 else None
             problem = "" if value is not None else f"{what} is not a number"
-            is_newer = what == "version" and value is not None and value > 0
-            if is_newer and value is not None:
-                problem = newer_text("version", value, 0)
+            newer = newer_version(CHECKPOINT, value) if what == "version" else ""
             if what == "count":
                 count = value
-            yield TextLine(position, len(line), what, {}, problem, is_newer)
+            yield TextLine(position, len(line), what, {}, newer or problem, bool(newer))
             continue
         values, problem = entry(words), _not_utf8(line)
         if problem:

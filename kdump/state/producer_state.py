@@ -15,17 +15,13 @@ from kdump.core.id_rows import IdRows
 from kdump.core.integer_rows import IntegerRows
 from kdump.format.batch_header import sequence
 from kdump.format.kafka_release import KafkaRelease
+from kdump.format.known_releases import config_default
 from kdump.log.region import Batch
 from kdump.state.marker import EndTxnMarker
 from kdump.state.releases import PRODUCER_EXPIRATION
 
 MAX_PRODUCERS = 1_000_000
 """Maximum number of producers kept; beyond that, the one that was idle for longest is removed."""
-EXPIRATION = 86_400_000
-"""Default of producer.id.expiration.ms (TransactionLogConfig): the time after which a broker removes an idle
-producer."""
-EXPIRATION_BEFORE_3_4 = 604_800_000
-"""The same before KIP-854: the default of transactional.id.expiration.ms."""
 HALF = 1 << 30
 WRAP = 1 << 31
 
@@ -74,15 +70,11 @@ class ProducerStateEntry:
             self.offset_delta = 0
         self.highest_epoch = max(self.highest_epoch, epoch)
 
-    def is_expired(self, now: int, expiration: int = EXPIRATION) -> bool:
-        """Return True if a broker would remove the producer at `now`, epoch ms
-        (ProducerStateManager.isProducerExpired)."""
-        return self.txn_first_offset < 0 and now - self.timestamp >= expiration
-
 
 def default_expiration(release: KafkaRelease) -> int:
     """Return the ms after which a broker of this release removes an idle producer, unless it is configured."""
-    return EXPIRATION if PRODUCER_EXPIRATION.applies(release) else EXPIRATION_BEFORE_3_4
+    name = "producer.id.expiration.ms" if PRODUCER_EXPIRATION.applies(release) else "transactional.id.expiration.ms"
+    return int(config_default(name) or 0)
 
 
 class SequenceBreak(NamedTuple):

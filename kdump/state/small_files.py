@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from kdump.format.kafka_release import newer_text
-from kdump.format.known_releases import newest
+from kdump.format import known_releases
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError, is_gone
@@ -30,8 +29,7 @@ READERS = {
 def newer_version(kind: FileKind, version: int | None, what: str = "version") -> str:
     """Return that a file of READERS has a version that only a newer release than the newest known one writes; empty if
     it has another one."""
-    highest = newest().files[READERS[kind]].highest
-    return newer_text(what, version, highest) if version is not None and version > highest else ""
+    return known_releases.newer_version(READERS[kind], version, what)
 
 
 def read_entries(

@@ -33,14 +33,17 @@ from tests.conftest import DISKS, ROOT, sample
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk, leave_out_alike
 from tests.each_case import each_case
 from tests.remedies import REMEDIES
+from tools.trials.cluster import config_command
 
 TRIALS: dict[str, dict[str, Any]] = {
     row["name"]: row for row in json.loads((ROOT / "docs" / "remedy-trials.json").read_text())
 }
 TOOLS = "org.apache.kafka.tools."
+CONFIGS = "ConfigCommand"
+"""Its package depends on the release."""
 KNOWN: dict[str, tuple[str, str]] = {
     "kafka-topics.sh": (f"{TOOLS}TopicCommand", "--bootstrap-server --describe --topic"),
-    "kafka-configs.sh": ("org.apache.kafka.tools.ConfigCommand", "--bootstrap-server --alter --topic --add-config"),
+    "kafka-configs.sh": (CONFIGS, "--bootstrap-server --alter --topic --add-config"),
     "kafka-consumer-groups.sh": (
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
         "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute --delete",
@@ -106,6 +109,7 @@ def test_a_command_of_an_incident_has_its_options(page: Path) -> None:
 def test_kafka_has_these_options(name: str) -> None:
     command, options = KNOWN[name]
     jars = os.path.join(os.environ["KDUMP_JARS"], "*")
+    command = config_command(Path(os.environ["KDUMP_JARS"])) if command == CONFIGS else command
     there = set()
     for words in {tuple(command.split()), tuple(command.split()[:1])}:  # options of the tool, and of its subcommand
         said = subprocess.run(["java", "-cp", jars, *words, "--help"], capture_output=True, text=True, check=False)

@@ -18,7 +18,6 @@ from kdump.forensics.retention.deletion import LogFacts, deletions
 from kdump.forensics.retention.observed_segments import ObservedSegment, Tombstones
 from kdump.format.kafka_release import LINES, KafkaRelease, parse_release
 from kdump.log.paths import target
-from kdump.state.producer_state import EXPIRATION, EXPIRATION_BEFORE_3_4
 from kdump.state.releases import DIFFERENCES, RUNNING, Difference
 from tests import command
 from tests.conftest import FIXTURES, RELEASES
@@ -39,8 +38,8 @@ def partition(disk: Path, **options: Any) -> Any:
 def test_producers_expire_later_before_3_4() -> None:
     """KIP-854: producer.id.expiration.ms is a day, transactional.id.expiration.ms is a week."""
     old, new = partition(STATED), partition(STATED, kafka_version="3.4")
-    assert (old.kafkaVersion, old.producerIdExpirationMs) == ("3.3", EXPIRATION_BEFORE_3_4)
-    assert (new.kafkaVersion, new.producerIdExpirationMs) == ("3.4", EXPIRATION)
+    assert (old.kafkaVersion, old.producerIdExpirationMs) == ("3.3", 7 * DAY)
+    assert (new.kafkaVersion, new.producerIdExpirationMs) == ("3.4", DAY)
     assert new.expired > old.expired
     assert partition(STATED, expiration=DAY).expired == new.expired
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+from kdump.format.kafka_release import KafkaRelease, parse_release
+
 KAFKA = "4.3.1"
 START_SECONDS = 180
 IDLE_MS = 4000
@@ -80,6 +82,17 @@ def free_port() -> int:
 def said(text: str) -> list[str]:
     """Return the lines of a log without stack frames."""
     return [line for line in text.splitlines() if line.strip() and not line.startswith("\t")]
+
+
+def release_of(jars: Path) -> KafkaRelease:
+    """Return the release that these jars are."""
+    (clients,) = jars.glob("kafka-clients-*.jar")
+    return parse_release(clients.stem.removeprefix("kafka-clients-"))
+
+
+def config_command(jars: Path) -> str:
+    """Return the class of kafka-configs.sh, which 4.4 has moved."""
+    return f"{TOOL}ConfigCommand" if release_of(jars).line >= (4, 4) else "kafka.admin.ConfigCommand"
 
 
 class Cluster:
@@ -182,6 +195,20 @@ class Cluster:
             result = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout)
             return result.stdout, result.stderr
         return "", "the tool does not end"
+
+    def java_run(self, *arguments: str, timeout: float = 300) -> str:
+        done = subprocess.run(self.java(*arguments), capture_output=True, text=True, check=False, timeout=timeout)
+        if done.returncode:
+            raise RuntimeError(f"{arguments}: {done.stdout[-1000:]}{done.stderr[-3000:]}")
+        return done.stdout
+
+    def alive(self) -> str:
+        """Return the address of a broker that is up."""
+        return f"127.0.0.1:{self.ports['broker']}"
+
+    def configure_topic(self, topic: str, config: str) -> None:
+        arguments = ["--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", config]
+        self.java_run(config_command(self.jars), "--bootstrap-server", self.alive(), *arguments)
 
     def ends(self, when: str = "latest", *topic: str) -> dict[str, int]:
         """Return an offset of each partition that the broker serves: latest, earliest, or at a timestamp."""

@@ -115,12 +115,6 @@ class FullDisk(Cluster):
     def properties(self, role: str) -> Path:
         return self.work / f"{role}.properties"
 
-    def java_run(self, *arguments: str, timeout: float = 300) -> str:
-        done = subprocess.run(self.java(*arguments), capture_output=True, text=True, check=False, timeout=timeout)
-        if done.returncode:
-            raise RuntimeError(f"{arguments}: {done.stdout[-1000:]}{done.stderr[-3000:]}")
-        return done.stdout
-
     def start(self, role: str) -> None:
         with (self.work / f"{role}.log").open("wb") as log:
             command = self.java("kafka.Kafka", str(self.properties(role)))
@@ -159,17 +153,12 @@ class FullDisk(Cluster):
         self.java_run("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.bootstrap, *arguments)
 
     def alive(self) -> str:
-        """Return the address of a broker that is up."""
         role = next(role for role in self.ports if role != "controller" and not self.ended(role))
         return f"127.0.0.1:{self.ports[role]}"
 
     def delete(self, topic: str) -> None:
         arguments = ["--delete", "--topic", topic]
         self.java_run("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", self.alive(), *arguments)
-
-    def configure_topic(self, topic: str, config: str) -> None:
-        arguments = ["--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", config]
-        self.java_run("kafka.admin.ConfigCommand", "--bootstrap-server", self.alive(), *arguments)
 
     def fill(self, acked: Path, *topics: str) -> str:
         """Write records as FillDisk.java describes. Returns full or done."""

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.check.rules.newer_release import newer_release
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.known_releases import at_most, newest
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
-from kdump.state.releases import META_VERSION_0, META_VERSION_1, QUORUM_STATE_1
+from kdump.state.releases import META_VERSION_0, META_VERSION_1
 from kdump.state.small_files import newer_version
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ QUORUM_STATE_INVALID = Code(
 
 
 UUID = re.compile(r"[\w-]{22}$")
-QUORUM_VERSIONS = ("0", "1")
-META_VERSIONS = (0, 1)
 
 
 def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWEST) -> Iterator[Finding]:
@@ -95,7 +94,7 @@ def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWE
             yield newer_release(target, newer)
     elif target.kind is file_kinds.QUORUM_STATE:
         version = values.get("data_version")
-        known = QUORUM_VERSIONS if QUORUM_STATE_1.applies(release) else QUORUM_VERSIONS[:1]
+        known = [str(each) for each in at_most(release.line).files["FileQuorumStateStore"].each]
         if newer := newer_version(target.kind, parse_int(version)):
             yield newer_release(target, newer)
         elif version not in known:
@@ -110,7 +109,8 @@ def _meta_properties(target: Target, values: dict[str, str], release: KafkaRelea
     if newer := newer_version(file_kinds.META_PROPERTIES, version):
         yield newer_release(target, newer)
         return
-    known = (0,) if META_VERSION_0.applies(release) else (1,) if META_VERSION_1.applies(release) else META_VERSIONS
+    versions = newest().files["MetaProperties"].each
+    known = versions[:1] if META_VERSION_0.applies(release) else versions[META_VERSION_1.applies(release) :]
     if version not in known or (text is None and "broker.id" not in values):  # without it, the version is 0
         yield _found(META_PROPERTIES_INVALID, target, "version", text, " or ".join(map(str, known)))
         return

@@ -12,8 +12,10 @@ import re
 from typing import NamedTuple
 
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, StartupFailed, StartupFailure
-from kdump.format.kafka_release import NEWEST, KafkaRelease, newer_text
+from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.known_releases import newer_version
 from kdump.format.numbers import parse_int, parse_long
+from kdump.format.text_files import CHECKPOINT
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log import file_system
 from kdump.log.directory_listing import is_no_file
@@ -128,7 +130,7 @@ def _version(line: CheckpointLine) -> BadLine:
     version = number(line.text, 32)
     if version is None:
         return BadLine(line.position, f"Malformed line in checkpoint file: {_short(line.text)}")
-    newer = newer_text("version", version, 0) if version > 0 else ""
+    newer = newer_version(CHECKPOINT, version)
     return BadLine(line.position, f"Unrecognised version:{version}, expected version: 0", newer=newer)
 
 

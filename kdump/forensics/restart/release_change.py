@@ -28,10 +28,6 @@ from kdump.state.release_evidence import (
 )
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
 
-MINIMUM_LEVEL = 7
-"""metadata.version 3.3-IV3, the lowest one that 4.0 and later support."""
-NEW_REGISTRATION = 30
-"""metadata.version 4.3-IV0, with which brokers register by a record that earlier releases cannot read."""
 IGNORES_UNKNOWN_GROUPS = (3, 4)
 """First release whose group coordinator ignores keys of unknown versions in __consumer_offsets (UnknownKey)."""
 NEW_GROUPS = (4, 0)
@@ -66,8 +62,8 @@ def refusals(
             yield StartupFailure(EXIT, file, None, None, message, exception, remedy)
             if name == LEVEL:
                 return
-        elif name == LEVEL and level < MINIMUM_LEVEL and METADATA_MINIMUM.applies(release):
-            message = f"{what}, but Kafka {release.number} needs 3.3-IV3 or later"
+        elif name == LEVEL and METADATA_MINIMUM.applies(release) and level < (lowest := _lowest_level(release)):
+            message = f"{what}, but Kafka {release.number} needs {metadata_levels()[lowest]} or later"
             remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
             yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
             return
@@ -89,6 +85,11 @@ def refusals(
             return
         if name == LEVEL:
             plan.doubts.append(f"{message}: {reason}")
+
+
+def _lowest_level(release: KafkaRelease) -> int:
+    """Return the lowest level of metadata.version with which a node of this release registers."""
+    return at_most(release.line).features[LEVEL].lowest
 
 
 def _way_down(final: dict[str, int], release: KafkaRelease) -> str:
@@ -135,7 +136,8 @@ def _unknown_level(level: int, release: KafkaRelease) -> str:
     """Return the exception with which a node reads a level that it does not know."""
     if release.line >= UNSUPPORTED:
         return "IllegalArgumentException: Unsupported metadata version"
-    if release.line >= (4, 1) and level >= NEW_REGISTRATION:
+    registers = at_most(min(first_release(LEVEL, level), LAST)).registration
+    if release.line >= (4, 1) and registers > at_most(release.line).registration:
         return "MetadataParseException: Failed to deserialize record with type 0"
     return f"IllegalArgumentException: No MetadataVersion with feature level {level}"
 
