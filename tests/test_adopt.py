@@ -78,6 +78,20 @@ def test_a_method_that_was_only_compiled_again_is_the_same() -> None:
     assert bytecode.differences(classes(AFTER), classes(AFTER)) == []
 
 
+def test_a_method_with_other_parameters_is_the_same_method() -> None:
+    """Its instructions are compared, unless there are several that it may have been."""
+    other = BEFORE.replace("local(long, long)", "local(long, long, int)").replace("iflt  ", "ifle  ")
+    was, now = "boolean local(long, long)", "boolean local(long, long, int)"
+    assert bytecode.differences(classes(BEFORE), classes(other)) == [
+        Change(LOG, now, "changed", (was, "iflt"), ("ifle",))
+    ]
+    several = other.replace(
+        "  org.apache.kafka.common.utils.LogContext name();", "  boolean local();\n    Code:\n\n  int name();"
+    )
+    found = {(each.member, each.what) for each in bytecode.differences(classes(BEFORE), classes(several))}
+    assert {(was, "gone"), (now, "new"), ("boolean local()", "new")} < found
+
+
 def test_every_instruction_counts() -> None:
     for old, new in (("bipush        7", "bipush        8"), ("String log", "String other"), ("1: 8", "2: 8")):
         changed = classes(BEFORE.replace(old, new))

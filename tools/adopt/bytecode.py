@@ -70,6 +70,7 @@ _PACKAGE = re.compile(r"(?:org[/.]apache[/.])?kafka[/.](?:[a-z]\w*[/.])+(?=[A-Z]
 _THROWS = re.compile(r" throws [\w.$, ]+$")
 _WIDE = {"ldc_w": "ldc", "goto_w": "goto"}
 _LOCAL = re.compile(r"([ailfd](?:load|store))_\d")
+_METHOD = re.compile(r"([\w$]+)\(")
 
 
 class Change(NamedTuple):
@@ -162,6 +163,7 @@ def differences(old: Members, new: Members) -> list[Change]:
         if mine is None or theirs is None:
             found.append(Change(owner, "", NEW if mine is None else GONE, (), ()))
             continue
+        mine = _declared_as(mine, theirs)
         for member in dict.fromkeys([*mine, *theirs]):
             one, other = mine.get(member), theirs.get(member)
             if one != other:
@@ -170,3 +172,17 @@ def differences(old: Members, new: Members) -> list[Change]:
                 less, more = tuple((gone - added).elements()), tuple((added - gone).elements())
                 found.append(Change(owner, member, what, less, more))
     return found
+
+
+def _declared_as(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the old members by the declarations that they have now: a method with other parameters is the same one if
+    no other of its name is gone or new. Its old declaration is then told like an instruction that is gone."""
+    others: tuple[dict[str, list[str]], dict[str, list[str]]] = {}, {}
+    for names, members_, rest in zip(others, (old, new), (new, old)):
+        for member in members_.keys() - rest.keys():
+            if match := _METHOD.search(member):
+                names.setdefault(match[1], []).append(member)
+    now = {
+        was[0]: others[1][name][0] for name, was in others[0].items() if len(was) == len(others[1].get(name, ())) == 1
+    }
+    return {now.get(member, member): (*([member] if member in now else []), *code) for member, code in old.items()}
