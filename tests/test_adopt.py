@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tools import message_sources
 from tools.adopt import __main__ as adopt
 from tools.adopt import bytecode, facts, records, report
 from tools.adopt.bytecode import Change
@@ -158,6 +159,21 @@ def test_records_of_messages_that_changed() -> None:
     assert records.replaced(old, []) == old
 
 
+def test_wordings_that_a_release_has() -> None:
+    rows = ["a\tNo {file} here\t4.3.1 4.10.0\tA.java", "b\tGone {}!\t4.3.1\tB.scala", "c\told one\t2.8.2 clients\tC.py"]
+    files = [("X.java", "No \1 here, and old one"), ("A.scala", "No \1 here")]
+    told, lost = message_sources.added(rows, "4.4.0", files)
+    assert told == [
+        "a\tNo {file} here\t4.3.1 4.4.0 4.10.0\tA.java",
+        rows[1],
+        "c\told one\t2.8.2 4.4.0 clients\tC.py",
+    ]
+    assert lost == [rows[1]]
+    assert message_sources.added(told, "4.4.0", files) == (told, lost)
+    newest, _ = message_sources.added(rows, "5.0.0", files)
+    assert newest[0] == "a\tNo {file} here\t4.3.1 4.10.0 5.0.0\tA.scala"
+
+
 def test_the_ways_between_releases() -> None:
     node = {"starts": True, "log": [], "predicted": "clean"}
     ended = {"starts": False, "log": ["ERROR No MetadataVersion with feature level 33."], "predicted": "clean"}
@@ -185,5 +201,10 @@ def test_each_step_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.M
         (parts / f"{name}.md").write_text(f"{name} as it was\n")
     adopt.main()
     lines = list(filter(None, (parts / "report.md").read_text().splitlines()))
-    assert lines[:3] == ["# Kafka 99.0.0", "knows as it was", "## Classes that read or write a log directory"]
+    assert lines[:4] == [
+        "# Kafka 99.0.0",
+        "knows as it was",
+        "messages as it was",
+        "## Classes that read or write a log directory",
+    ]
     assert lines[-2:] == ["trials as it was", "tests as it was"]

@@ -7,6 +7,7 @@ The steps, in this order:
 
 - knows: levels, features, messages, configs and small files; imports the schemas, the data file of the release, and for
   the tests records of the messages that changed
+- messages: which wordings of `kdump explain` are in its classes, for the tests
 - classes: those that read or write a log directory, method by method
 - disks: a broker's after a clean shutdown and after kill -9, and its controller's (three minutes)
 - oracle: kafka-dump-log on these disks, compared with dump-log and inspect; verify, which should find nothing
@@ -35,7 +36,7 @@ from typing import NamedTuple
 from kdump.commands.dump_log import OLDEST
 from kdump.forensics.restart.plan_values import UNKNOWN
 from kdump.format.releases import RELEASES
-from tools import upgrade_trials
+from tools import message_sources, upgrade_trials
 from tools.adopt import bytecode, facts, oracle, records, report
 from tools.adopt.registry import fetch, numbers, text
 from tools.condense_schemas import condense, in_jars
@@ -44,6 +45,7 @@ from tools.trials.release import named
 
 SCHEMAS = facts.FORMAT / "schemas"
 TRIALS = Path("docs/release-trials.json")
+WORDINGS = Path("tests/forensics/message_sources.tsv")
 TESTS = (
     "tests/format",
     "tests/decode",
@@ -95,6 +97,16 @@ def knows(adopted: Adoption) -> Iterator[str]:
     facts.write(known)
     yield f"## What it knows, compared with {adopted.before}\n"
     yield from report.knowledge(*told)
+
+
+def messages(adopted: Adoption) -> Iterator[str]:
+    files = message_sources.compiled(adopted.fetched(adopted.version))
+    rows = WORDINGS.read_text().splitlines()
+    told, lost = message_sources.added(rows, adopted.version, files)
+    WORDINGS.write_text("".join(f"{row}\n" for row in told))
+    yield "## Messages that explain knows\n"
+    yield f"{len(lost)} wordings of the release before are not in its classes\n"
+    yield from (f"- {name}: {wording} ({file})" for name, wording, _, file in (row.split("\t") for row in lost))
 
 
 def classes(adopted: Adoption) -> Iterator[str]:
@@ -168,6 +180,7 @@ def tests(adopted: Adoption) -> Iterator[str]:
 
 STEPS: dict[str, Callable[[Adoption], Iterator[str]]] = {
     "knows": knows,
+    "messages": messages,
     "classes": classes,
     "disks": disks,
     "oracle": compare,
