@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
+import io
 import os
 import pickle
 import shutil
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import pairwise
@@ -55,45 +56,56 @@ ALL_QUESTIONS = 13
 
 
 class Calls:
-    """What the file system was asked for, by path, while `counting`."""
+    """What the file system was asked for, by path, while `count` is entered.
+
+    It replaces functions: an audit hook stays for the rest of the process, and is called at every object of some types.
+    """
 
     def __init__(self) -> None:
-        self.counting = False
         self.listed: Counter[str] = Counter()
         self.opened: Counter[str] = Counter()
         self.alive: list[int] = []
         """Objects alive when the first segment of each partition is opened."""
-        sys.addaudithook(self._hook)
 
-    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self.counting or event not in ("open", "os.scandir", "os.listdir"):
-            return
-        path = arguments[0]
-        if not isinstance(path, str):
-            return
-        if event != "open":
+    def _listing(self, path: object) -> None:
+        if isinstance(path, str):
             self.listed[os.path.abspath(path)] += 1
+
+    def _opening(self, path: object) -> None:
+        if not isinstance(path, str):
             return
         self.opened[os.path.abspath(path)] += 1
         if path.endswith("/00000000000000000000.log") and self.opened[os.path.abspath(path)] == 1:
-            self.counting = False
             self.alive.append(len(gc.get_objects()))
-            self.counting = True
 
     @contextmanager
     def count(self) -> Iterator[None]:
         self.listed.clear()
         self.opened.clear()
         self.alive.clear()
-        self.counting = True
-        try:
+        with pytest.MonkeyPatch.context() as patched:
+            for module, name, called in (
+                (os, "scandir", self._listing),
+                (os, "listdir", self._listing),
+                (os, "open", self._opening),
+                (io, "open", self._opening),
+                (builtins, "open", self._opening),
+            ):
+                patched.setattr(module, name, _telling(getattr(module, name), called))
             yield
-        finally:
-            self.counting = False
+
+
+def _telling(function: Callable[..., Any], called: Callable[[object], None]) -> Callable[..., Any]:
+    """Return a function that also tells its first argument, a path."""
+
+    def told(path: Any = ".", *arguments: Any, **options: Any) -> Any:
+        called(os.fspath(path) if isinstance(path, os.PathLike) else path)
+        return function(path, *arguments, **options)
+
+    return told
 
 
 CALLS = Calls()
-"""An audit hook cannot be removed: one for all tests."""
 
 
 def run(command: str, *paths: Path) -> str:
