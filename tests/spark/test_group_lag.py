@@ -103,10 +103,10 @@ Change = Callable[[list[Path]], None]
 
 
 @pytest.mark.parametrize(
-    "changes", [[without_ids], [deleted, truncated], pytest.param([as_it_is], marks=pytest.mark.every_disk)]
+    "changes", [[without_ids, deleted, truncated], pytest.param([as_it_is], marks=pytest.mark.every_disk)]
 )
 def test_groups_are_those_of_all_disks_at_once(spark: Any, changes: list[Change], tmp_path: Path) -> None:
-    """Of one cluster, or of two that are scanned together; without IDs, each disk stands for itself."""
+    """Of one cluster, or of several that are scanned together; without IDs, each disk stands for itself."""
     owners: list[list[Path]] = []
     for change in changes:
         disks = [tmp_path / change.__name__ / name for name in ("clean-0", "clean-1", "clean-2")]
@@ -130,7 +130,7 @@ def test_groups_are_those_of_all_disks_at_once(spark: Any, changes: list[Change]
     assert len(totals) <= MAX_ROWS
     assert _sorted({name: row[name] for name in names} for row in summary["groups"]) == _sorted(totals)
     if len(changes) > 1:
-        assert {row["cluster"] for row in rows if row["remark"]} == {change.__name__ for change in changes}
+        assert {row["cluster"] for row in rows if row["remark"]} >= {"deleted", "truncated"}
     coordinator = read_coordinator([str(disk / "__transaction_state-0") for disk in every])
     assert coordinator is not None
     for each in summary["openTransactions"]:
