@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
 from kdump.log.directory_listing import is_inside, is_url, real_path
-from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.log_directory import ROOT_FILES, LogDirectory, directory_at
+from kdump.log.partition_directory import PartitionDirectory, partition
+from kdump.log.paths import PARTITION
 from kdump.signals import uninterrupted
 
 META = "meta.properties"
@@ -223,12 +224,13 @@ def _refuse_kafkas(root: str, own: str) -> None:
     directory."""
     here = own
     while True:
-        place = directory_at(here) if os.path.isdir(here) else None
-        if isinstance(place, LogDirectory) and (META in place.files or len(place.files) > 1):
+        # Nothing is listed but what has a partition's name: a directory above may have a million files.
+        files = sum(os.path.isfile(os.path.join(here, name)) for name in ROOT_FILES)
+        if files > 1 or os.path.isfile(os.path.join(here, META)):
             raise OutputNotAllowed(
                 f"refusing to write to {root}: it is in {here}, a Kafka log directory; choose another directory"
             )
-        if isinstance(place, PartitionDirectory) and place.topic is not None and place.segments:
+        if PARTITION.match(os.path.basename(here)) and os.path.isdir(here) and partition(here).segments:
             raise OutputNotAllowed(
                 f"refusing to write to {root}: it is in {here}, a Kafka partition directory; choose another directory"
             )

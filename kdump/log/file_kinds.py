@@ -48,11 +48,11 @@ INDEX = FileKind("index", "an offset index", _OFFSET + r"\.index")
 TIME_INDEX = FileKind("timeindex", "a time index", _OFFSET + r"\.timeindex")
 TXN_INDEX = FileKind("txnindex", "a transaction index", _OFFSET + r"\.txnindex")
 PRODUCER_SNAPSHOT = FileKind("snapshot", "a producer snapshot", _OFFSET + r"\.snapshot")
-OFFSET_CHECKPOINT = FileKind(
-    "offset-checkpoint",
-    "an offset checkpoint",
-    r"(?:recovery-point-offset|replication-offset|log-start-offset|cleaner-offset)-checkpoint",
+OFFSET_CHECKPOINTS = tuple(
+    f"{name}-checkpoint"
+    for name in ("recovery-point-offset", "replication-offset", "log-start-offset", "cleaner-offset")
 )
+OFFSET_CHECKPOINT = FileKind("offset-checkpoint", "an offset checkpoint", "|".join(OFFSET_CHECKPOINTS))
 EPOCH_CHECKPOINT = FileKind(
     "leader-epoch-checkpoint",
     "a leader epoch checkpoint",
