@@ -86,9 +86,10 @@ def test_a_record() -> None:
 def test_every_api_key_has_one_schema() -> None:
     keys = [schema.apiKey for schema in load_folder("metadata").values()]
     assert None not in keys
-    assert len(set(keys)) == len(keys) == 27
+    assert len(set(keys)) == len(keys) >= 27
 
 
+LAST_KEY = max(schema.apiKey or 0 for schema in load_folder("metadata").values())
 WRONG = {
     "null": (None, "UNKNOWN", "frameVersion", 0, DecodeError, []),
     "empty": (b"", "UNKNOWN", "frameVersion", 0, DecodeError, [0]),
@@ -97,7 +98,7 @@ WRONG = {
     "no version": (TOPIC[:2], "UNKNOWN", "version", 2, DecodeError, [0]),
     "a long varint": (b"\x01\xff\xff\xff\xff\xff\x01", "UNKNOWN", "apiKey", 1, DecodeError, [5]),
     "a large version": (b"\x01\x02\x80\x80\x02" + TOPIC[3:], "UNKNOWN", "version", 2, TooLargeError, [32768]),
-    "an unknown type": (b"\x01\x63\x00" + TOPIC[3:], "UNKNOWN(99)", "apiKey", 1, DecodeError, [99, 29]),
+    "an unknown type": (b"\x01\x63\x00" + TOPIC[3:], "UNKNOWN(99)", "apiKey", 1, DecodeError, [99, LAST_KEY]),
     "a short message": (TOPIC[:-4], "TopicRecord", "topicId", 5, DecodeError, [16, 13]),
     "bytes left over": (TOPIC + b"xy", "TopicRecord", "", len(TOPIC), DecodeError, [2]),
 }
