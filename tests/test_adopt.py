@@ -188,6 +188,14 @@ def test_the_ways_between_releases() -> None:
     assert "controller: kdump says clean, it ends; broker: kdump says clean, it starts | controller | ERROR No" in text
 
 
+def test_starts_on_disks_that_were_made_again_are_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "trials.json"
+    rows = [{"key": f"{name}-clean", "release": name} for name in ("4.4.0-kraft", "4.5.0-kraft")]
+    path.write_text(json.dumps(rows))
+    adopt.forget("4.5.0-kraft", path)
+    assert json.loads(path.read_text()) == rows[:1]
+
+
 def test_each_step_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A later step knows the release whose data an earlier one has imported. What is there already stays."""
     monkeypatch.setattr(adopt, "STEPS", dict.fromkeys(adopt.STEPS))

@@ -36,12 +36,14 @@ from typing import NamedTuple
 from kdump.commands.dump_log import OLDEST
 from kdump.forensics.restart.plan_values import UNKNOWN
 from kdump.format.releases import RELEASES
-from tools import message_sources, upgrade_trials
+from tools import message_sources, release_trials, upgrade_trials
 from tools.adopt import bytecode, facts, oracle, records, report
 from tools.adopt.registry import fetch, numbers, text
 from tools.condense_schemas import condense, in_jars
 from tools.release_disks import build
+from tools.trials.release import RELEASES as TRIED
 from tools.trials.release import named
+from tools.trials.release_record import starts
 
 SCHEMAS = facts.FORMAT / "schemas"
 TRIALS = Path("docs/release-trials.json")
@@ -118,10 +120,17 @@ def disks(adopted: Adoption) -> Iterator[str]:
     adopted.fetched(adopted.version)
     shutil.rmtree(adopted.disks, ignore_errors=True)  # of a run that was interrupted
     build(named(adopted.name), adopted.jars, adopted.disks)
+    forget(adopted.name)
     yield "## Disks\n"
     for path in sorted(adopted.disks.iterdir()):
         files = [each for each in path.rglob("*") if each.is_file()]
         yield f"- {path.name}: {len(files)} files, {sum(each.stat().st_blocks for each in files) // 2:,} KiB"
+
+
+def forget(name: str, trials: Path = TRIALS) -> None:
+    """Remove the recorded starts of a release: its disks are other ones now."""
+    kept = {each["key"]: each for each in json.loads(trials.read_text()) if each["release"] != name}
+    release_trials.write(kept, list(kept), trials)
 
 
 def compare(adopted: Adoption) -> Iterator[str]:
@@ -162,7 +171,11 @@ def trials(adopted: Adoption) -> Iterator[str]:
     results = [each for each in json.loads(TRIALS.read_text()) if each["release"] == adopted.name]
     differing = [each for each in results if each["differences"]]
     yield "## Damaged disks\n"
+    asked = starts(every, [] if adopted.name in TRIED else [adopted.name])
+    done = {each["key"] for each in results}
+    missing = [start.key for start in asked if start.release == adopted.name and start.key not in done]
     yield f"{len(results)} starts, {len(differing)} of which differ from what kdump says\n"
+    yield from (f"- {key}: neither up nor exited in time, left out\n" for key in missing)
     rows = [
         (each["name"], each["differences"], each.get("explained", ""), each["broker"]["log"][:2]) for each in differing
     ]
