@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
 from kdump.format.index import TXN_INDEX_ENTRY
-from tests.craft import flip, message, patch, rebase
+from kdump.format.varint import read_varint
+from tests.craft import flip, message, patch, rebase, split
 from tests.damages import META, RECOVERY, REPLICATION, START, Log
 from tests.restart_recipe import edit
 
@@ -630,3 +632,84 @@ def metadata_lost(root: Path) -> None:
 @recipe("clean", "quorum-state is emptied", f"{METADATA}/quorum-state")
 def quorum_emptied(root: Path) -> None:
     (root / METADATA / "quorum-state").write_bytes(b"")
+
+
+# --- what kafka-storage has written into the metadata snapshot at offset 0, on a controller ---
+
+
+FORMAT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+
+
+def never_started(root: Path) -> None:
+    """Remove what the controller has written after it was formatted."""
+    for path in (root / FORMAT).parent.iterdir():
+        if path.name != Path(FORMAT).name:
+            path.unlink()
+
+
+def without_level(data: bytes) -> bytes:
+    """Return the snapshot without the level of metadata.version, its first feature."""
+    header, features, footer = split(data)
+    size, start = read_varint(features, BATCH_HEADER.size, len(features), "Record", "length")
+    kept = features[: BATCH_HEADER.size] + features[start + size :]
+    count = BATCH_HEADER.read(features).recordCount - 1
+    return header + patch(kept, recordCount=count, batchLength=len(kept) - LOG_OVERHEAD) + footer
+
+
+@recipe("controller", "nothing: a controller after a clean stop", FORMAT)
+def controller(root: Path) -> None:
+    pass
+
+
+@recipe("controller", "a controller that was formatted and never started", FORMAT)
+def format_new(root: Path) -> None:
+    never_started(root)
+
+
+@recipe("controller", "the snapshot at offset 0 is emptied", FORMAT)
+def format_emptied(root: Path) -> None:
+    (root / FORMAT).write_bytes(b"")
+
+
+@recipe("controller", "never started, and the snapshot at offset 0 is emptied", FORMAT)
+def format_emptied_new(root: Path) -> None:
+    never_started(root)
+    format_emptied(root)
+
+
+@recipe("controller", "never started, and the snapshot at offset 0 ends within its second batch", FORMAT)
+def format_cut_new(root: Path) -> None:
+    never_started(root)
+    edit(root / FORMAT, lambda data: data[: len(data) // 2])
+
+
+@recipe("controller", "the snapshot at offset 0 ends within its second batch", FORMAT)
+def format_cut(root: Path) -> None:
+    edit(root / FORMAT, lambda data: data[: len(data) // 2])
+
+
+@recipe("controller", "never started, and the snapshot at offset 0 has lost its footer", FORMAT)
+def format_footer_new(root: Path) -> None:
+    never_started(root)
+    edit(root / FORMAT, lambda data: data[:-10])
+
+
+@recipe("controller", "a bit flips in the snapshot at offset 0", FORMAT)
+def format_bit(root: Path) -> None:
+    edit(root / FORMAT, lambda data: flip(data, 8 * (len(data) // 2)))
+
+
+@recipe("controller", "the snapshot at offset 0 is zeros", FORMAT)
+def format_zeros(root: Path) -> None:
+    edit(root / FORMAT, lambda data: bytes(len(data)))
+
+
+@recipe("controller", "the snapshot at offset 0 does not have the level of metadata.version", FORMAT)
+def format_level_lost(root: Path) -> None:
+    edit(root / FORMAT, without_level)
+
+
+@recipe("controller", "never started, and the snapshot at offset 0 does not have the level of metadata.version", FORMAT)
+def format_level_lost_new(root: Path) -> None:
+    never_started(root)
+    format_level_lost(root)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.trials.disk import files
-from tools.trials.release import RELEASES, ReleaseCluster, fresh_controller, named
+from tools.trials.release import RELEASES, LoneController, ReleaseCluster, fresh_controller, named
 from tools.trials.release_record import EXPLAINED, Start, compared, reduced, starts, telling
 from tools.trials.restart import done, epochs_of
 
@@ -46,18 +46,24 @@ def trial(jars: Path, disks: Path, start: Start, logs: Path | None) -> dict[str,
         release = named(start.started_by)
         root = damages.copy_disk(source / start.recipe.disk, work / "broker")
         keeper = work / release.keeper
-        if (source / release.keeper).is_dir():
-            damages.copy_disk(source / release.keeper, keeper)
+        is_alone = start.recipe.disk == release.keeper
+        if is_alone:
+            nodes: ReleaseCluster = LoneController(release, jars, work, root)
         else:
-            fresh_controller(release, jars, keeper, root)
+            if (source / release.keeper).is_dir():
+                damages.copy_disk(source / release.keeper, keeper)
+            else:
+                fresh_controller(release, jars, keeper, root)
+            nodes = ReleaseCluster(release, jars, work, keeper, [root], configs=SETTINGS)
         start.recipe.apply(root)
         before = files(root)
-        with ReleaseCluster(release, jars, work, keeper, [root], configs=SETTINGS) as cluster:
+        with nodes as cluster:
             up = cluster.started()
             if not up and not any(map(cluster.ended, cluster.processes)):
                 raise TimeoutError(start.key)
             after = files(root)
-            lines, others = cluster.log("broker"), cluster.log("controller")
+            others = cluster.log("controller")
+            lines = others if is_alone else cluster.log("broker")
         did = done(lines, up, [root], {"broker": after}, {"broker": before})
         for key, facts in did["partitions"].items():
             if not facts["stray"] and not facts.get("deleted"):

@@ -22,7 +22,7 @@ from kdump.forensics.doctor.answers import (
     Page,
     Question,
 )
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -99,6 +99,8 @@ class DoctorReport(Sink[DoctorAnswer]):
                 f"A BROKER IS RUNNING on it (process {disk.process}): what is stated about its startup is for a start "
             )
             shut += "after a kill"
+        if disk.newer:
+            of = f"UNKNOWN RELEASE: {first_of(disk.newer)}; {of}"
         self._text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
 
     def _question(self, question: Question) -> None:

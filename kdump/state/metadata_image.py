@@ -175,6 +175,8 @@ class MetadataImage:
     formatted: dict[str, int] = field(default_factory=dict)
     """Levels of features that `kafka-storage format` has written into a snapshot at offset 0 (KIP-1170), which are no
     state before a controller has copied them into the log."""
+    has_format: bool = False
+    """Whether that snapshot has any record but those of the quorum."""
 
     @property
     def is_empty(self) -> bool:

@@ -121,6 +121,7 @@ def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
 
 def formatted(replay: ReplayState, record: MetadataRecord) -> None:
     """Note what a record states that kafka-storage has written into a snapshot at offset 0."""
+    replay.metadata.has_format = True
     if record.newer:
         replay.note_newer(record.newer)
     if record.name == FEATURE_LEVEL and record.problem is None and record.values is not None:

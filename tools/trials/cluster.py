@@ -180,13 +180,14 @@ class Cluster:
     def started(self) -> bool:
         """Wait for startup. Returns True if both are up, False if one has exited or takes too long."""
         until = time.monotonic() + self.start_seconds
+        last = [*self.ports][-1]
         while time.monotonic() < until:
             time.sleep(0.3)
             if any(map(self.ended, self.processes)):
                 return False
-            if any(STARTED.search(line) for line in self.log("broker")):
+            if any(STARTED.search(line) for line in self.log(last)):
                 time.sleep(2)
-                return not self.ended("broker")
+                return not self.ended(last)
         return False
 
     def tool(self, name: str, *arguments: str, timeout: float = 60) -> tuple[str, str]:

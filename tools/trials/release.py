@@ -113,6 +113,14 @@ class ReleaseCluster(Cluster):
                 subprocess.run(tool, check=True, capture_output=True)
 
 
+class LoneController(ReleaseCluster):
+    """A controller of any release, without a broker."""
+
+    def __init__(self, release: Release, jars: Path, work: Path, directory: Path) -> None:
+        super().__init__(release, jars, work, directory, [])
+        del self.ports["broker"]
+
+
 def fresh_controller(release: Release, jars: Path, directory: Path, root: Path) -> None:
     """Create the directory of a controller without topics, of the cluster that the broker's `root` belongs to."""
     found = re.search(r"^cluster\.id=(\S+)", (root / "meta.properties").read_text(), re.MULTILINE)

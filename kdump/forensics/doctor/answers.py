@@ -54,6 +54,9 @@ class ExaminedDisk(NamedTuple):
     ]
     partitions: Annotated[int, Doc("number of partition directories")]
     process: Annotated[int | None, Doc("process that holds its .lock: a broker at work; null if there is none")]
+    newer: Annotated[
+        tuple[PathText, ...], Doc("what only a release newer than the newest known one writes, on the broker's disks")
+    ]
 
 
 @answer("doctorItem")

@@ -29,6 +29,7 @@ from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.metadata_cache import MetadataCache
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.newest_metadata import newest_metadata
+from kdump.state.release_evidence import disk_release
 from kdump.state.siblings import same_broker, unlisted, with_node_id
 from kdump.state.small_files import properties
 
@@ -109,6 +110,9 @@ class Disks:
     def disks(self) -> Iterator[ExaminedDisk]:
         """Yield what the root of each log directory shows."""
         for broker in self.brokers:
+            own = [each.path for each in broker.directories]
+            read = (self.metadata_of(path, self.options.limits) for path in own)
+            newer = disk_release(own, next(filter(None, read), None)).newer
             for each in broker.directories:
                 ids = self._ids[id(each)]
                 yield ExaminedDisk(
@@ -118,6 +122,7 @@ class Disks:
                     had_clean_shutdown(each),
                     len(each.candidates),
                     lock_holder(each.path),
+                    newer,
                 )
 
     def metadata(self) -> tuple[str, MetadataImage | None]:

@@ -143,6 +143,7 @@ class LogManager:
                 plan = self._settled(plan, act, work if is_counted else None)
                 work.end()
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
+                directory.warnings += plan.warnings
                 yield plan
 
     def logs(self) -> Iterator[PartitionPlan]:

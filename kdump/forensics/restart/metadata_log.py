@@ -24,7 +24,7 @@ from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.source import open_source
-from kdump.state.releases import QUORUM_STATE_1, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
+from kdump.state.releases import FORMAT_IN_CHECKPOINT, QUORUM_STATE_1, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
 
 SNAPSHOT = re.compile(r"(\d{20})-(\d{10}).*(\.checkpoint|\.checkpoint\.part|\.checkpoint\.deleted)$")
 LARGEST = 1 << 20
@@ -98,11 +98,12 @@ def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) 
 def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstrap: bool) -> None:
     """Check a metadata snapshot: it must begin with a control batch, contain other batches, and be valid up to its last
     complete batch, because a node does not recover snapshots. `is_bootstrap`: it ends at offset 0, written by
-    `kafka-storage format` with the voters alone (KIP-853). Raises StartupFailed, SourceError."""
+    `kafka-storage format` with the voters (KIP-853) and, since 4.4, feature levels: a node takes what it finds there,
+    and what is missing is added to the plan's warnings. Raises StartupFailed, SourceError."""
     window = how.open(target(path))
     remedy = f"move {path} out of the directory: the node uses an older one, or fetches it from the controllers"
     try:
-        size, control, data, end = window.source.size or 0, None, 0, 0
+        size, control, data, number, end = window.source.size or 0, None, 0, -1, 0
         for number, head in enumerate(read_batches(window, 0, size, whole=True)):
             _known_magic(head.position, head.magic)
             ensure_valid(window, head)
@@ -122,11 +123,24 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
         ) from error
     finally:
         window.source.close()
+    if is_bootstrap:
+        lost = []
+        if number < 0:
+            lost.append("a dynamic quorum has no voters, and elects no leader")
+        if number < 1 and not plan.logEndOffset and FORMAT_IN_CHECKPOINT.applies(how.release):
+            lost.append(
+                "a controller starts the new log with the default feature levels, and without anything else that "
+                "kafka-storage was told to write, such as SCRAM credentials"
+            )
+        if lost:
+            what = "no complete batch" if number < 0 else "only its header"
+            plan.warnings.append(f"{path}, which kafka-storage has written, has {what}: {'; '.join(lost)}")
+        return
     if not control:
         message = "the snapshot does not start with its header"
         exception = "IllegalStateException: First batch is not a control batch with at least one record"
         raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
-    if not data and not is_bootstrap:
+    if not data:
         message = "the snapshot contains only its header: the records after it change objects that are missing"
         exception = "IllegalStateException: Tried to change broker"
         raise StartupFailed(StartupFailure(EXIT, path, size, None, message, exception, remedy))

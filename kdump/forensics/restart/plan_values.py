@@ -198,6 +198,8 @@ class PartitionPlan:
     ] = False
     remedy: Annotated[PathText, Doc("what to do if the directory is missing, or should not become stray")] = ""
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """Those of its log directory that only this log shows."""
     unread: UnreadTexts = field(default_factory=list)
 
     @property

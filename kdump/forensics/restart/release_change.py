@@ -33,6 +33,7 @@ IGNORES_UNKNOWN_GROUPS = (3, 4)
 NEW_GROUPS = (4, 0)
 """First release that writes records of the new group protocols by default (KIP-848)."""
 KRAFT_LEVEL = "kraft.version"
+BOOTSTRAP_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
 UNSUPPORTED = (4, 3)
 """First release that is known to name this exception: for a level of metadata.version of which it does not even have
 an unstable name."""
@@ -67,6 +68,15 @@ def refusals(
             remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
             yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
             return
+    lacks_level = metadata.has_format and LEVEL not in metadata.formatted
+    if lacks_level and is_controller and FORMAT_IN_CHECKPOINT.applies(release):
+        message = f"the checkpoint at offset 0, which kafka-storage has written, has no {LEVEL}"
+        exception = f"RuntimeException: No FeatureLevelRecord for {LEVEL} was found in the bootstrap metadata"
+        remedy = (
+            f"copy {BOOTSTRAP_SNAPSHOT} from another controller that was formatted in the same way. With a static "
+            "quorum (controller.quorum.voters) and records in the log, it is enough to move the file away"
+        )
+        yield StartupFailure(EXIT, os.path.join(file, BOOTSTRAP_SNAPSHOT), None, None, message, exception, remedy)
     for name, level in metadata.formatted.items():
         if FORMAT_IN_CHECKPOINT.applies(release) and not metadata.levels and first_release(name, level) > release.line:
             plan.doubts.append(f"kafka-storage wrote {level_text(name, level)} into the checkpoint at offset 0")
