@@ -111,7 +111,7 @@ class LogDirContext:
         if self.metadata is None or described is None:
             return known
         from kdump.state.other_replicas import other_replicas
-        from kdump.state.topic_config import effective
+        from kdump.state.topic_config import effective, is_tiered
 
         node_id = parse_int(self.ids.get("node.id"))
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)
@@ -121,6 +121,7 @@ class LogDirContext:
             compacted=known.compacted or ("compact" in policy if policy is not None else None),
             max_message_bytes=known.max_message_bytes or max_bytes,
             topic_id=described.id if not partition.state else None,
+            tiered=is_tiered(self.metadata, topic),
             replicas=other_replicas(self.metadata, topic, number, node_id),
         )
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
 from kdump.state.other_replicas import OtherReplicas
 
@@ -64,6 +65,8 @@ class PartitionContext:
     """Age in ms above which an open transaction is a warning."""
     now: int = 0
     """Current time, epoch ms."""
+    tiered: bool = False
+    """Whether segments of the topic are copied to remote storage."""
     release: AppliedRelease = NEWEST_APPLIES
     last: bool | None = None
     """For a file that is checked alone: whether it is the newest segment of its partition."""
@@ -85,3 +88,7 @@ class PartitionContext:
     def log_start(self) -> int | None:
         noted = self.checkpoints.get("log-start-offset")
         return noted.offset if noted else None
+
+    def log_start_offset(self, first: int | None) -> int | None:
+        """Return the log start offset; `first`: base offset of the first segment, None without segments."""
+        return log_start_offset(self.log_start, first, self.tiered)

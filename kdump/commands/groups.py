@@ -172,8 +172,8 @@ class GroupsCommand:
         if not logs:
             self.sink.end()
             return
-        disks = LogOffsetsByPartition(directories, self.limits)
         _, metadata = newest_metadata((each.path, read_metadata(each.path, self.limits)) for each in directories)
+        disks = LogOffsetsByPartition(directories, self.limits, metadata)
         context = LagContext(disks, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
         total = sum(file_system.getsize(path) for log in logs for path in log.segments if file_system.isfile(path))

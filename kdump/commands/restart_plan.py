@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -131,7 +132,8 @@ def _run(options: RestartPlanOptions) -> int:
                 release = NEWEST if plan.release is None else parse_release(plan.release.version)
                 own = {each.path for each in plan.directories}
                 known = next((metadata[path] for path in metadata if path in own), None)
-                own_works = [work for work in works.works if work.path in own]
+                roots = {os.path.join(path, "") for path in own}  # whether or not a slash was given
+                own_works = [work for work in works.works if os.path.join(work.path, "") in roots]
                 recovery, _ = time_of(own_works, options.recovery.query, known, release)
             sink.add(PlanEnd(plan, time.monotonic() - began, recovery))
 

@@ -53,7 +53,8 @@ class CopyFacts:
         """What decides where a broker with this copy truncates; None if a segment could not be read."""
         if self.unread or self.logEndOffset is None:
             return None
-        return EpochLineage(self.history, self.logStartOffset, self.logEndOffset, self.highWatermark)
+        end = max(self.logStartOffset, self.logEndOffset)  # a broker starts an empty log there
+        return EpochLineage(self.history, self.logStartOffset, end, self.highWatermark)
 
     @property
     def history(self) -> tuple[tuple[int, int], ...]:

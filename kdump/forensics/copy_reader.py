@@ -82,6 +82,8 @@ class CopyReader:
         self._pending_unread = False
         self._first: int | None = None
         self._named: int | None = None
+        self._end = 0
+        """The offset after the last batch of the segment whose checksum matches."""
         self._epoch: int | None = None
         self._misplaced: Batch | None = None
         self._stream = self._regions()
@@ -144,9 +146,11 @@ class CopyReader:
         self.records_seen += records
         self.batches_seen += batches
         self.last = base + delta
+        self._end = self.last + 1
 
     def _passed(self, batch: Batch) -> None:
         self.last = last_record_offset(batch)
+        self._end = self.last + 1
         if batch.problems and self._rows is not None:
             assert self.target is not None
             base, last = batch.baseOffset or 0, self.last
@@ -324,7 +328,7 @@ class CopyReader:
     def _regions(self) -> Iterator[Region]:
         for target in self.copy.segments:
             if target.name_offset is not None:
-                self._named = target.name_offset
+                self._named, self._end = target.name_offset, 0
             self.end_unread = False
             for region in self._reader.segment(target):
                 self._in_bundle()
@@ -381,12 +385,10 @@ class CopyReader:
     def start(self) -> int | None:
         """The log start offset; None if it is unknown."""
         named = self.copy.segments[0].name_offset if self.copy.segments else None
-        first = named if named is not None else self._first
-        checkpointed = self.copy.known.log_start
-        return max((each for each in (first, checkpointed) if each is not None), default=None)
+        return self.copy.known.log_start_offset(named if named is not None else self._first)
 
     @property
     def end(self) -> int:
-        """The offset after the last valid batch, or the base offset of an empty segment after it; final once all has
-        been read."""
-        return max((self.last + 1) if self.last is not None else 0, self._named or 0, self.start or 0)
+        """The log end offset: that after the last valid batch of the last segment, or its base offset; final once all
+        has been read."""
+        return max(self._end, self._named or 0)

@@ -249,15 +249,14 @@ class ProducerLedger(BatchObserver):
     def _partition(self) -> PartitionProducers:
         scan = self.scan
         segments = scan.partition.segments
-        ends = [end for end in (scan.log_end, segments[-1].offset if segments else None) if end is not None]
         first = segments[0].offset if segments else None
         return PartitionProducers(
             source=scan.partition.source,
             topic=self.known.topic,
             partition=self.known.partition,
             path=scan.partition.path,
-            logStartOffset=first if self.known.log_start is None else self.known.log_start,
-            logEndOffset=max(ends, default=None),
+            logStartOffset=self.known.log_start_offset(first),
+            logEndOffset=scan.log_end,
             producers=sum(self.counts.values()),
             live=self.counts[LIVE],
             expired=self.counts[EXPIRED],

@@ -144,7 +144,7 @@ def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
     if known.last is False or not place.partition.snapshots:
         return None
     end = log_end(place.partition, place.options.limits, [])
-    start = segments[0].offset if known.log_start is None else known.log_start
+    start = known.log_start_offset(segments[0].offset) or 0
     for target in reversed(place.partition.snapshots):
         offset = target.name_offset or 0
         if start < offset and (end is None or offset <= end) and scan.neighbor_files.snapshot(target) is not None:

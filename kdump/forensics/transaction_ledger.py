@@ -246,8 +246,7 @@ class TransactionLedger(BatchObserver):
         scan, known = self.scan, self.known
         segments = scan.partition.segments
         first = segments[0].offset if segments else None
-        ends = [end for end in (scan.log_end, segments[-1].offset if segments else None) if end is not None]
-        end = max(ends, default=None)
+        end = scan.log_end
         checkpointed = known.checkpoints.get("replication-offset")
         undecided = scan.transactions.state.first_undecided
         stable = end if undecided is None else undecided
@@ -257,7 +256,7 @@ class TransactionLedger(BatchObserver):
             topic=known.topic,
             partition=known.partition,
             path=scan.partition.path,
-            logStartOffset=first if known.log_start is None else known.log_start,
+            logStartOffset=known.log_start_offset(first),
             logEndOffset=end,
             highWatermark=checkpointed.offset if checkpointed else None,
             lastStableOffset=None if known.last is False else stable,

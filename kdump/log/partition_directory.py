@@ -224,6 +224,15 @@ def partition(directory: str, source: str = "") -> PartitionDirectory:
     return PartitionDirectory(directory, source or directory, *own)
 
 
+def log_start_offset(checkpointed: int | None, first: int | None, tiered: bool) -> int | None:
+    """Return the log start offset of a log (LogLoader.load): the one in log-start-offset-checkpoint, or the base offset
+    of its first segment if that is higher and remote storage does not have the records between; None if neither is
+    known."""
+    if checkpointed is None or first is None or tiered:
+        return first if checkpointed is None else checkpointed
+    return max(checkpointed, first)
+
+
 def one_file(target: Target, segment: SegmentFiles, state: str = "") -> PartitionDirectory:
     """Return a partition that consists of the files of one segment, given by its path."""
     return PartitionDirectory(

@@ -101,8 +101,9 @@ class RegionTotals:
         found.batches += 1
         if found.records is not None:
             found.records = None if batch.recordCount is None else found.records + batch.possible_records
-        found.first = base if found.first is None else found.first
-        found.last = batch.lastOffset
+        if intact:
+            found.first = base if found.first is None else found.first
+            found.last = batch.lastOffset
         found.used(batch.magic, batch.compression)
         newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         stored = not (batch.attributes & NO_FIRST) and batch.recordCount and batch.baseTimestamp is not None

@@ -4,7 +4,8 @@ Headers of v2 batches are located by their lengths, a block at a time: small bat
 faster than seeking from one to the next (ten times on a cold disk); of large ones, little more than the headers is
 read. A batch counts once the next one begins where it ends, with a larger offset. From the first batch that fails this
 on, and for magic 0 and 1, the reader (kdump.log.region_reader) takes over, which can resume after damage. Before that,
-no checksums are computed, so damage inside a v2 batch is not detected here.
+the only checksum that is computed is that of the last batch, which decides where the log ends: damage inside earlier v2
+batches is not detected here.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from collections.abc import Callable
 from kdump.format.batch_header import (
     BATCH_HEADER,
     COMPRESSION,
+    CRC_START,
     LOG_OVERHEAD,
     MIN_BATCH_LENGTH,
     MIN_RECORD_SIZE,
     max_records,
 )
+from kdump.format.checksum import checksum
 from kdump.log.bundle_log import BundleLog
 from kdump.log.file_kinds import INDEX, TIME_INDEX
 from kdump.log.header_candidate import REACH
@@ -91,13 +94,16 @@ class _HeaderReader:
         self.window = window
         self.name_offset = target.name_offset
         self.on_progress = on_progress
-        self.totals = RegionTotals(target.name_offset)
-        self.found = self.totals.found
+        self._begin()
         self.known = b"", 0
         """Bytes that have been read, and the position of the first one: `straight` does not read them again."""
         self.position = 0
         """End of the last batch that `straight` counted."""
         self._last = -1 if target.name_offset is None else target.name_offset - 1
+
+    def _begin(self) -> None:
+        self.totals = RegionTotals(self.name_offset)
+        self.found = self.totals.found
 
     def is_long(self) -> bool:
         """Return True if reading all batches costs more than finding the last ones through the indexes, as estimated
@@ -156,6 +162,10 @@ class _HeaderReader:
                         header = None
                 if header is None:
                     break
+            elif held is not None and not only_one and not self._is_intact(held_at, position, held[4], buffer, start):
+                self._begin()
+                self.thoroughly(0)
+                return False
             if held is not None:
                 base, _, _, _, _, attributes, delta, base_timestamp, max_timestamp, _, _, _, count = held
                 if found.first is None:
@@ -188,6 +198,14 @@ class _HeaderReader:
             # The last batch may have a wrong length: let the reader check it again.
             self.thoroughly(held_at)
         return False
+
+    def _is_intact(self, position: int, end: int, crc: int, buffer: bytes, start: int) -> bool:
+        """Return True if the v2 batch position..end has this checksum. `buffer`: what was read from byte `start` on."""
+        covered = position + CRC_START
+        if start <= covered and end <= start + len(buffer):
+            return checksum(2, (memoryview(buffer)[covered - start : end - start],)) == crc
+        read = self.window.source.read_at
+        return checksum(2, (read(at, min(BLOCK, end - at)) for at in range(covered, end, BLOCK))) == crc
 
     def thoroughly(self, position: int) -> None:
         """Count the regions that the reader finds from `position` on."""

@@ -54,7 +54,7 @@ class SummaryLines:
         self.waiting, self._unreported = [], 0
         return wrote
 
-    def damages(self, count: int) -> None:
+    def damages(self, count: int | None) -> None:
         """Write the number of damaged byte ranges that could not be taken into account."""
         if count:
             ranges = "1 damaged byte range" if count == 1 else f"{count} damaged byte ranges"

@@ -6,8 +6,9 @@ Names and sizes come first, from the directories alone; headers are read later, 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 
 from kdump.format.meta_properties import meta_properties
 from kdump.log import file_kinds, file_system
@@ -15,6 +16,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.metadata import read_metadata
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.missing_partitions import (
     Expected,
     PartitionKey,
@@ -25,6 +27,7 @@ from kdump.state.missing_partitions import (
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.siblings import Siblings, with_node_id
 from kdump.state.small_files import offsets, properties
+from kdump.state.topic_config import is_tiered
 
 META = "meta.properties"
 
@@ -80,18 +83,23 @@ def had_clean_shutdown(directory: LogDirectory) -> bool | None:
 
 
 def partition_summary_in(
-    place: PartitionDirectory, clean: bool | None, offsets: CheckpointedOffsets
+    place: PartitionDirectory,
+    clean: bool | None,
+    offsets: CheckpointedOffsets,
+    metadata: Callable[[], MetadataImage | None],
 ) -> PartitionSummary:
-    """Return the facts of a partition of a log directory."""
+    """Return the facts of a partition of a log directory. `metadata` reads the cluster's metadata."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
     if not place.state and place.topic is not None and place.partition is not None:
         facts.checkpoints = offsets.get((place.topic, place.partition), {})
+        start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
+        facts.tiered = start is not None and first is not None and start < first and is_tiered(metadata(), place.topic)
     return facts
 
 
-LogDirectoryStates = dict[str, tuple[bool | None, CheckpointedOffsets]]
-"""By log directory: whether the broker shut down cleanly, and the checkpointed offsets."""
+LogDirectoryStates = dict[str, tuple[bool | None, CheckpointedOffsets, Callable[[], MetadataImage | None]]]
+"""By log directory: whether the broker shut down cleanly, the checkpointed offsets, and what reads the metadata."""
 
 
 def single_partition_summary(place: PartitionDirectory, known: LogDirectoryStates | None = None) -> PartitionSummary:
@@ -102,24 +110,36 @@ def single_partition_summary(place: PartitionDirectory, known: LogDirectoryState
         return partition_summary(place)
     known = {} if known is None else known
     if above.path not in known:
-        known[above.path] = had_clean_shutdown(above), checkpointed_offsets(above)
+        known[above.path] = (
+            had_clean_shutdown(above),
+            checkpointed_offsets(above),
+            cache(partial(read_metadata, above.path)),
+        )
     return partition_summary_in(place, *known[above.path])
 
 
 def log_directory_summary(directory: LogDirectory, siblings: Siblings) -> LogDirectorySummary:
     """Return the facts of a log directory, from the files in its root and the names and sizes below it. `siblings`: the
-    directories that were given with it, and the metadata log, are read only if a partition may be missing."""
+    directories that were given with it, and the metadata log, are read only if a partition may be missing, or may
+    start in remote storage."""
     broken: list[str] = []
     offsets, clean = checkpointed_offsets(directory, broken), had_clean_shutdown(directory)
     identity = _identity(directory, broken)
+
+    @cache
+    def metadata() -> MetadataImage | None:
+        others, _ = siblings.of(with_node_id(dict(identity)))
+        found = (read_metadata(path) for path in (directory.path, *others))
+        return next((each for each in found if each is not None), None)
+
     return LogDirectorySummary(
         directory,
         identity,
-        [partition_summary_in(place, clean, offsets) for place in directory.partitions],
+        [partition_summary_in(place, clean, offsets, metadata) for place in directory.partitions],
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),
-        _absent(directory, identity, siblings),
+        _absent(directory, identity, siblings, metadata),
         sum(sizes_of(path)[0] for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
         broken,
     )
@@ -139,16 +159,19 @@ def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
     return found
 
 
-def _absent(directory: LogDirectory, identity: dict[str, str], siblings: Siblings) -> list[PartitionKey]:
+def _absent(
+    directory: LogDirectory,
+    identity: dict[str, str],
+    siblings: Siblings,
+    metadata: Callable[[], MetadataImage | None],
+) -> list[PartitionKey]:
     noted = checkpointed_partitions(directory.files)
     if directory.only_metadata or not may_be_missing(directory.path, noted):
         return []
     ids = with_node_id(dict(identity))
     others, unlisted = siblings.of(ids)
-    found = (read_metadata(path) for path in (directory.path, *others))
-    metadata = next((each for each in found if each is not None), None)
     here = {(each.topic, each.partition) for each in directory.partitions if not each.state}
-    missing = missing_partitions(Expected.of(directory.path, [*others, *unlisted], ids, noted, metadata))
+    missing = missing_partitions(Expected.of(directory.path, [*others, *unlisted], ids, noted, metadata()))
     return [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
 
 

@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from kdump.log.errors import SourceError, unread
 from kdump.log.log_directory import LogDirectory
-from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory, log_start_offset
 from kdump.log.paths import Target
 from kdump.log.region import Batch, Limits
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.small_files import offsets
+from kdump.state.topic_config import is_tiered
 
 LOOKED_BACK = 4096
 """Number of regions from the end of a segment in which its last valid batch is looked for."""
@@ -32,10 +34,14 @@ class LogOffsets(NamedTuple):
 
 
 class LogOffsetsByPartition:
-    """The partitions of log directories; each is examined on first use. `problems`: as in Groups."""
+    """The partitions of log directories; each is examined on first use. `metadata`: shows which topics are tiered;
+    `problems`: as in Groups."""
 
-    def __init__(self, directories: Sequence[LogDirectory], limits: Limits) -> None:
+    def __init__(
+        self, directories: Sequence[LogDirectory], limits: Limits, metadata: MetadataImage | None = None
+    ) -> None:
         self.limits = limits
+        self.metadata = metadata
         self.problems: list[str] = []
         self.found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
         self.deleted: set[str] = set()
@@ -67,10 +73,13 @@ class LogOffsetsByPartition:
         key = (partition.topic, partition.partition)
         if not partition.segments:
             return None
-        start = max(partition.segments[0].offset, self._checkpoint(directory, "log-start-offset").get(key, 0))
+        checkpointed = self._checkpoint(directory, "log-start-offset").get(key)
+        first = partition.segments[0].offset
+        start = log_start_offset(checkpointed, first, is_tiered(self.metadata, partition.topic))
+        assert start is not None
         end = log_end(partition, self.limits, self.problems)
         mark = self._checkpoint(directory, "replication-offset").get(key)
-        return None if end is None else LogOffsets(start, max(end, start), mark, partition.path)
+        return None if end is None else LogOffsets(start, end, mark, partition.path)
 
     def _checkpoint(self, directory: LogDirectory, name: str) -> dict[tuple[str, int], int]:
         target = directory.files.get(f"{name}-checkpoint")
@@ -82,19 +91,14 @@ class LogOffsetsByPartition:
 
 
 def log_end(partition: PartitionDirectory, limits: Limits, problems: list[str]) -> int | None:
-    """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset if it
-    has no valid batch. Returns 0 if none can be opened, None if there are no segments."""
+    """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset
+    (LogSegment.readNextOffset). Returns 0 if none can be opened, None if there are no segments."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
         try:
-            end = _end_of(segment.log, limits)
+            return max(segment.offset, _end_of(segment.log, limits) or 0)
         except SourceError as error:
             problems.append(unread(error))
-            continue
-        if end is not None:
-            return end
-        if segment.offset:
-            return segment.offset  # an empty segment: the broker has rolled, and written nothing yet
     return 0 if partition.segments else None
 
 

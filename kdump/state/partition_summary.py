@@ -14,7 +14,7 @@ from kdump.log.errors import SourceError, is_gone
 from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.live_files import open_target
-from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, log_start_offset
 from kdump.log.paths import Target, is_live
 from kdump.log.region import TORN
 from kdump.log.segment_summary import OnProgress, summarize_headers
@@ -51,8 +51,8 @@ class SegmentSummary:
 
     @property
     def end(self) -> int:
-        """The offset after the last batch; the base offset in the name if there is none."""
-        return self.segment.offset if self.headers.last is None else self.headers.last + 1
+        """The offset after the last valid batch, or the base offset in the name (LogSegment.readNextOffset)."""
+        return self.segment.offset if self.headers.last is None else max(self.segment.offset, self.headers.last + 1)
 
 
 @dataclass
@@ -74,6 +74,8 @@ class PartitionSummary:
     on_disk: int = 0
     checkpoints: dict[str, int] = field(default_factory=dict)
     """By file name without '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
+    tiered: bool = False
+    """Whether segments of the topic are copied to remote storage; asked only where it decides the log start offset."""
     clean: bool | None = None
     headers: HeaderTotals = field(default_factory=HeaderTotals)
     was_read: bool = False
@@ -116,9 +118,9 @@ class PartitionSummary:
 
     @property
     def log_start(self) -> int | None:
-        """The log start offset, where consumers can start: from the checkpoint, possibly below the first segment if
-        remote storage has the records between; otherwise that of the first segment. None without segments."""
-        return self.checkpoints.get("log-start-offset", self.first_offset)
+        """The log start offset, where consumers can start, possibly below the first segment if remote storage has the
+        records between. None without segments and checkpoint."""
+        return log_start_offset(self.checkpoints.get("log-start-offset"), self.first_offset, self.tiered)
 
     @property
     def local_start(self) -> int | None:

@@ -19,6 +19,11 @@ def dynamic_synonyms() -> Mapping[str, str]:
     return {name: names[0] for name, names in synonyms().items()}
 
 
+def is_tiered(metadata: MetadataImage | None, topic: str) -> bool:
+    """Return True if the metadata says that segments of the topic are copied to remote storage."""
+    return metadata is not None and effective(metadata, topic, "remote.storage.enable", None) == "true"
+
+
 def effective(metadata: MetadataImage, topic: str, key: str, node_id: int | None) -> str | None:
     """Return the value of topic config `key` on broker `node_id` (None: unknown broker): the topic's own, else the
     broker's dynamic config, else the cluster-wide one. None if none of these is set or the topic is unknown: then the

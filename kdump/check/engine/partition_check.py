@@ -46,8 +46,8 @@ MAX_HELD = 1000
 
 
 class PartitionCheck(Resumable):
-    """Check of one partition. `log_start` and `log_end` (exclusive) are set after it. It can stop before any segment
-    and be resumed there: `state` returns the state, `resume` restores it."""
+    """Check of one partition. `log_start` and `log_end` are set after it. It can stop before any segment and be
+    resumed there: `state` returns the state, `resume` restores it."""
 
     saved_fields = {
         **dict.fromkeys(("log_start", "log_end", "reached", "recovery_sensitive", "_records"), NUMBER),
@@ -72,6 +72,10 @@ class PartitionCheck(Resumable):
         """Only the segments are checked, because a single file was selected."""
         self.log_start: int | None = None
         self.log_end: int | None = None
+        """The offset after the last valid batch of the last segment, or its base offset (LogSegment.readNextOffset);
+        None if it is unknown."""
+        self._base = 0
+        """The base offset of the current segment."""
         self.end_unread = False
         """Whether the last segment could not be read, so that the log end offset is unknown."""
         self.reached = -1
@@ -167,6 +171,8 @@ class PartitionCheck(Resumable):
         except SourceError as error:
             self._unread(segment.log, error)
             return
+        if segment.log.name_offset is not None:
+            self.log_end = self._base = segment.log.name_offset
         part = SegmentContext(
             segment,
             segment.log,
@@ -295,7 +301,7 @@ class PartitionCheck(Resumable):
         self.totals.records += records
         self._records += records
         self.log_start = first if self.log_start is None else min(self.log_start, first)
-        self.log_end = max(self.log_end or 0, last + 1)
+        self.log_end = max(self._base, last + 1)
         self.reached = max(self.reached, first, last)
 
     def _grows(self, part: SegmentContext, source: FileSource) -> bool:

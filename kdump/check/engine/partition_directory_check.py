@@ -75,12 +75,9 @@ class PartitionDirectoryCheck:
             yield from beyond_log(self.known, log_end)
 
     def _log_end(self, log: PartitionCheck) -> int | None:
-        """Return the log end offset; None if it is unknown because of what could not be read. A last segment without a
-        batch ends at its base offset (LogSegment.readNextOffset), also if the batches before it end lower; a log
-        without a segment is created at its checkpointed log start offset (LogLoader.recoverLog)."""
-        if log.end_unread or self.partition.listing_errors:
+        """Return the log end offset; None if it is unknown because of what could not be read. A log without a segment
+        is created at its checkpointed log start offset (LogLoader.recoverLog)."""
+        if self.partition.segments or self.partition.listing_errors:
             return log.log_end
-        if self.partition.segments:
-            return max(self.partition.segments[-1].offset, log.log_end or 0)
         start = self.known.checkpoints.get("log-start-offset")
         return start.offset if start else 0

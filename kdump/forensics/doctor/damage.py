@@ -27,7 +27,6 @@ from kdump.format.numbers import parse_int
 from kdump.log.directory_listing import length
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.partition_summary import partition_summary
-from kdump.state.topic_config import effective
 
 LITTLE = 256 << 20
 """Total size in bytes of segments up to which they are checked in one go."""
@@ -37,7 +36,6 @@ SHOWN = 2
 """Number of findings of a kind and partition that are shown as evidence."""
 MAX_REMEMBERED = 100_000
 """Maximum number of findings in newest segments that are recognized when their partition is checked."""
-REMOTE_STORAGE = "remote.storage.enable"
 STRAY, MISSING = "directory-stray", "partition-missing"
 OF_TRANSACTIONS = ("transaction-open", "transaction-hanging")
 NEVER: dict[str, tuple[str, ...]] = {
@@ -308,14 +306,10 @@ class DamageExamination:
     def _in_remote_storage(self) -> list[str]:
         """Return the partitions whose log starts below their first segment here, with these offsets: no segment is
         missing here, and whether remote storage has its segments, no disk shows."""
-        _, metadata = self.disks.metadata()
-        if metadata is None:
-            return []
-        tiered = {name for name in metadata.topics if effective(metadata, name, REMOTE_STORAGE, None) == "true"}
         found = []
-        for unit in self.disks.units if tiered else ():
+        for unit in self.disks.units:
             place, start = unit.partition, unit.known.log_start
-            if place is None or place.state or start is None or place.topic not in tiered or not place.segments:
+            if place is None or place.state or start is None or not unit.known.tiered or not place.segments:
                 continue
             first = place.segments[0].offset
             if start < first:

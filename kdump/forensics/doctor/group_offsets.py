@@ -70,8 +70,9 @@ class GroupsExamination:
         if not chosen:
             question.notExamined.append(f"there is no {OFFSETS_TOPIC} on these disks")
             return
-        ends = LogOffsetsByPartition(directories, self.disks.options.limits)
-        context = LagContext(ends, self.disks.metadata()[1])
+        metadata = self.disks.metadata()[1]
+        ends = LogOffsetsByPartition(directories, self.disks.options.limits, metadata)
+        context = LagContext(ends, metadata)
         try:
             groups = read_groups(
                 chosen,

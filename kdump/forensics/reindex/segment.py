@@ -161,7 +161,7 @@ def rebuild(
                     break
             elif isinstance(item, Batch):
                 found.batches += 1
-                found.lastOffset = max(item.lastOffset, found.lastOffset or 0)
+                found.lastOffset = item.lastOffset
                 found.valid = item.end if not found.endings else found.valid
         found.size = window.source.size or found.valid  # the size of a compressed file is known only now
         try:

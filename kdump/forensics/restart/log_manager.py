@@ -70,7 +70,7 @@ from kdump.state.releases import (
     STRAYS_DELETED,
     STRAYS_RENAMED,
 )
-from kdump.state.topic_config import effective
+from kdump.state.topic_config import effective, is_tiered
 
 
 def is_meta_properties(stop: StartupFailure) -> bool:
@@ -263,8 +263,8 @@ class LogManager:
         if self.metadata is None or topic not in self.metadata.topics:
             return how
         interval = parse_int(effective(self.metadata, topic, "index.interval.bytes", None))
-        remote = effective(self.metadata, topic, "remote.storage.enable", None) == "true"
-        return replace(how, interval=INTERVAL if interval is None or interval < 0 else interval, remote=remote)
+        interval = INTERVAL if interval is None or interval < 0 else interval
+        return replace(how, interval=interval, remote=is_tiered(self.metadata, topic))
 
     def _settled(
         self,

@@ -12,7 +12,7 @@ from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.remote_log import RemoteLog, read_remote_log
-from kdump.state.topic_config import effective
+from kdump.state.topic_config import is_tiered
 
 ASSUMPTION = (
     "remote.log.storage.system.enable is true: otherwise the logs of tiered topics start at their first local offset"
@@ -22,7 +22,7 @@ ASSUMPTION = (
 def add_tiered(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> None:
     """Add a note to each live log of a tiered topic that loses records or is missing, and the assumption that tiered
     storage is enabled."""
-    tiered = {name for name in metadata.topics if effective(metadata, name, "remote.storage.enable", None) == "true"}
+    tiered = {name for name in metadata.topics if is_tiered(metadata, name)}
     found = [each for each in plan.partitions if each.topic in tiered and not each.state]
     if found:
         plan.assumptions.append(ASSUMPTION)

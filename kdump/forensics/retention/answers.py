@@ -197,5 +197,7 @@ class PartitionRetention(NamedTuple):
     cleanedBytes: Annotated[int | None, Doc("their uncompressed size, without markers", BYTES)]
     droppedRecords: Annotated[int | None, Doc("number of `cleanedRecords` that it would remove")]
     droppedBytes: Annotated[int | None, Doc("their uncompressed size, without markers", BYTES)]
-    damages: Annotated[int, Doc("number of damaged byte ranges in all segments")]
+    damages: Annotated[
+        int | None, Doc("number of damaged byte ranges in all segments; null for a directory that was not read")
+    ]
     notes: Annotated[tuple[str, ...], Doc("other remarks")]

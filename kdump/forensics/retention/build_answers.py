@@ -125,8 +125,8 @@ def partition_answer(
         heldSegments=len(held),
         heldBytes=sum(segment.size for segment in held),
         nextDeletionAt=next((each.at for each in case.deletions if each.state in (LATER, IS_HELD)), None),
-        logStartOffset=summary.logStartOffset if case.settings.is_tiered else case.log.log_start,
-        logEndOffset=case.log.log_end,
+        logStartOffset=summary.logStartOffset,
+        logEndOffset=summary.logEndOffset,
         highWatermark=summary.highWatermark,
         lastStableOffset=case.log.last_stable,
         cleanerCheckpoint=cleaned.checkpoint if cleaned else None,
@@ -154,7 +154,7 @@ def partition_answer(
         cleanedBytes=case.drop.records_bytes if case.drop else None,
         droppedRecords=case.drop.dropped if case.drop else None,
         droppedBytes=case.drop.bytes if case.drop else None,
-        damages=sum(segment.damages for segment in case.segments),
+        damages=summary.damages,
         notes=(*case.notes, *_notes(case)),
     )
 
@@ -205,7 +205,6 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
         deletableBytes=0 if is_stray else size,
         heldSegments=len(files) if is_stray else 0,
         heldBytes=size if is_stray else 0,
-        damages=0,
         notes=(IS_STRAY if is_stray else IS_DELETED,),
     )
     if is_stray:

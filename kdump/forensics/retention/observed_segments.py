@@ -102,7 +102,6 @@ class ObservedSegment:
     recovers: bool | None = None
     """Whether startup re-reads the segment and rebuilds its indexes; None if unknown."""
     damage: DamagedRange | None = None
-    damages: int = 0
     tombstones: Tombstones | None = None
     """None if records are not read."""
     markers: Tombstones | None = None
@@ -165,7 +164,7 @@ class RetentionObserver(Watcher):
             if self.deep and not batch.problems:
                 _tombstones(batch)  # to find out whether it still decodes
             damage = damage_of(batch) or CHECKSUM
-            self._damaged(DamagedRange(batch.position, damage.reason, not batch.problems))
+            facts.note_damage(DamagedRange(batch.position, damage.reason, not batch.problems))
             return
         facts.end = batch.end
         timestamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
@@ -210,18 +209,13 @@ class RetentionObserver(Watcher):
     def region(self, part: SegmentContext, region: Region) -> None:
         assert self._now is not None
         if may_hide_batches(part, region):
-            self._damaged(DamagedRange(region.position, region.reason or region.kind, False))
+            self._now.note_damage(DamagedRange(region.position, region.reason or region.kind, False))
         elif region.kind in (PADDING, TORN):
             self._tail = region.size
 
     def unread(self) -> None:
         if self._now is not None:
             self._now.is_read = False
-
-    def _damaged(self, damage: DamagedRange) -> None:
-        assert self._now is not None
-        self._now.damages += 1
-        self._now.note_damage(damage)
 
     def finish(self, part: SegmentContext) -> None:
         assert self._now is not None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
 from kdump.forensics.find_partitions import PartitionInput
-from kdump.forensics.partition_scan import PartitionScan
+from kdump.forensics.partition_scan import PartitionScan, is_damage
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.blockers import RetentionCase, find_blockers
 from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
@@ -62,7 +63,6 @@ class OnePartition:
     def __init__(
         self, place: PartitionInput, question: RetentionQuery, now: int, clusters: Clusters, only: set[str] | None
     ) -> None:
-        self.place = place
         self.question = question
         self.now = now
         self.only = only
@@ -78,6 +78,8 @@ class OnePartition:
             question.given,
             was_cleaned="cleaner-offset" in place.known.checkpoints,
         )
+        known = replace(place.known, tiered=bool(self.config["remote.storage.enable"]))
+        self.place = replace(place, known=known)
 
     def answers(self, on_progress: Callable[[int], None], on_unreadable: OnUnreadable) -> Iterator[RetentionAnswer]:
         place, partition, known = self.place, self.place.partition, self.place.known
@@ -138,9 +140,12 @@ class OnePartition:
         )
         oldest: Transaction | None = None
         summary: PartitionTransactions | None = None
+        damages = 0
         for answer in scan.run(ledger, facts):
             if isinstance(answer, PartitionTransactions):
                 summary = answer
+            elif isinstance(answer, Finding):
+                damages += is_damage(answer)
             elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:
                 if answer.firstOffset is not None and self._counted < MAX_ABORTED_TRANSACTIONS:
                     self._counted += 1
@@ -150,7 +155,7 @@ class OnePartition:
                 first = answer.firstOffset
                 if oldest is None or (first is not None and first < (oldest.firstOffset or 0)):
                     oldest = answer
-        return oldest, summary
+        return oldest, None if summary is None else summary._replace(damages=damages)
 
     def _facts(self, facts: RetentionObserver, segment: object) -> ObservedSegment:
         log = segment.log  # type: ignore[attr-defined]

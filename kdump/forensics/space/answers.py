@@ -68,7 +68,7 @@ class SpaceDirectory(NamedTuple):
     linkedBytes: Annotated[
         int, Doc("allocated by files with further hard links, which nothing else here counts: see spaceKept", BYTES)
     ]
-    partitions: Annotated[int, Doc("number of live partitions")]
+    partitions: Annotated[int, Doc("number of live partitions, with the metadata log")]
     neededToStart: Annotated[
         int | None,
         Doc(
@@ -92,7 +92,9 @@ class SpaceTopic(NamedTuple):
     retentionMs: Annotated[int, Doc("retention.ms in force on this disk (local.retention.ms if tiered); -1: none", MS)]
     retentionBytes: Annotated[int, Doc("retention.bytes in force, for each partition; -1: none", BYTES)]
     isConfigKnown: Annotated[bool, Doc("whether the topic's own configs were found")]
-    dueNow: Annotated[int, Doc("allocated by segments that the next retention check deletes", BYTES)]
+    dueNow: Annotated[
+        int, Doc("allocated by segments that the next retention check deletes, without active segments", BYTES)
+    ]
     dueIn24h: Annotated[int, Doc("allocated by further segments that retention deletes within 24 h", BYTES)]
 
 

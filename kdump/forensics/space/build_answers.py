@@ -10,6 +10,7 @@ from kdump.forensics.space.file_systems import not_the_disk
 from kdump.forensics.space.lower_retention import DAY, RetainedTopic
 from kdump.forensics.space.shortage import Shortage
 from kdump.forensics.space.usage import DirectoryUsage
+from kdump.state.directory_summary import had_clean_shutdown
 
 
 def directory_answer(disks: BrokerDisks, usage: DirectoryUsage, node_id: int | None, state: str) -> SpaceDirectory:
@@ -19,15 +20,15 @@ def directory_answer(disks: BrokerDisks, usage: DirectoryUsage, node_id: int | N
         return sum(each.allocated for each in usage.in_state(state))
 
     system = disks.system(usage)
-    live = list(usage.live())
+    live, every = list(usage.live()), list(usage.in_state(""))
     deleted = sum(each.deleted + each.cleaned for each in live)
-    metadata = sum(each.allocated for each in usage.in_state("")) - sum(each.allocated for each in live)
+    metadata = sum(each.allocated for each in every) - sum(each.allocated for each in live)
     return SpaceDirectory(
         path=usage.directory.path,
         nodeId=node_id,
         broker=state,
         unknownBecause=not_the_disk(usage.directory),
-        isClean=None if state == RUNNING or usage.directory.is_copy_of_partitions else usage.directory.is_clean,
+        isClean=None if state == RUNNING else had_clean_shutdown(usage.directory),
         mount=system.mount if system else None,
         fileSystem=system.type if system else None,
         device=system.source if system else None,
@@ -44,7 +45,7 @@ def directory_answer(disks: BrokerDisks, usage: DirectoryUsage, node_id: int | N
         metadataBytes=metadata,
         otherBytes=sum(each[2] for each in usage.others),
         linkedBytes=usage.all_linked,
-        partitions=len(live),
+        partitions=len(every),
         neededToStart=disks.needed(usage),
     )
 

@@ -56,7 +56,7 @@ def retained_topics(
                 remote = remote or _remote(usages, metadata, limits)
                 described = metadata.topics.get(topic)
                 end = remote.end_of(described.id if described else None, number)
-            mark = None if _is_alone(metadata, topic, number) else marks.get(each.key, 0)
+            mark = None if _is_alone(metadata, topic, number) else marks.get(each.key)
             # A running broker has recovered its logs, and has written their indexes.
             point = points.get(each.key, 0) if broker.state != RUNNING and not usage.directory.is_clean else None
             found[topic].logs.append(

@@ -1,0 +1,937 @@
+"""Facts about a disk, each declared once: what it means, what computes it, and which commands state it where.
+
+docs/facts.md is generated from these declarations (tools/facts_reference.py), and compare.py holds the commands against
+each other. A command that states something else under a similar name has a fact of its own, or an `only_if` that says
+when both are the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "ls": (),
+    "ls --segments": (),
+    "verify": ("--info",),
+    "stats": (),
+    "diff": ("--all",),
+    "transactions": ("--list",),
+    "producers": ("--list",),
+    "retention": ("--list",),
+    "space": (),
+    "restart-plan": ("--all",),
+    "restart-plan --estimate": (),
+    "reindex": ("--all",),
+    "groups": (),
+    "groups --offsets": (),
+    "cluster": (),
+    "doctor": (),
+}
+"""The commands, and further options that show all that they know. `diff` compares the disk with itself."""
+
+Said = dict[str, Any]
+"""An object of a command's --json."""
+Everything = dict[str, dict[str, list[Said]]]
+"""The objects of each command by type."""
+Statement = tuple[Hashable, Any]
+"""Subject and value. The value None is unknown, and contradicts nothing."""
+
+
+class States(NamedTuple):
+    """Where a command states a fact. `shown`: type and key of its JSON object, for the reader; `find`: yields the
+    statements; `only_if`: when it states this fact, in words."""
+
+    command: str
+    shown: str
+    find: Callable[[Everything], Iterable[Statement]]
+    only_if: str = ""
+
+
+class Fact(NamedTuple):
+    """`kafka`: Kafka's class that defines it; `function`: what computes it, as module:name below kdump."""
+
+    name: str
+    meaning: str
+    unit: str
+    kafka: str
+    function: str
+    states: tuple[States, ...]
+
+
+class Condition(NamedTuple):
+    """Whether an object states a fact, and the same in words."""
+
+    holds: Callable[[Said], bool]
+    words: str
+
+
+Subject = Callable[[Said], Hashable]
+ALWAYS = Condition(lambda said: True, "")
+
+
+def at(
+    command: str,
+    shown: str,
+    value: Callable[[Said], Any] | None = None,
+    of: str | Subject = "path",
+    only_if: Condition = ALWAYS,
+) -> States:
+    """Return that a command states a fact in a key of the objects of a type (`shown`: "type.key"), or as a function
+    `value` of them. `of`: the key with the path of the subject, or a function that returns the subject."""
+    type_, _, key = shown.partition(".")
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        for said in everything[command][type_]:
+            if only_if.holds(said):
+                subject = os.path.abspath(said[of]) if isinstance(of, str) else of(said)
+                yield subject, said[key] if value is None else value(said)
+
+    return States(command, shown, find, only_if.words)
+
+
+def total(command: str, shown: str, of: Subject, only_if: Condition = ALWAYS) -> States:
+    """Return that a command states a fact as the sum of a key over the objects with the same subject; or, if `shown`
+    has no key, as their number. The sum is unknown if one value is."""
+    type_, _, key = shown.partition(".")
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        values: dict[Hashable, list[Any]] = defaultdict(list)
+        for said in everything[command][type_]:
+            if only_if.holds(said):
+                values[of(said)].append(said[key] if key else 1)
+        for subject, found in values.items():
+            yield subject, None if None in found else sum(found)
+
+    return States(command, f"sum of {shown}" if key else f"number of {shown}", find, only_if.words)
+
+
+def copied(key: str) -> States:
+    """Return that `diff` states a fact about each copy."""
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        for said in everything["diff"]["diff"]:
+            for copy in said["copies"]:
+                if not copy["unread"]:
+                    yield os.path.realpath(copy["path"]), copy[key]
+
+    return States("diff", f"diff.copies[].{key}", find)
+
+
+def verified(shown: str, wanted: Callable[[Said], bool], value: Callable[[list[Said]], Any]) -> States:
+    """Return that `verify` states a fact about each partition by some of its findings."""
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        found = defaultdict(list)
+        for said in everything["verify"]["finding"]:
+            if wanted(said):
+                found[os.path.dirname(os.path.abspath(said["file"]))].append(said)
+        for said in everything["ls"]["partitionLog"]:
+            subject = os.path.abspath(said["partitionDirectory"])
+            yield subject, value(found[subject])
+
+    return States("verify", shown, find)
+
+
+def of_all_logs(key: str) -> States:
+    """Return that `verify` states a fact about all partitions together."""
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        if all(said["metaPropertiesVersion"] == "0" for said in everything["ls"]["logDirectory"]):
+            yield from ((the_disk(said), said[key]) for said in everything["verify"]["summary"])
+
+    return States(
+        "verify",
+        f"summary.{key}",
+        find,
+        "with ZooKeeper: in KRaft, verify also counts the batches of metadata snapshots",
+    )
+
+
+# --- Subjects and conditions ------------------------------------------------------------------------------------------
+
+
+def the_disk(said: Said) -> Hashable:
+    return "all disks"
+
+
+def directory(said: Said) -> str:
+    """Return the log directory that an object is about."""
+    return os.path.abspath(str(said["source"]))
+
+
+def topic(said: Said) -> Hashable:
+    return f"topic {said['topic']}"
+
+
+def group(said: Said) -> Hashable:
+    return f"group {said['groupId']}"
+
+
+def partition_of_file(said: Said) -> str:
+    """Return the partition directory that has a file."""
+    return os.path.dirname(os.path.abspath(str(said["file"])))
+
+
+def partition_below(said: Said) -> Hashable:
+    """Return the partition directory of an object of `stats`, which has the log directory or the partition's path."""
+    name, path = f"{said['topic']}-{said['partition']}", os.path.abspath(said["source"])
+    return path if os.path.basename(path) == name else os.path.join(path, name)
+
+
+LIVE = Condition(lambda said: said["state"] in ("", "live"), "the directory is live")
+SERVED = Condition(lambda said: said["state"] in ("", "live", "future"), "the directory is live or future")
+NAMED = Condition(lambda said: said["scope"] == "partition" and said["topic"] is not None, "of a partition")
+NO_TAIL = Condition(
+    lambda said: NAMED.holds(said) and not said["paddingBytes"],
+    "the last segment does not end in zeros or an incomplete batch, which is paddingBytes",
+)
+UNCHANGED = Condition(
+    lambda said: (
+        not (said["bytesCut"] or said["stops"] or said["missing"] or said["unread"] or said["state"] == "delete")
+    ),
+    "the startup loads the log and truncates nothing",
+)
+RECOVERED_ONCE = Condition(
+    lambda said: UNCHANGED.holds(said) and recovers_once(said["steps"]),
+    "no index is damaged, for which --estimate does not look, and no segment is recovered twice",
+)
+STARTS = Condition(lambda said: not (said["stops"] or said["missing"] or said["unread"]), "the startup loads the log")
+RECOVERED_WHOLE = Condition(lambda said: said["validSize"] == said["size"], "recovery accepts the whole segment")
+THERE = Condition(lambda said: not said["missing"], "the directory exists")
+INDEX_CODES = {code for code in CATALOGUE if "index" in code} - {"index-missing", "index-orphan"}
+
+
+def is_damage(finding: Said) -> bool:
+    """Return True for damaged bytes of a segment."""
+    if not finding["file"].endswith(".log"):
+        return False
+    return CATALOGUE[finding["code"]].family == "bytes" and finding["severity"] != "info"
+
+
+def undamaged(states: States) -> States:
+    """Return that a command, which computes no checksums, states a fact about what has no damage."""
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        damaged = {os.path.abspath(said["file"]) for said in everything["verify"]["finding"] if is_damage(said)}
+        damaged |= {os.path.dirname(path) for path in damaged}
+        return (each for each in states.find(everything) if each[0] not in damaged)
+
+    words = "no batch is damaged"
+    return states._replace(find=find, only_if=f"{states.only_if}, and {words}" if states.only_if else words)
+
+
+def recovers_once(steps: list[Said]) -> bool:
+    """Return True if a startup recovers each segment at most once, and none because of a damaged index."""
+    found = [step["file"] for step in steps if step["kind"] == "recover"]
+    return len(found) == len(set(found)) and not any(step["kind"] == "rebuild" for step in steps)
+
+
+def ascends(epochs: list[Said] | None) -> bool:
+    """Return True if leader epochs ascend in both columns."""
+    pairs = [(each["epoch"], each["startOffset"]) for each in epochs or ()]
+    return all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
+
+
+def text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def alone(key: str) -> States:
+    """Return that `ls` states a fact about a topic's partition that is live in one directory only."""
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        found = defaultdict(list)
+        for said in everything["ls"]["partitionLog"]:
+            if said["state"] == "live":
+                found[said["topic"], said["partition"]].append(said)
+        for subject, rows in found.items():
+            if len(rows) == 1:
+                yield f"{subject[0]}-{subject[1]}", rows[0][key]
+
+    return States("ls", f"partitionLog.{key}", find, "one log directory has the partition")
+
+
+def grouped(key: str) -> States:
+    """Return that `groups` states a fact about a partition with a committed offset."""
+    return at("groups --offsets", f"groupOffset.{key}", of=lambda said: f"{said['topic']}-{said['partition']}")
+
+
+def about(name: str, command: str, type_: str, key: str, rule: Callable[[Said], bool], words: str) -> Fact:
+    """Return the fact which directories a command is about: those that `ls` lists for which the rule holds."""
+
+    def rows(everything: Everything) -> Iterator[Statement]:
+        found = everything[command][type_]
+        if any(said["stops"] for said in everything[command]["restartPlan"]):
+            return  # the broker exits before it has looked at all of them
+        found = [said for said in found if not said.get("missing") and said["topic"] != METADATA_TOPIC]
+        yield "all disks", sorted(os.path.abspath(said[key]) for said in found)
+
+    def listed(everything: Everything) -> Iterator[Statement]:
+        found = [said for said in everything["ls"]["partitionLog"] if said["topic"] != METADATA_TOPIC and rule(said)]
+        yield "all disks", sorted(os.path.abspath(said["partitionDirectory"]) for said in found)
+
+    states = (States(command, f"{type_}.{key}", rows), States("ls", "partitionLog.partitionDirectory", listed, words))
+    return Fact(f"directories that {name} is about", words, "", "", "", states)
+
+
+def has_clients(said: Said) -> bool:
+    """Return True for a live partition with segments that producers with IDs write to."""
+    return bool(said["state"] == "live" and said["segments"] and said["topic"] != TRANSACTION_TOPIC)
+
+
+# --- Statements that take several objects -----------------------------------------------------------------------------
+
+
+def live_directories(command: str, type_: str, condition: Condition) -> Callable[[Everything], Iterable[Statement]]:
+    """Return what yields the number of objects of a type that hold, for each log directory that `ls` shows."""
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        counts = Counter(directory(said) for said in everything[command][type_] if condition.holds(said))
+        for said in everything["ls"]["logDirectory"]:
+            subject = os.path.abspath(said["directory"])
+            yield subject, counts[subject]
+
+    return find
+
+
+def transactions_in(*states: str) -> Callable[[Everything], Iterable[Statement]]:
+    def find(everything: Everything) -> Iterator[Statement]:
+        rows = everything["transactions"]["transaction"]
+        counts = Counter(
+            (directory(said), said["topic"], said["partition"]) for said in rows if said["state"] in states
+        )
+        for said in everything["transactions"]["transactionPartition"]:
+            yield os.path.abspath(said["path"]), counts[directory(said), said["topic"], said["partition"]]
+
+    return find
+
+
+def due_topics(everything: Everything) -> Iterator[Statement]:
+    found: dict[Hashable, bool] = {}
+    for said in everything["retention"]["retentionSegment"]:
+        is_due = said["deletion"] == "now" and not said["isActive"]
+        found[topic(said)] = found.get(topic(said), False) or is_due
+    yield from found.items()
+
+
+def newest_metadata(everything: Everything) -> Iterator[Statement]:
+    ends = [said["endOffset"] for said in everything["cluster"]["cluster"]]
+    yield "all disks", max(ends, default=None)
+
+
+def remarks(everything: Everything) -> Iterator[Statement]:
+    said_by = everything["groups --offsets"]
+    counts = Counter(said["groupId"] for said in (*said_by["groupOffset"], *said_by["groupShare"]) if said["remark"])
+    for said in said_by["group"]:
+        yield group(said), counts[said["groupId"]]
+
+
+def judged_indexes(everything: Everything) -> Iterator[Statement]:
+    for said in everything["reindex"]["reindex"]:
+        for index in said["indexes"]:
+            if index["file"] is not None and index["status"] != "unread":
+                yield os.path.abspath(index["file"]), index["status"] != "wrong"
+
+
+def indexes_without_findings(everything: Everything) -> Iterator[Statement]:
+    wrong = {
+        os.path.abspath(said["file"])
+        for said in everything["verify"]["finding"]
+        if said["code"] in INDEX_CODES and said["severity"] != "info"
+    }
+    for subject, _ in judged_indexes(everything):
+        yield subject, subject not in wrong
+
+
+def first_cuts(everything: Everything) -> Iterator[Statement]:
+    """Yield what a startup truncates of each segment that it recovers, up to the first that it truncates."""
+    for said in everything["restart-plan"]["restartPartition"]:
+        if not STARTS.holds(said):
+            continue
+        cuts = {os.path.abspath(each["file"]): each["size"] for each in said["cuts"] if each["kind"] == "truncated"}
+        for step in said["steps"]:
+            if step["kind"] == "recover":
+                subject = os.path.abspath(step["file"])
+                yield subject, cuts.get(subject, 0)
+                if subject in cuts:
+                    break
+
+
+def estimated(command: str) -> States:
+    def find(everything: Everything) -> Iterator[Statement]:
+        if not any(said["stops"] for said in everything["restart-plan"]["restartPlan"]):
+            for said in everything[command]["recoveryTime"]:
+                yield the_disk(said), (said["recoveredLogs"], said["segments"], said["bytes"])
+
+    return States(command, "recoveryTime.{recoveredLogs, segments, bytes}", find, "the broker starts")
+
+
+# --- The facts --------------------------------------------------------------------------------------------------------
+
+WITH_IDS = "live, with a segment; not __cluster_metadata and __transaction_state, written to without producer IDs"
+
+ABOUT: list[Fact] = [
+    about("transactions", "transactions", "transactionPartition", "path", has_clients, WITH_IDS),
+    about("producers", "producers", "producerPartition", "path", has_clients, WITH_IDS),
+    about(
+        "retention",
+        "retention",
+        "retention",
+        "path",
+        lambda said: said["segments"] > 0,
+        "in any state, with a segment; not __cluster_metadata, to which no topic config applies",
+    ),
+    about(
+        "restart-plan",
+        "restart-plan",
+        "restartPartition",
+        "path",
+        lambda said: True,
+        "in any state; of the metadata logs, the node's own",
+    ),
+    about(
+        "restart-plan --estimate",
+        "restart-plan --estimate",
+        "recoveryLog",
+        "path",
+        lambda said: True,
+        "in any state; not __cluster_metadata, which the node recovers before its logs",
+    ),
+]
+"""Which directories each command is about."""
+
+FACTS: list[Fact] = [
+    *ABOUT,
+    Fact(
+        "logStartOffset",
+        "first offset of the log: that of log-start-offset-checkpoint, or the base offset of the first segment, "
+        "whichever is higher",
+        "offset",
+        "LogLoader.load",
+        "log.partition_directory:log_start_offset",
+        (
+            at("ls", "partitionLog.logStartOffset", of="partitionDirectory", only_if=LIVE),
+            at("transactions", "transactionPartition.logStartOffset"),
+            at("producers", "producerPartition.logStartOffset"),
+            at("retention", "retention.logStartOffset"),
+            at("restart-plan", "restartPartition.logStartOffset", only_if=UNCHANGED),
+            copied("logStartOffset"),
+            grouped("logStartOffset"),
+            alone("logStartOffset"),
+        ),
+    ),
+    Fact(
+        "logEndOffset",
+        "offset after the last valid batch, or the base offset of the last segment if that has none",
+        "offset",
+        "LocalLog.logEndOffset",
+        "state.log_offsets:log_end",
+        (
+            at("ls", "partitionLog.logEndOffset", of="partitionDirectory"),
+            at("transactions", "transactionPartition.logEndOffset"),
+            at("producers", "producerPartition.logEndOffset"),
+            at("retention", "retention.logEndOffset"),
+            undamaged(at("restart-plan", "restartPartition.logEndOffset", only_if=UNCHANGED)),
+            copied("logEndOffset"),
+            grouped("logEndOffset"),
+            alone("logEndOffset"),
+        ),
+    ),
+    Fact(
+        "lastOffset",
+        "last offset of the last valid batch of a segment",
+        "offset",
+        "LogSegment.readNextOffset",
+        "log.region_totals:RegionTotals",
+        (
+            at("ls --segments", "logSegment.lastOffset", of="file"),
+            at("retention", "retentionSegment.lastOffset", of="file"),
+            at("reindex", "reindex.lastOffset", of="file", only_if=RECOVERED_WHOLE),
+        ),
+    ),
+    Fact(
+        "highWatermark",
+        "offset below which consumers read, when replication-offset-checkpoint was written",
+        "offset",
+        "ReplicaManager.checkpointHighWatermarks",
+        "state.small_files:offsets",
+        (
+            at("ls", "partitionLog.highWatermark", of="partitionDirectory", only_if=LIVE),
+            at("transactions", "transactionPartition.highWatermark"),
+            at("retention", "retention.highWatermark"),
+            at("restart-plan", "restartPartition.highWatermark", only_if=LIVE),
+            copied("highWatermark"),
+            grouped("highWatermark"),
+            alone("highWatermark"),
+        ),
+    ),
+    Fact(
+        "recoveryPoint",
+        "offset below which the log is flushed, in recovery-point-offset-checkpoint",
+        "offset",
+        "LogManager.checkpointLogRecoveryOffsets",
+        "state.small_files:offsets",
+        (
+            at("ls", "partitionLog.recoveryPoint", of="partitionDirectory", only_if=LIVE),
+            at("restart-plan", "restartPartition.recoveryPoint", only_if=LIVE),
+        ),
+    ),
+    Fact(
+        "lastStableOffset",
+        "first offset of the oldest open transaction, or the log end offset",
+        "offset",
+        "ProducerStateManager.firstUnstableOffset",
+        "state.transaction_tracker:OpenTransactions.first_undecided",
+        (
+            at("transactions", "transactionPartition.lastStableOffset"),
+            at("retention", "retention.lastStableOffset"),
+        ),
+    ),
+    Fact(
+        "first open transaction",
+        "first offset of the oldest open transaction: where read_committed consumers stop; none if none is open",
+        "offset",
+        "ProducerStateManager.firstUnstableOffset",
+        "state.transaction_tracker:OpenTransactions.first_undecided",
+        (
+            at(
+                "transactions",
+                "transactionPartition.lastStableOffset",
+                lambda said: "none" if said["heldBy"] is None else said["lastStableOffset"],
+            ),
+            at(
+                "inspect --read-committed",
+                "note on standard error",
+                lambda said: "none" if said["stable"] is None else said["stable"],
+            ),
+        ),
+    ),
+    Fact(
+        "leader epochs",
+        "entries of leader-epoch-checkpoint, if they ascend",
+        "",
+        "LeaderEpochCheckpointFile",
+        "log.entries:entries",
+        (
+            at(
+                "restart-plan",
+                "restartPartition.epochsBefore",
+                only_if=Condition(lambda said: not said["stops"] and ascends(said["epochsBefore"]), "they ascend"),
+            ),
+            copied("epochs"),
+        ),
+    ),
+    Fact(
+        "segments",
+        "segments that belong to the log",
+        "",
+        "LogSegments",
+        "log.partition_directory:PartitionDirectory",
+        (
+            at("ls", "partitionLog.segments", of="partitionDirectory"),
+            total("ls --segments", "logSegment", partition_of_file),
+            at("transactions", "transactionPartition.segments"),
+            at("producers", "producerPartition.segments"),
+            at("retention", "retention.segments"),
+            at("restart-plan --estimate", "recoveryLog.segments"),
+            total("reindex", "reindex", partition_of_file),
+            at("stats", "stats.files", of=partition_below, only_if=NAMED),
+            copied("segments"),
+        ),
+    ),
+    Fact(
+        "bytes",
+        "length of these segments",
+        "bytes",
+        "LogSegments.sizeInBytes",
+        "log.partition_directory:PartitionDirectory",
+        (
+            at("ls", "partitionLog.size", of="partitionDirectory"),
+            total("ls --segments", "logSegment.size", partition_of_file),
+            total("reindex", "reindex.size", partition_of_file),
+            at("stats", "stats.bytes", of=partition_below, only_if=NAMED),
+        ),
+    ),
+    Fact(
+        "batches",
+        "batches, and messages of magic 0 and 1; damaged ones, too",
+        "",
+        "FileRecords.batches",
+        "log.region_reader:regions",
+        (
+            at("ls", "partitionLog.batches", of="partitionDirectory"),
+            total("ls --segments", "logSegment.batches", partition_of_file),
+            at("stats", "stats.batches", of=partition_below, only_if=NAMED),
+        ),
+    ),
+    Fact(
+        "batches of all partitions",
+        "the sum of batches",
+        "",
+        "FileRecords.batches",
+        "log.region_reader:regions",
+        (
+            of_all_logs("batches"),
+            at("stats", "stats.batches", of=the_disk, only_if=Condition(lambda said: said["scope"] == "total", "")),
+        ),
+    ),
+    Fact(
+        "records of all partitions",
+        "records in valid batches",
+        "",
+        "RecordBatch.countOrNull",
+        "log.batch_validity:invalidity",
+        (
+            of_all_logs("records"),
+            at("stats", "stats.records", of=the_disk, only_if=Condition(lambda said: said["scope"] == "total", "")),
+        ),
+    ),
+    Fact(
+        "valid batches",
+        "batches of a segment that are valid",
+        "",
+        "FileRecords.batches",
+        "log.batch_validity:invalidity",
+        (
+            undamaged(at("ls --segments", "logSegment.batches", of="file")),
+            at("retention", "retentionSegment.batches", of="file"),
+            at("reindex", "reindex.batches", of="file", only_if=RECOVERED_WHOLE),
+        ),
+    ),
+    Fact(
+        "records",
+        "records in valid batches of a partition",
+        "",
+        "RecordBatch.countOrNull",
+        "log.batch_validity:invalidity",
+        (
+            undamaged(at("ls", "partitionLog.records", of="partitionDirectory")),
+            at("stats", "stats.records", of=partition_below, only_if=NAMED),
+            total("retention", "retentionSegment.records", partition_of_file),
+        ),
+    ),
+    Fact(
+        "damages",
+        "places in the segments with bytes that are not part of a valid batch",
+        "",
+        "",
+        "forensics.partition_scan:is_damage",
+        (
+            verified("findings of family bytes", is_damage, len),
+            at("transactions", "transactionPartition.damages"),
+            at("producers", "producerPartition.damages"),
+            at("retention", "retention.damages"),
+            at("stats", "stats.damagedPlaces", of=partition_below, only_if=NO_TAIL),
+        ),
+    ),
+    Fact(
+        "whether a log is damaged",
+        "whether there is such a place",
+        "",
+        "",
+        "forensics.partition_scan:is_damage",
+        (
+            verified("findings of family bytes", is_damage, bool),
+            at("transactions", "transactionPartition.damages", lambda said: said["damages"] > 0),
+            at("producers", "producerPartition.damages", lambda said: said["damages"] > 0),
+            at("retention", "retention.damages", lambda said: None if said["damages"] is None else said["damages"] > 0),
+            at("stats", "stats.damagedPlaces", lambda said: said["damagedPlaces"] > 0, partition_below, NO_TAIL),
+        ),
+    ),
+    Fact(
+        "state of a directory",
+        "live, delete, future or stray, from the suffix of its name",
+        "",
+        "LocalLog.parseTopicPartitionName",
+        "log.partition_directory:partition",
+        (
+            at("ls", "partitionLog.state", of="partitionDirectory"),
+            at("restart-plan", "restartPartition.state", lambda said: said["state"] or "live", only_if=THERE),
+            at("retention", "retention.state", lambda said: said["state"] or "live"),
+        ),
+    ),
+    Fact(
+        "live partitions",
+        "directories of live partitions in a log directory, the metadata log included",
+        "",
+        "LogManager.loadLogs",
+        "log.log_directory:LogDirectory",
+        (
+            at("ls", "logDirectory.partitions", of="directory"),
+            States("ls", "number of partitionLog", live_directories("ls", "partitionLog", LIVE), LIVE.words),
+            States(
+                "restart-plan",
+                "number of restartPartition",
+                live_directories(
+                    "restart-plan",
+                    "restartPartition",
+                    Condition(lambda said: LIVE.holds(said) and THERE.holds(said), ""),
+                ),
+                LIVE.words,
+            ),
+            at("space", "spaceDirectory.partitions"),
+        ),
+    ),
+    Fact(
+        "partition directories",
+        "directories of partitions, in any state",
+        "",
+        "LogManager.loadLogs",
+        "log.log_directory:LogDirectory",
+        (
+            at("doctor", "doctorDisk.partitions"),
+            States("ls", "number of partitionLog", live_directories("ls", "partitionLog", ALWAYS)),
+        ),
+    ),
+    Fact(
+        "partition directories of all disks",
+        "directories of partitions, in any state",
+        "",
+        "LogManager.loadLogs",
+        "log.log_directory:LogDirectory",
+        (
+            at("verify", "summary.partitions", of=the_disk),
+            total("ls", "partitionLog", the_disk),
+        ),
+    ),
+    Fact(
+        "missing partitions",
+        "partitions that the log directory had, and whose directories are missing",
+        "",
+        "ReplicaManager.applyDelta",
+        "state.missing_partitions:missing_partitions",
+        (
+            at("ls", "logDirectory.absent", lambda said: len(said["absent"]), "directory"),
+            States(
+                "restart-plan",
+                "number of restartPartition",
+                live_directories("restart-plan", "restartPartition", Condition(lambda said: said["missing"], "")),
+                "it is missing",
+            ),
+            States(
+                "verify",
+                "findings partition-missing",
+                live_directories(
+                    "verify",
+                    "finding",
+                    Condition(lambda said: said["code"] == "partition-missing" and said["topic"] is not None, ""),
+                ),
+            ),
+        ),
+    ),
+    Fact(
+        "committed transactions",
+        "transactions with a COMMIT marker in the log",
+        "",
+        "ProducerAppendInfo.appendEndTxnMarker",
+        "state.transaction_tracker:OpenTransactions",
+        (
+            at("transactions", "transactionPartition.committed"),
+            States("transactions", "number of transaction", transactions_in("committed"), "its state is committed"),
+        ),
+    ),
+    Fact(
+        "aborted transactions",
+        "transactions with an ABORT marker in the log",
+        "",
+        "ProducerAppendInfo.appendEndTxnMarker",
+        "state.transaction_tracker:OpenTransactions",
+        (
+            at("transactions", "transactionPartition.aborted"),
+            States("transactions", "number of transaction", transactions_in("aborted"), "its state is aborted"),
+        ),
+    ),
+    Fact(
+        "open transactions",
+        "transactions without a marker, those included that hang",
+        "",
+        "ProducerStateManager.ongoingTxns",
+        "state.transaction_tracker:OpenTransactions",
+        (
+            at("transactions", "transactionPartition.{open, hanging}", lambda said: said["open"] + said["hanging"]),
+            verified(
+                "findings transaction-open and transaction-hanging",
+                lambda said: said["code"] in ("transaction-open", "transaction-hanging"),
+                len,
+            ),
+            States(
+                "transactions",
+                "number of transaction",
+                transactions_in("open", "hanging"),
+                "its state is open or hanging",
+            ),
+        ),
+    ),
+    Fact(
+        "release",
+        "release of Kafka that ran on the disk",
+        "",
+        "MetadataVersion",
+        "state.release_evidence:applied_release",
+        (
+            at("producers", "producerPartition.kafkaVersion", of=the_disk),
+            at("retention", "retention.kafkaVersion", of=the_disk, only_if=SERVED),
+            at(
+                "restart-plan",
+                "restartPlan.release.version",
+                lambda said: (said["release"] or {}).get("version"),
+                the_disk,
+            ),
+        ),
+    ),
+    Fact(
+        "whether a topic's configs are known",
+        "whether the topic's own configs were found in the cluster's metadata",
+        "",
+        "ConfigurationsImage",
+        "forensics.retention.configs:settings",
+        (
+            at("retention", "retention.isConfigKnown", of=topic, only_if=LIVE),
+            at("space", "spaceTopic.isConfigKnown", of=topic),
+        ),
+    ),
+    Fact(
+        "clean shutdown",
+        "whether the broker shut down cleanly; null where no broker has run, as in a controller's directory",
+        "",
+        "CleanShutdownFileHandler",
+        "state.directory_summary:had_clean_shutdown",
+        (
+            at("ls", "logDirectory.cleanShutdown", lambda said: str(said["cleanShutdown"]), "directory"),
+            at("doctor", "doctorDisk.clean", lambda said: str(said["clean"])),
+            at("space", "spaceDirectory.isClean", lambda said: str(said["isClean"])),
+        ),
+    ),
+    Fact(
+        "clean start",
+        "whether a startup finds .kafka_cleanshutdown; null in a directory that is not in log.dirs",
+        "",
+        "LogManager.loadLogs",
+        "state.directory_summary:had_clean_shutdown",
+        (
+            at("ls", "logDirectory.cleanShutdown", of="directory"),
+            at("restart-plan", "restartDirectory.clean"),
+        ),
+    ),
+    Fact(
+        "cluster.id",
+        "ID of the cluster, in meta.properties",
+        "",
+        "MetaProperties",
+        "state.small_files:properties",
+        (
+            at("ls", "logDirectory.clusterId", of="directory"),
+            at("doctor", "doctorDisk.clusterId"),
+            at("restart-plan", "restartDirectory.clusterId"),
+        ),
+    ),
+    Fact(
+        "node.id",
+        "ID of the node, in meta.properties",
+        "",
+        "MetaProperties",
+        "state.small_files:properties",
+        (
+            at("ls", "logDirectory.nodeId", of="directory"),
+            at("doctor", "doctorDisk.nodeId"),
+            at("space", "spaceDirectory.nodeId", lambda said: text(said["nodeId"])),
+            at("restart-plan", "restartDirectory.nodeId", lambda said: text(said["nodeId"])),
+        ),
+    ),
+    Fact(
+        "directory.id",
+        "ID of the log directory, in meta.properties",
+        "",
+        "MetaProperties",
+        "state.small_files:properties",
+        (
+            at("ls", "logDirectory.directoryId", of="directory"),
+            at("restart-plan", "restartDirectory.directoryId"),
+        ),
+    ),
+    Fact(
+        "recovery of all logs",
+        "logs and segments that a startup recovers, and bytes that it reads for that; without the metadata log",
+        "",
+        "LogLoader.recoverLog",
+        "forensics.recovery.recovery_work:DirectoryReader",
+        (estimated("restart-plan"), estimated("restart-plan --estimate")),
+    ),
+    Fact(
+        "recovered segments",
+        "segments of a log that a startup reads and checks because of its recovery point or of a missing .index",
+        "",
+        "LogLoader.recoverLog",
+        "forensics.recovery.recovery_work:DirectoryReader",
+        (
+            at("restart-plan", "restartPartition.recovered", only_if=RECOVERED_ONCE),
+            at("restart-plan --estimate", "recoveryLog.recovered"),
+        ),
+    ),
+    Fact(
+        "metadata offset",
+        "end offset of the newest metadata on the disks",
+        "offset",
+        "KafkaRaftLog.endOffset",
+        "state.metadata:read_metadata",
+        (
+            States("cluster", "cluster.endOffset", newest_metadata, "the highest"),
+            at("space", "space.metadataOffset", of=the_disk),
+            at("restart-plan", "restartCluster.metadataOffset", of=the_disk),
+        ),
+    ),
+    Fact(
+        "whether retention deletes segments next",
+        "whether the next check deletes a segment of the topic other than the active ones",
+        "",
+        "UnifiedLog.deleteOldSegments",
+        "forensics.retention.deletion:due_now",
+        (
+            States("retention", "retentionSegment.deletion", due_topics, "the segment is not active"),
+            at("space", "spaceTopic.dueNow", lambda said: said["dueNow"] > 0, topic),
+        ),
+    ),
+    Fact(
+        "remarks on committed offsets",
+        "committed offsets of a group that are out of range, or of a partition that is not there",
+        "",
+        "OffsetFetcherUtils",
+        "state.lag:out_of_range",
+        (
+            at("groups", "group.remarks", of=group),
+            at("groups --offsets", "group.remarks", of=group),
+            States("groups --offsets", "number of groupOffset and groupShare with a remark", remarks),
+        ),
+    ),
+    Fact(
+        "whether an index is right",
+        "whether the index does not contradict its segment",
+        "",
+        "OffsetIndex, TimeIndex, TransactionIndex",
+        "forensics.reindex.index_comparer:IndexComparer",
+        (
+            States("reindex", "reindex.indexes[].status other than wrong", judged_indexes),
+            States("verify", "no finding about the index", indexes_without_findings),
+        ),
+    ),
+    Fact(
+        "truncated bytes",
+        "bytes that recovery truncates from a segment that it reads",
+        "bytes",
+        "LogSegment.recover",
+        "kafka.segment_recovery:recover",
+        (
+            States(
+                "restart-plan", "restartPartition.cuts[].size", first_cuts, "up to the first segment that is truncated"
+            ),
+            at("reindex", "reindex.{size, validSize}", lambda said: said["size"] - said["validSize"], "file"),
+        ),
+    ),
+]

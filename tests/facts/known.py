@@ -1,0 +1,58 @@
+"""Contradictions that are known. Each has an example, and the test fails once the example does not contradict any more:
+then the entry goes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Known(NamedTuple):
+    """`commands`: any two of them may differ; `example`: disk and number of a random damage (random_damage.damaged)."""
+
+    fact: str
+    commands: tuple[str, ...]
+    reason: str
+    example: tuple[str, int]
+
+
+ONE_NODE = (
+    "which log directories are those of one broker is decided in several places: only directories with a directory.id "
+    "count, or all that were given"
+)
+TWO_LOGS = "of two copies of the metadata, some take the first, some the newest, and restart-plan that of the node"
+KNOWN = [
+    Known("missing partitions", ("ls", "verify", "restart-plan"), ONE_NODE, ("3.3.2-zk/clean", 36)),
+    Known("live partitions", ("ls", "space", "restart-plan"), TWO_LOGS, ("4.4.0-kraft/clean", 57)),
+    Known("whether a topic's configs are known", ("retention", "space"), TWO_LOGS, ("3.6.2-kraft/clean", 224)),
+    Known("release", ("producers", "retention", "restart-plan"), TWO_LOGS, ("3.3.2-kraft/clean", 64)),
+    Known(
+        "metadata offset",
+        ("cluster", "space"),
+        "of a damaged metadata log, cluster goes on after the damage, space stops there",
+        ("3.6.2-kraft/controller", 8),
+    ),
+    Known(
+        "logStartOffset",
+        ("ls", "transactions", "producers", "retention", "diff", "restart-plan"),
+        "of a checkpoint that a broker cannot parse, and ignores, all others take the lines that can be read",
+        ("3.6.2-zk/clean", 134),
+    ),
+    Known(
+        "whether an index is right",
+        ("reindex", "verify"),
+        "reindex and verify judge an index by rules of their own",
+        ("3.3.2-zk/crash", 130),
+    ),
+    Known(
+        "truncated bytes",
+        ("restart-plan", "reindex"),
+        "reindex does not know the rules by which the metadata log is recovered",
+        ("4.3.1-kraft/controller", 365),
+    ),
+]
+
+
+def known(kind: tuple[str, str, str]) -> Known | None:
+    """Return the entry for a class of contradictions."""
+    fact, *commands = kind
+    return next((each for each in KNOWN if each.fact == fact and set(commands) <= set(each.commands)), None)

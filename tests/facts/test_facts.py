@@ -1,0 +1,127 @@
+"""Every fact that two commands state is equal, on disks of every release with one to three random damages."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.command import run
+from tests.conftest import FIXTURES, RELEASES, SEED, sample
+from tests.facts.compare import Contradiction, all_said, contradictions
+from tests.facts.declared import COMMANDS, FACTS
+from tests.facts.known import KNOWN, Known, known
+from tests.facts.random_damage import bases, damaged
+from tools import facts_reference
+
+DISKS, AT_ONCE = (2000, 50) if SEED else (3, 3)
+"""Number of damaged disks, and how many of them are one test."""
+
+
+def contradictory(source: Path, number: object, root: Path) -> list[Contradiction]:
+    """Return the contradictions about a damaged copy of a disk, which is then removed."""
+    paths, done = damaged(number, source, root)
+    found = list(contradictions(all_said(paths)))
+    for each in [*paths, *(path for path in root.parent.iterdir() if path.is_symlink())]:
+        shutil.rmtree(each) if not each.is_symlink() else each.unlink()
+    print(f"{number}: {source.parent.name}/{source.name}: {', '.join(done)}")
+    return found
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", range(0, DISKS, AT_ONCE))
+def test_commands_agree(first: int, tmp_path: Path) -> None:
+    disks = bases()
+    for number in range(first, first + AT_ONCE):
+        source = disks[number * 7 % len(disks)]
+        found = contradictory(source, f"{SEED}{number}", tmp_path / "disk")
+        unknown = [str(each) for each in found if known(each.kind) is None]
+        assert not unknown, "\n".join(unknown)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("entry", sample(KNOWN, len(KNOWN), "known"), ids=lambda entry: entry.fact)
+def test_what_is_known_still_contradicts(entry: Known, tmp_path: Path) -> None:
+    name, number = entry.example
+    source = FIXTURES / name if (FIXTURES / name).exists() else RELEASES / name
+    found = contradictory(source, number, tmp_path / "disk")
+    assert any(known(each.kind) is entry for each in found), "mended: remove it from tests/facts/known.py"
+
+
+MENDED = [
+    ("logEndOffset", "2.8.2-zk/clean", 155),
+    ("logEndOffset", "4.4.0-kraft/crash", 90),
+    ("logEndOffset", "4.3.1-kraft/clean", 54),
+    ("logStartOffset", "3.9.1-zk/clean", 387),
+    ("lastOffset", "3.6.2-kraft/crash", 288),
+    ("damages", "3.3.2-zk/crash", 130),
+    ("damages", "4.3.1-kraft/clean", 209),
+    ("whether retention deletes segments next", "3.3.2-zk/crash", 99),
+    ("live partitions", "4.1.0-kraft/clean", 82),
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("fact", "name", "number"), sample(MENDED, len(MENDED), "mended"))
+def test_what_is_mended(fact: str, name: str, number: int, tmp_path: Path) -> None:
+    found = contradictory(RELEASES / name, number, tmp_path / "disk")
+    assert [str(each) for each in found if each.fact == fact] == []
+
+
+VOLATILE = re.compile(
+    r'"(?:seconds\w*|now|free|elsewhere|idle|age|inodesFree|allocated|dated|missingToStart)":[^,}]*|"otherThreads":[^]]*'
+)
+"""What differs between two runs."""
+
+
+def same(text: str, above: Path) -> str:
+    """Return what is to be equal, however the paths of the disk and of its second log directory were given."""
+    return VOLATILE.sub("", re.sub(rf"({above}/)?\b(disk(-second)?)/*", r"\2/", text))
+
+
+@pytest.mark.sampled
+def test_the_spelling_of_a_path_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An absolute path, a relative one, and one with a slash at its end are the same disk."""
+    monkeypatch.chdir(tmp_path)
+    for number, source in enumerate(bases() * 4 if SEED else [FIXTURES / "clean-2"]):
+        paths, _ = damaged(f"{SEED}{number}", source, tmp_path / "disk")
+        names = [path.name for path in paths]
+        for command, options in COMMANDS.items():
+            name, *more = command.split()
+            given = [[str(path) for path in paths], names, [f"{each}/" for each in names]]
+            said = {same(run(name, *each, *more, *options, "--json").stdout, tmp_path) for each in given}
+            assert len(said) == 1 or command == "diff", command
+        for path in paths:
+            shutil.rmtree(path)
+
+
+def test_a_contradiction_is_found() -> None:
+    """The comparison finds what differs."""
+    ls = {"type": "logDirectory", "directory": "/d", "cleanShutdown": True}
+    told = {"ls": {"logDirectory": [ls]}, "doctor": {"doctorDisk": [{"path": "/d", "clean": False}]}}
+    facts = [fact for fact in FACTS if fact.name == "clean shutdown"]
+    (found,) = contradictions(told, facts)
+    assert found.kind == ("clean shutdown", "ls", "doctor")
+    assert (found.subject, found.value, found.other_value) == ("/d", "True", "False")
+    told["doctor"]["doctorDisk"][0]["clean"] = True
+    assert not list(contradictions(told, facts))
+
+
+def test_declarations() -> None:
+    """Each fact has a name of its own, two places where it is stated, and a function that exists."""
+    assert len({fact.name for fact in FACTS}) == len(FACTS)
+    for fact in FACTS:
+        assert len(fact.states) > 1, fact.name
+        assert {each.command for each in fact.states} <= {*COMMANDS, "inspect --read-committed"}, fact.name
+        if fact.function:
+            module, _, name = fact.function.partition(":")
+            reduce(getattr, name.split("."), import_module(f"kdump.{module}"))
+    assert {entry.fact for entry in KNOWN} <= {fact.name for fact in FACTS}
+
+
+def test_the_page() -> None:
+    assert (facts_reference.DOCS / "facts.md").read_text() == facts_reference.page()

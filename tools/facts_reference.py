@@ -1,0 +1,78 @@
+"""Prints docs/facts.md: the facts that several commands state, from the declarations that the tests compare them by."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.facts.declared import ABOUT, FACTS, Fact
+from tests.facts.known import KNOWN
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+KEY = re.compile(r"\w+\.(?:\{[^}]*\}|\S+)|\b[a-z]+[A-Z]\w*")
+"""A type with a key or several, or the name of a type."""
+HEAD = """# The facts that commands share
+
+What several commands state about a disk means the same in all of them, and has the same value. This page lists these
+facts, with the keys of [the JSON objects](json.md) in which each command states them. A test runs the commands on disks
+of every release, with random damage to every kind of file, and compares their values (`tests/facts/`); this page is
+generated from the same declarations (`make docs`).
+
+- *only if* says when a command states this fact; otherwise its key has something else, which the column says.
+- A value of null is unknown, which contradicts nothing.
+- A log is damaged where verify has a finding of family bytes that is not of severity info.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    return "\n".join([HEAD, *_facts(), *_directories(), *_known()])
+
+
+def _facts() -> Iterator[str]:
+    for fact in FACTS:
+        if fact not in ABOUT:
+            yield from _fact(fact)
+
+
+def _fact(fact: Fact) -> Iterator[str]:
+    unit = f" ({fact.unit})" if fact.unit else ""
+    yield f"## {fact.name}\n"
+    meaning = fact.meaning[0].upper() + fact.meaning[1:]
+    source = f" In Kafka: {fact.kafka}." if fact.kafka else ""
+    text = f"{meaning}{unit}.{source} Computed by `kdump.{fact.function}`."
+    yield textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
+    yield "| command | states it in | only if |\n| --- | --- | --- |"
+    for states in dict.fromkeys((each.command, each.shown, each.only_if) for each in fact.states):
+        yield f"| `kdump {states[0]}` | {_keys(states[1])} | {states[2]} |"
+    yield ""
+
+
+def _keys(shown: str) -> str:
+    """Return the text with types and keys as code."""
+    return KEY.sub(r"`\g<0>`", shown)
+
+
+def _directories() -> Iterator[str]:
+    yield "## Directories\n"
+    yield "Which of the partition directories below a log directory a command is about:\n"
+    yield "| command | directories |\n| --- | --- |\n| `kdump ls`, `kdump verify` | all |"
+    for fact in ABOUT:
+        yield f"| `kdump {fact.states[0].command}` | {fact.meaning} |"
+    yield ""
+
+
+def _known() -> Iterator[str]:
+    yield "## Known contradictions\n"
+    yield "Where commands still contradict each other on damaged disks; the test fails once one of these is mended:\n"
+    yield "| fact | commands | why |\n| --- | --- | --- |"
+    for known in KNOWN:
+        commands = ", ".join(f"`kdump {each}`" for each in known.commands)
+        yield f"| {known.fact} | {commands} | {known.reason} |"
+    yield ""
+
+
+if __name__ == "__main__":
+    print(page(), end="")
