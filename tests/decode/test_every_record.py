@@ -1,5 +1,6 @@
-"""Decodes every version of every record of Kafka's own topics, and compares with the output of Kafka 4.3.1's own JSON
-converters. EveryRecord.java wrote every_record.tsv."""
+"""Decodes every version of every record of Kafka's own topics, and compares with the output of Kafka's own JSON
+converters: those of 4.3.1, and for messages that changed since, of the release that changed them. EveryRecord.java and
+tools/adopt wrote every_record.tsv."""
 
 from __future__ import annotations
 
