@@ -64,3 +64,18 @@ def test_the_disk_states_a_release_that_starts(disk: Path) -> None:
     found = disk_release([str(disk)], read_metadata(str(disk)))
     assert found.since <= truth.numbers[:2] <= found.until
     assert plan.release.version in (truth.version, ".".join(truth.version.split(".")[:2])) or plan.release.doubt
+
+
+def test_a_controller_of_4_4_keeps_preallocated_indexes() -> None:
+    """Since 4.4, closing a log does not truncate its indexes: after a clean stop, those of the metadata log still have
+    their 10 MiB, and no command calls that unclean, wrong or damage."""
+    disk = RELEASES / "4.4.0-kraft" / "controller"
+    index = disk / "__cluster_metadata-0" / f"{0:020}.index"
+    assert index.stat().st_size == 10 << 20
+    verified = command.run("verify", disk, "--info")
+    assert (verified.exit_code, verified.stdout.splitlines()[0]) == (0, "OK")
+    assert "preallocated" in verified.stdout
+    assert "what to do" not in verified.stdout
+    assert command.run("restart-plan", disk).stdout.splitlines()[0].startswith(f"{disk}: STARTS normally")
+    summary = command.objects("reindex", disk)[-1]
+    assert (summary["legal"], summary["wrong"]) == (2, 0)

@@ -203,6 +203,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             first.setdefault(finding.code, finding)
         actions: dict[str, list[Finding]] = {}
         for finding in sorted(first.values(), key=lambda each: SEVERITIES.index(each.severity)):
+            if finding.severity == INFO != CATALOGUE[finding.code].severity:  # legal here: the action is for the others
+                continue
             actions.setdefault(filled_action(finding), []).append(finding)
         if actions:
             self.output.line("")

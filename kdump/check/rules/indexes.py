@@ -141,7 +141,7 @@ INDEX_ORPHAN = Code(
 
 
 UNOPENED = "the broker does not rebuild it: it exits, because the segment is too large to open (segment-too-large)"
-PREALLOCATED = "the zeros are preallocated; the broker truncates them when it closes the file"
+PREALLOCATED = "none: the node has preallocated this space for further entries, and rebuilds the index at startup"
 ReadRuns = Callable[[Target, FileKind], Iterator[EntryRun | Region]]
 
 
