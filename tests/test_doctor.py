@@ -23,6 +23,7 @@ import pytest
 import kdump
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
+from kdump.cluster.metadata import MetadataCopies
 from kdump.forensics.doctor import leftovers
 from kdump.forensics.doctor import run as doctor_run
 from kdump.forensics.doctor.answers import Item, Page, Priority, Question
@@ -36,7 +37,6 @@ from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES
 from kdump.render.doctor_report import DoctorReport
 from kdump.render.stdout import Output
-from kdump.state.metadata_cache import MetadataCache
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, SEED, sample, seeded
 from tests.craft import flip
@@ -282,7 +282,7 @@ def test_the_startup_of_each_broker_has_a_line() -> None:
     paths = [FIXTURES / "clean-2", FIXTURES / "disk-1"]
     lines = run("doctor", *paths, *NOW).stdout.splitlines()
     (first,) = (number for number, line in enumerate(lines) if line.startswith("  startup "))
-    for line, path in zip(lines[first:], paths):
+    for line, path in zip(lines[first:], paths[::-1]):  # in the order of the nodes' IDs
         assert f"{path}: starts after a clean shutdown" in line
     (question,) = (each for each in answers(*paths, *NOW) if each.get("question") == "startup" and "answer" in each)
     assert question["answer"].count("starts after a clean shutdown") == 2
@@ -468,13 +468,13 @@ def test_the_startup_of_another_release(tmp_path: Path) -> None:
 
 
 def test_metadata_that_grows_is_read_again(disk: Path) -> None:
-    cache = MetadataCache()
-    first = cache(str(disk))
+    copies = MetadataCopies()
+    first = copies.replayed(str(disk))
     assert first is not None
-    assert cache(str(disk)) is first
+    assert copies.replayed(str(disk)) is first
     log = max((disk / "__cluster_metadata-0").glob("*.log"))
     log.write_bytes(log.read_bytes()[:-1])
-    second = cache(str(disk))
+    second = copies.replayed(str(disk))
     assert second is not None
     assert second.end_offset < first.end_offset
 

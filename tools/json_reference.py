@@ -24,6 +24,19 @@ in the code (`make docs`), and a test compares the two.
 - Keys marked *optional* are absent if they have no value.
 - Control characters are escaped, including U+007F to U+009F. A key never changes its meaning; new keys may be added.
 
+## Several paths
+
+The order of paths on the command line, and whether they are relative, absolute, links, or end with a slash, change no
+fact: which log directories belong together, and which metadata is the newest, is decided by what the files state (a
+test compares the answers). What does change:
+
+| what | with the order or spelling of the paths |
+| --- | --- |
+| paths, in keys and in texts | begin as the path was given |
+| the lines of `verify`, `ls`, `retention` and other lists of partitions | are in the order of the paths |
+| lists of log directories, and the commands to run next | name the paths in the order in which they were given |
+| `mostAt`, `newestAt` and `oldestAt` of `stats` | of equal values, are the place of the first |
+
 ## CSV
 
 `--format csv` writes the objects of one type as CSV, for spreadsheets and databases: a header with the names of the

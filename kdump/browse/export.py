@@ -12,6 +12,7 @@ from kdump.browse.browser import Browser
 from kdump.browse.level import Level
 from kdump.browse.row_listings import BrowseRow
 from kdump.check.engine.check_small_files import file_finding
+from kdump.cluster.directory_summary import single_partition_summary
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import LogDirectory
@@ -19,7 +20,6 @@ from kdump.log.region import Problem
 from kdump.render.escape import printable
 from kdump.render.inspect_objects import batch_object, entry_object, record_object, region_object
 from kdump.render.ls_objects import directory_object, partition_object
-from kdump.state.directory_summary import single_partition_summary
 from kdump.state.partition_summary import PartitionSummary
 
 Object = dict[str, Any]

@@ -16,6 +16,8 @@ from kdump.browse.segment_pages import Pages
 from kdump.browse.sorting import SortOrder, sorted_listing
 from kdump.check.engine.check_small_files import file_finding
 from kdump.check.finding import Finding
+from kdump.cluster.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
+from kdump.cluster.disks import Disks
 from kdump.log import file_system
 from kdump.log.bundle_log import has_payload
 from kdump.log.entries import Entry, entries
@@ -29,9 +31,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, Limits, Region
 from kdump.log.selection import Selection
 from kdump.render.ls_report import directory_lines, partition_lines
-from kdump.state.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
 from kdump.state.partition_summary import PartitionSummary
-from kdump.state.siblings import Siblings
 
 FULL = 64 * 1024
 """Size in bytes of the largest item that can be shown in full."""
@@ -105,7 +105,7 @@ class Places:
 
     def facts_of(self, place: LogDirectory) -> LogDirectorySummary:
         """Return the summary of a log directory."""
-        return log_directory_summary(place, Siblings([self.path]))
+        return log_directory_summary(place, Disks.at([self.path]))
 
     def _directory(self, place: LogDirectory, owner: BrowseRow | None) -> Level:
         facts = self.facts_of(place)

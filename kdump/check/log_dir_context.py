@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, PartitionContext
+from kdump.cluster.disks import META, Disks
 from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds, file_system
@@ -20,47 +21,35 @@ from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, segments_in
-from kdump.state.siblings import with_node_id
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
-    from kdump.state.metadata import ReadMetadata
-    from kdump.state.metadata_image import MetadataImage
     from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 Checkpoint = dict[tuple[str, int], CheckpointOffset]
 
 
 class LogDirContext:
-    """What the files of a log directory contain about its partitions. `siblings`: the broker's other log directories,
-    one of which may have the metadata log; `metadata_of`: reads the metadata of a log directory."""
+    """What the files of a log directory contain about its partitions. `disks`: the log directories of the run, among
+    them this one."""
 
-    def __init__(
-        self,
-        directory: LogDirectory,
-        options: Options,
-        siblings: list[LogDirectory],
-        metadata_of: ReadMetadata | None = None,
-    ) -> None:
+    def __init__(self, directory: LogDirectory, options: Options, disks: Disks) -> None:
         self.directory = directory
         self.watch = FileWatch()
         """The files that all of this was read from."""
         self.options = options
         options = replace(options, open_source=self.watch.opening(options.open_source))
-        self.ids = ids(directory, options)
+        meta = directory.files.get(META)
+        if meta is not None and not is_url(meta.path):
+            self.watch.look(meta.path, identity(meta.path))
+        self.ids = disks.ids(directory)
         self.checkpoints: dict[str, Checkpoint] = {}
         for name, target in directory.files.items():
             if target.kind is file_kinds.OFFSET_CHECKPOINT:
                 self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(target, options)
-        from kdump.state.metadata import read_metadata
-
-        read = metadata_of or read_metadata
-
-        everything = [directory, *siblings]
-        for each in everything:
-            self._watch_log(os.path.join(each.path, f"{METADATA_TOPIC}-0"))
-        self.metadata: MetadataImage | None = None
-        for each in everything:
-            self.metadata = self.metadata or read(each.path, options.limits)
+        everything = [directory, *disks.others(directory)]
+        for path in disks.of_cluster(directory.path):
+            self._watch_log(os.path.join(path, f"{METADATA_TOPIC}-0"))
+        _, self.metadata = disks.newest_metadata(directory.path)
         from kdump.state.release_evidence import applied_release
 
         self.release = applied_release([each.path for each in everything], self.metadata, options.kafka_version)
@@ -142,7 +131,7 @@ class Surroundings:
         if above is None:
             return alone(place, self.options)
         if above.path not in self._contexts:
-            self._contexts[above.path] = LogDirContext(above, self.options, [])
+            self._contexts[above.path] = LogDirContext(above, self.options, Disks([above], self.options.open))
         return self._contexts[above.path].known(place)
 
     def of_file(self, target: Target) -> PartitionContext:
@@ -197,16 +186,6 @@ def named_release(options: Options) -> AppliedRelease:
     """Return the release that was asked for, or the newest one: nothing around a file states another."""
     release = options.kafka_version
     return AppliedRelease() if release is None else AppliedRelease(release, release, release)
-
-
-def ids(directory: LogDirectory, options: Options) -> dict[str, str]:
-    """Return the properties of meta.properties: cluster.id, node.id (broker.id before KRaft), directory.id."""
-    target = directory.files.get("meta.properties")
-    return with_node_id({row["name"]: row["value"] for row in _rows(target, options)} if target else {})
-
-
-def _rows(target: Target, options: Options) -> list[dict[str, Any]]:
-    return [entry.values for entry in _entries(target, options)]
 
 
 def _entries(target: Target, options: Options) -> list[Entry]:

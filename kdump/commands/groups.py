@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from kdump.answer import Object, answer_keys
+from kdump.cluster.disks import Disks
 from kdump.commands.completion_words import one_of
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
@@ -43,8 +44,6 @@ from kdump.state.groups import SHARE, GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.log_offsets import LogOffsetsByPartition, log_end
-from kdump.state.metadata import read_metadata
-from kdump.state.newest_metadata import newest_metadata
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 
 SINGLE = "add --offsets or --members"
@@ -172,7 +171,7 @@ class GroupsCommand:
         if not logs:
             self.sink.end()
             return
-        _, metadata = newest_metadata((each.path, read_metadata(each.path, self.limits)) for each in directories)
+        _, metadata = Disks(directories, limits=self.limits).newest_metadata()
         disks = LogOffsetsByPartition(directories, self.limits, metadata)
         context = LagContext(disks, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None

@@ -9,6 +9,8 @@ from typing import NoReturn
 
 import click
 
+from kdump.cluster.directory_summary import LogDirectoryStates, log_directory_summary, single_partition_summary
+from kdump.cluster.disks import Disks
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable
 from kdump.commands.name_options import topic_filter
@@ -37,10 +39,8 @@ from kdump.render.ls_report import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.directory_summary import LogDirectoryStates, log_directory_summary, single_partition_summary
 from kdump.state.ls_rows import LsRow, LsRows, chosen
 from kdump.state.partition_summary import PartitionSummary
-from kdump.state.siblings import Siblings
 
 LARGE = 64 << 30
 """Total size of segments in bytes from which a note recommends --quick."""
@@ -113,7 +113,7 @@ class LsRun:
         self._shown = 0
         self._reported: set[str] = set()
         self._is_selected = selected_topics(options.topics, options.internal)
-        self._siblings = Siblings(options.paths)
+        self._disks = Disks.at(options.paths)
         self._log_directory_states: LogDirectoryStates = {}
         shown = options.output
         self._sink = shown.sink(
@@ -155,7 +155,7 @@ class LsRun:
             print_error(f"damage found in {found_in}; run kdump verify for details and impact")
 
     def _directory(self, place: LogDirectory) -> None:
-        facts = log_directory_summary(place, self._siblings)
+        facts = log_directory_summary(place, self._disks)
         facts.absent = [key for key in facts.absent if self._is_selected(key[0])]
         paths = {os.path.join(os.path.abspath(place.path), name) for name in facts.broken}
         self._damaged += bool(paths - failures().keys())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
 
+from kdump.cluster.disks import Disks
 from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error
@@ -23,11 +22,8 @@ from kdump.forensics.recovery.recovery_work import StartupWorks
 from kdump.forensics.restart.plan_values import CLEAN, PartitionPlan, RestartPlan
 from kdump.forensics.restart.restart_cluster import restart_cluster
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
-from kdump.log.region import Limits
 from kdump.render.progress import Progress
 from kdump.render.restart_report import PlanEnd, RestartReport, plan_objects
-from kdump.state.metadata import read_metadata
-from kdump.state.metadata_image import MetadataImage
 
 EXAMPLES = """
 \b
@@ -110,30 +106,19 @@ def _run(options: RestartPlanOptions) -> int:
     check = options.reading.check_options()
     of_topic = topic_filter(options.topics)
     works = StartupWorks()
-    metadata: dict[str, MetadataImage] = {}
+    disks = Disks.at(options.paths, check.limits, nested=False)
     with Progress("restart-plan", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
 
         def on_metadata(done: int, total: int) -> None:
             progress.show(f"reading the metadata, {100 * done // total}%" if done < total else "")
-
-        def metadata_of(
-            directory: str,
-            limits: Limits | None = None,
-            on_progress: Callable[[int, int], None] = lambda done, total: None,
-        ) -> MetadataImage | None:
-            found = read_metadata(directory, limits, on_progress)
-            if found is not None:
-                metadata[directory] = found
-            return found
 
         def on_broker(plan: RestartPlan) -> None:
             recovery = None
             if not (options.topics or options.output.quiet or plan.verdict == CLEAN):
                 release = NEWEST if plan.release is None else parse_release(plan.release.version)
                 own = {each.path for each in plan.directories}
-                known = next((metadata[path] for path in metadata if path in own), None)
-                roots = {os.path.join(path, "") for path in own}  # whether or not a slash was given
-                own_works = [work for work in works.works if os.path.join(work.path, "") in roots]
+                _, known = disks.newest_metadata(*own)
+                own_works = [work for work in works.works if work.path in own]
                 recovery, _ = time_of(own_works, options.recovery.query, known, release)
             sink.add(PlanEnd(plan, time.monotonic() - began, recovery))
 
@@ -148,7 +133,7 @@ def _run(options: RestartPlanOptions) -> int:
             on_progress=progress.more,
             on_metadata=on_metadata,
             on_seen=works.on_seen,
-            metadata_of=metadata_of,
+            disks=disks,
         )
     if not plan.unread:
         of_topic.refuse_unmatched()

@@ -17,8 +17,13 @@ from dataclasses import fields
 from functools import cache, wraps
 from typing import Any, TypeVar, get_type_hints
 
+from kdump.log.command_line_paths import without_slash
+
 OPTIONS = "__kdump_options__"
 """Attribute of a command's callback: the class of its options."""
+
+PATHS = ("paths", "others", "disks")
+"""Fields with the paths of log directories."""
 
 
 class CommandOptions:
@@ -57,7 +62,7 @@ def fill(cls: type[T], values: dict[str, Any]) -> T:
         if isinstance(kind, type) and issubclass(kind, CommandOptions):
             found[name] = fill(kind, values)
         elif name in values:
-            found[name] = values[name]
+            found[name] = tuple(map(without_slash, values[name])) if name in PATHS else values[name]
     return cls(**found)
 
 

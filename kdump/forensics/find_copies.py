@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
+from kdump.cluster.disks import Disks
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.directory_listing import is_url
@@ -19,7 +20,6 @@ from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
 from kdump.log.paths import Target
-from kdump.state.identity import meta_properties
 from kdump.state.small_files import topic_id
 
 PartitionKey = tuple[str, int]
@@ -73,11 +73,12 @@ def side(path: str, options: Options, on_unreadable: OnUnreadable) -> Side:
             raise no_kafka_files(path, f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
     copies: dict[PartitionKey, Copy] = {}
+    disks = Disks((each for each in found if isinstance(each, LogDirectory)), options.open, options.limits)
     identities: set[str] = set()
     for place in found:
         if isinstance(place, LogDirectory):
-            identities.add(meta_properties(place).get("directory.id", ""))
-            surrounds = LogDirContext(place, options, [])
+            identities.add(disks.ids(place).get("directory.id", ""))
+            surrounds = LogDirContext(place, options, disks)
             inside = [(each, surrounds.known(each)) for each in place.partitions if not each.state]
         else:
             inside = [(each, alone(each, options)) for each in (place,) if isinstance(each, PartitionDirectory)]

@@ -8,16 +8,16 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from kdump.check.engine.second_look import Looking
-from kdump.check.engine.units import CheckUnit, units
+from kdump.check.engine.units import CheckUnit, find_places, units_of
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.cluster.disks import Disks
 from kdump.log import file_kinds, file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import OnUnreadable, SourceError, went_away
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
-from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, SegmentFiles, current, one_file, partition
 from kdump.log.paths import Target
 from kdump.log.window import Window
@@ -57,14 +57,16 @@ class PartitionInput:
 
 def find_partitions(
     paths: Iterable[str], options: Options, on_unreadable: OnUnreadable, *, everything: bool = False
-) -> tuple[list[PartitionInput], list[LogDirectory]]:
+) -> tuple[list[PartitionInput], Disks]:
     """Return the partitions that `paths` stand for, and the log directories among them; partitions that are not live
     only if given as a path. `on_unreadable` is called for what has no batches, or nothing of Kafka's. `everything`:
     also include partitions without transactions and those that are not live; the metadata log still has to be given as
     a path."""
     options = replace(options, open_source=careful_source)
     named = tuple(paths)
-    return partitions_of(units(named, options, on_unreadable), named, options, on_unreadable, everything=everything)
+    places, disks = find_places(named, options, on_unreadable)
+    units = units_of(places, options, disks)
+    return partitions_of(units, named, options, on_unreadable, everything=everything), disks
 
 
 def partitions_of(
@@ -74,16 +76,13 @@ def partitions_of(
     on_unreadable: OnUnreadable,
     *,
     everything: bool = False,
-) -> tuple[list[PartitionInput], list[LogDirectory]]:
-    """Return the same from the check units of the paths `named`."""
+) -> list[PartitionInput]:
+    """Return the partitions of the check units of the paths `named`."""
     found: list[PartitionInput] = []
-    directories: list[LogDirectory] = []
     files: dict[str, list[CheckUnit]] = {}
     for unit in found_units:
         place = unit.partition
-        if unit.directory is not None:
-            directories.append(unit.directory)
-        elif place is not None:
+        if place is not None:
             was_named = place.path in named
             is_selected = not place.state and place.topic not in NO_TRANSACTIONS
             is_selected = is_selected or (everything and place.topic != METADATA_TOPIC)
@@ -99,7 +98,7 @@ def partitions_of(
             files.setdefault(key, []).append(unit)
     for here in files.values():
         found.extend(_of_files(here, options, on_unreadable))
-    return found, directories
+    return found
 
 
 def is_away(place: PartitionInput, on_unreadable: OnUnreadable) -> bool:

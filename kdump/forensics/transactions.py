@@ -138,7 +138,7 @@ def _coordinators(places: list[PartitionInput], question: TransactionsQuery, now
             is_open = record.state in ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
             updated = record.transactionLastUpdateTimestampMs
             yield CoordinatorTransaction(
-                source=place.partition.source,
+                source=coordinator.sources[last_record.name],
                 path=last_record.name,
                 offset=last_record.offset,
                 transactionalId=name,

@@ -16,7 +16,8 @@ _present: frozenset[str] = frozenset()
 def note_existing_paths(words: Iterable[str]) -> None:
     """Note which of these words of a command line are paths that exist. A named file or directory that is missing later
     went away while the command ran; one that is missing now is an error of whoever named it."""
-    set_existing_paths(frozenset(word for word in words if "://" not in word and file_system.exists(word)))
+    local = (without_slash(word) for word in words if "://" not in word)
+    set_existing_paths(frozenset(word for word in local if file_system.exists(word)))
 
 
 def set_existing_paths(paths: frozenset[str]) -> None:
@@ -28,6 +29,11 @@ def set_existing_paths(paths: frozenset[str]) -> None:
 def existing_paths() -> frozenset[str]:
     """Return the paths that `note_existing_paths` has found."""
     return _present
+
+
+def without_slash(path: str) -> str:
+    """Return a path without slashes at its end, which mean nothing to Kafka or to kdump."""
+    return path if "://" in path else path.rstrip("/") or path[:1]
 
 
 def missing(path: str) -> SourceNotFound:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from kdump.log import file_system
 from kdump.log.bundle_names import bundle_of
+from kdump.log.command_line_paths import without_slash
 
 if TYPE_CHECKING:  # slow to import
     from kdump.log.bundle_tree import Bundle
@@ -44,10 +45,9 @@ def takes_bundles(function: Function) -> Function:
 
     @wraps(function)
     def with_bundles(paths: Any, *args: Any, **options: Any) -> Any:
-        if not isinstance(paths, (str, os.PathLike)):
-            paths = list(paths)
-        several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-        mount_bundles(map(os.fspath, several))
-        return function(paths, *args, **options)
+        is_single = isinstance(paths, (str, os.PathLike))
+        several = [without_slash(os.fspath(path)) for path in ([paths] if is_single else paths)]
+        mount_bundles(several)
+        return function(several[0] if is_single else several, *args, **options)
 
     return cast("Function", with_bundles)

@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.answer import Object
+from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -25,7 +26,6 @@ from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
-from kdump.state.directory_summary import LogDirectorySummary
 from kdump.state.ls_rows import LsRow
 from kdump.state.partition_summary import PartitionSummary
 

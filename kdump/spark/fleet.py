@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
+from kdump.cluster.disks import META, node_ids
 from kdump.log import file_system
 from kdump.log.directory_listing import globbed, is_directory, is_inside, is_url, length, parent, real_path
 from kdump.log.errors import SourceError, is_gone
@@ -116,8 +116,8 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
     properties: dict[str, str] = {}
     for directory in above:
         if not properties:
-            file = target(f"{directory.rstrip('/')}/meta.properties", source=directory)
-            properties = ids(LogDirectory(directory, files={"meta.properties": file}), options)
+            file = target(f"{directory.rstrip('/')}/{META}", source=directory)
+            properties = node_ids(LogDirectory(directory, files={META: file}), options.open)
     named = properties.get("node.id")
     if named is None:
         fitting = [path for path in brokers if is_inside(place.path, path.rstrip("/"))]

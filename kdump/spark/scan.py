@@ -132,7 +132,7 @@ def scan(
         continued=sum(result.continued for result in results),
         kept=sum(plan.kept for plan in plans),
         gone=sum(plan.gone for plan in plans),
-        metadata=sources.newest({path: end for plan in plans for path, end in plan.metadata.items()}),
+        metadata=sources.newest({path: age for plan in plans for path, age in plan.metadata.items()}),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
+from kdump.cluster.disks import Disks
+from kdump.cluster.metadata import Age
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
@@ -29,8 +31,6 @@ from kdump.spark.store import OWN, Store, StoreError, key_of
 from kdump.spark.table_plan import parts_of, slimmed
 from kdump.spark.tables import OF_TOPICS, RECORDS, SparkTable
 from kdump.spark.unit_read import UnitJob
-from kdump.state.metadata import ReadMetadata
-from kdump.state.metadata_cache import MetadataCache
 from kdump.version import __version__
 
 COPIED = 1024 * 1024 * 1024
@@ -57,14 +57,14 @@ class GroupTask:
 class GroupPlan(NamedTuple):
     """A plan: chunks to read, packs that stay as they are, and a pack that is already written, with the roots of log
     directories. `kept`: number of units that are unchanged; `gone`: number of those that are no longer there;
-    `metadata`: the end offset of the metadata log in each log directory that has one with topics, by path."""
+    `metadata`: how new the metadata is in each log directory that has some with topics, by path."""
 
     chunks: list[ChunkFile]
     packs: list[Pack]
     written: ChunkResult | None
     kept: int
     gone: int
-    metadata: dict[str, int]
+    metadata: dict[str, Age]
 
 
 Entry = dict[str, Any]
@@ -116,8 +116,10 @@ def plan_group(task: GroupTask) -> GroupPlan:
     todo: list[UnitJob | SliceJob] = []
     found: set[str] = set()
     kept = 0
-    metadata_of = MetadataCache()
-    for job in _jobs(task, metadata_of):
+    fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
+    directories = (found.place for found in fleet.found if isinstance(found.place, LogDirectory))
+    disks = Disks(directories, setup.check.open, setup.check.limits)
+    for job in _jobs(task, fleet, disks):
         found.add(job.key)
         pack = usable.valid(job)
         if pack is not None:
@@ -143,22 +145,20 @@ def plan_group(task: GroupTask) -> GroupPlan:
         put_chunk(setup.store, chunk, f"{RUNS}/{setup.run}/{name}", f"{setup.run}-{name}")
         for name, chunk in zip(names, chunks)
     ]
-    ends = {path: image.end_offset for path, image in metadata_of.images() if image.topics}
-    return GroupPlan(files, whole, written, kept, gone, ends)
+    return GroupPlan(files, whole, written, kept, gone, disks.copies.ages())
 
 
 def _kind(key: str) -> str:
     return key.partition("-")[0]
 
 
-def _jobs(task: GroupTask, metadata_of: ReadMetadata) -> Iterator[UnitJob | SliceJob]:
+def _jobs(task: GroupTask, fleet: Fleet, disks: Disks) -> Iterator[UnitJob | SliceJob]:
     """Yield a job for every unit of the group, for every path that could not be read, and with --records for every
     slice of a segment."""
     for path, text in task.unreadable:
         yield UnitJob(f"{REFUSED}-{key_of(path)}", (path, text), DiskIdentity(), key_of(text), task.setup.tables)
-    fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
     whose = {found.place.path: found.identity for found in fleet.found}
-    for unit in units_of([found.place for found in fleet.found], task.setup.check, metadata_of=metadata_of):
+    for unit in units_of([found.place for found in fleet.found], task.setup.check, disks):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         identity = whose[source]

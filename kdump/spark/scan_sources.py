@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kdump.check.options import Options
+from kdump.cluster.metadata import Age
 from kdump.log.directory_listing import is_url, length, parent, real_path
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
@@ -103,11 +104,10 @@ class Sources:
                 found.setdefault(each.owner, []).append(each.path)
         return found
 
-    def newest(self, ends: Mapping[str, int]) -> frozenset[str]:
-        """Return the log directory of each cluster whose metadata log reaches furthest; `ends`: the end offset of each
-        that has one."""
-        with_log = ([path for path in paths if path in ends] for paths in self.clusters().values())
-        return frozenset(max(paths, key=ends.__getitem__) for paths in with_log if paths)
+    def newest(self, ages: Mapping[str, Age]) -> frozenset[str]:
+        """Return the log directory of each cluster with the newest metadata; `ages`: how new each is that has some."""
+        with_log = ([path for path in sorted(paths) if path in ages] for paths in self.clusters().values())
+        return frozenset(max(paths, key=ages.__getitem__) for paths in with_log if paths)
 
 
 def find_sources(task: FindTask) -> FoundSources:

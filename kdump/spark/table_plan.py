@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
+from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, length
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
@@ -21,7 +22,6 @@ from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import Fleet, FoundDirectory
 from kdump.spark.read_task import ReadTask, TaskItem, largest_first, packed
 from kdump.spark.segment_split import SegmentSplit
-from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.partition_summary import SegmentSummary, segments_of
 from kdump.state.transaction_coordinator import OPEN, TransactionCoordinatorState
 

@@ -28,7 +28,7 @@ from kdump.log.region import Limits
 from kdump.state import metadata_node_handlers, metadata_topic_handlers
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, bounded, read_records, too_large
-from kdump.state.metadata_files import BOOTSTRAP, MetadataFiles, Unreachable, metadata_files, too_early
+from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, Unreachable, metadata_files, too_early
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_replay import MetadataReplay
 
@@ -154,7 +154,7 @@ class _MetadataReader:
                 continue
             if not reason:
                 replay, start = tried, end
-                replay.metadata.snapshot = replay.metadata.end_offset = end
+                self._begin_with(replay.metadata, end, path)
                 replay.metadata.end_time = time
                 break
             skipped.append(f"{os.path.basename(path)}: not a valid snapshot: {reason}")
@@ -162,13 +162,19 @@ class _MetadataReader:
             # There is nothing else: use what can be read of it.
             self.total = self.done + _bytes((snapshots[0][1],))
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
-            replay.metadata.snapshot = replay.metadata.end_offset = snapshots[0][0]
+            self._begin_with(replay.metadata, *snapshots[0])
         self.snapshot_problems = skipped
         replay.on_change = self.on_change
         replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
         replay.in_log = True
         self._read_log(replay, start)
         return replay.metadata
+
+    @staticmethod
+    def _begin_with(metadata: MetadataImage, end: int, path: str) -> None:
+        metadata.snapshot = metadata.end_offset = end
+        match = SNAPSHOT.fullmatch(os.path.basename(path))
+        metadata.snapshot_epoch = 0 if match is None else int(match["epoch"])
 
     def _more(self, count: int) -> None:
         self.done += count

@@ -14,7 +14,7 @@ from kdump.log.directory_listing import names
 from kdump.log.errors import SourceError
 from kdump.log.paths import segments_in, target
 
-SNAPSHOT = re.compile(r"([0-9]{20})-[0-9]{10}\.checkpoint")
+SNAPSHOT = re.compile(r"([0-9]{20})-(?P<epoch>[0-9]{10})\.checkpoint")
 BOOTSTRAP = "bootstrap.checkpoint"
 
 

@@ -166,6 +166,8 @@ class MetadataImage:
     leader: QuorumLeader | None = None
     kraft_version: int | None = None
     snapshot: int | None = None
+    snapshot_epoch: int = 0
+    """Leader epoch in the name of that snapshot."""
     end_offset: int = 0
     end_time: int | None = None
     """Timestamp of the last record that was read, epoch ms."""
@@ -184,6 +186,12 @@ class MetadataImage:
         some = self.topics or self.configs or self.brokers or self.controllers or self.features or self.quotas
         more = self.acls or self.scram or self.tokens or self.producer_ids or self.zk_migration or self.voters
         return not (some or more) and self.leader is None and self.kraft_version is None
+
+    @property
+    def epoch(self) -> int:
+        """The last leader epoch. In the log, it is the one of the last leader's own record, with which each epoch
+        begins: a batch's epoch has no checksum."""
+        return max(self.snapshot_epoch, self.leader.leaderEpoch if self.leader is not None else 0)
 
     @property
     def broker_configs(self) -> dict[str, dict[str, str]]:

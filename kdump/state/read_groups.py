@@ -112,7 +112,7 @@ def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
             segments = sorted(paths.values(), key=lambda path: (target(path).name_offset or 0, path))
             log = log._replace(path=folder, segments=tuple(segments))
         found[key] = log
-    return list(found.values())
+    return [found[key] for key in sorted(found)]
 
 
 def newest(logs: Sequence[CoordinatorLog], end_of: Callable[[CoordinatorLog], int]) -> list[CoordinatorLog]:

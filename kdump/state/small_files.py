@@ -72,11 +72,11 @@ def _read(target: Target, open_: Open) -> tuple[list[Entry], bool, str]:
     return found, is_valid, ""
 
 
-def properties(target: Target | None, broken: list[str] | None = None) -> dict[str, str]:
+def properties(target: Target | None, broken: list[str] | None = None, *, open_: Open = open_window) -> dict[str, str]:
     """Return the name=value lines of meta.properties, or the members of quorum-state or .kafka_cleanshutdown; empty
     without the file."""
     return (
-        {entry.values["name"]: entry.values["value"] for entry in read_entries(target, broken=broken)} if target else {}
+        {entry.values["name"]: entry.values["value"] for entry in read_entries(target, open_, broken)} if target else {}
     )
 
 

@@ -28,13 +28,15 @@ OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 @dataclass
 class TransactionCoordinatorState:
-    """Combined contents of the __transaction_state partitions on a disk. `partitions`: their numbers;
+    """Combined contents of the __transaction_state partitions on a disk. `partitions`: their numbers; `sources`: the
+    log directory of each, by its name;
     `partition_count`: how many the cluster has, None if unknown. `problems`: one line for each thing that could not be
     read; if there are any, the transactions may be outdated or incomplete."""
 
     by_id: dict[str, TransactionMetadata] = field(default_factory=dict)
     partitions: set[int] = field(default_factory=set)
     partition_count: int | None = None
+    sources: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     history: TransactionHistory = field(default_factory=TransactionHistory)
     _open: dict[int, list[TransactionMetadata]] | None = field(default=None, repr=False, compare=False)
@@ -100,6 +102,7 @@ def read_coordinator(
         if not names:
             replay.note(f"{directory}: no segments")
         replay.name = match[0]
+        found.sources[match[0]] = os.path.dirname(directory)
         for name in names:
             for record in read_records(os.path.join(directory, name), bounded(limits), replay.note):
                 if record is not None and not record.is_control:

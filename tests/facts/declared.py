@@ -802,7 +802,7 @@ FACTS: list[Fact] = [
         "whether the broker shut down cleanly; null where no broker has run, as in a controller's directory",
         "",
         "CleanShutdownFileHandler",
-        "state.directory_summary:had_clean_shutdown",
+        "cluster.directory_summary:had_clean_shutdown",
         (
             at("ls", "logDirectory.cleanShutdown", lambda said: str(said["cleanShutdown"]), "directory"),
             at("doctor", "doctorDisk.clean", lambda said: str(said["clean"])),
@@ -814,7 +814,7 @@ FACTS: list[Fact] = [
         "whether a startup finds .kafka_cleanshutdown; null in a directory that is not in log.dirs",
         "",
         "LogManager.loadLogs",
-        "state.directory_summary:had_clean_shutdown",
+        "cluster.directory_summary:had_clean_shutdown",
         (
             at("ls", "logDirectory.cleanShutdown", of="directory"),
             at("restart-plan", "restartDirectory.clean"),

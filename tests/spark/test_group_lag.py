@@ -178,7 +178,7 @@ def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypat
     def counted(read: list[str]) -> Any:
         return lambda path, *words: read.append(path) or read_metadata(path, *words)
 
-    monkeypatch.setattr("kdump.state.metadata_cache.read_metadata", counted(planned))
+    monkeypatch.setattr("kdump.state.metadata.read_metadata", counted(planned))
     monkeypatch.setattr("kdump.spark.cluster_metadata.read_metadata", counted(again))
     tasks, store = Here(), Store(str(tmp_path / "out"))
     options = ScanOptions(tuple(map(str, disks)))

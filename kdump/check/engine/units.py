@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 from typing import TYPE_CHECKING
 
 from kdump.check.catalogue import CATALOGUE
@@ -14,7 +13,7 @@ from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.partition_directory_check import PartitionDirectoryCheck
 from kdump.check.engine.second_look import settled
 from kdump.check.finding import Finding
-from kdump.check.log_dir_context import LogDirContext, Surroundings, alone, ids
+from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import Observer, SegmentContext
@@ -27,7 +26,7 @@ from kdump.check.rules.newer_release import newer_release
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
-from kdump.format.numbers import parse_int
+from kdump.cluster.disks import Disks, unlisted
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
@@ -37,10 +36,8 @@ from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Target, UnlistedCollector, target
-from kdump.state.siblings import same_broker, unlisted
 
 if TYPE_CHECKING:
-    from kdump.state.metadata import ReadMetadata
     from kdump.state.metadata_image import MetadataImage
 
 OnProgress = Callable[[int], None]
@@ -68,8 +65,14 @@ class CheckUnit:
     """Called with the check of a partition or segment before it starts."""
     check_class: type[PartitionCheck] = PartitionCheck
     """Class that checks a partition or segment: a subclass if more than findings is needed."""
+    ids: dict[str, str] = field(default_factory=dict)
+    """Of a log directory: what its meta.properties states."""
+    newer: dict[str, int | None] = field(default_factory=dict)
+    """Of a log directory: what in its own metadata log is of a newer release than the newest known one, and where."""
     siblings: tuple[str, ...] = ()
     """The broker's other log directories, and directories that cannot be listed and may be such."""
+    cluster: tuple[str, ...] = ()
+    """The log directories of the cluster, of all its nodes that were given."""
     around: FileWatch = field(default_factory=FileWatch)
     """The files of the log directory that `known` was read from."""
     doubted: set[str] = field(default_factory=set)
@@ -86,7 +89,7 @@ class CheckUnit:
         directory = self.directory
         if directory is None or directory.only_metadata or "checkpoints" not in self.options.chosen:
             return set()
-        return {topic for topic, _ in missing_in(directory, self.siblings, self.metadata, self.options).lost}
+        return {topic for topic, _ in missing_in(directory, self.ids, self.siblings, self.metadata, self.options).lost}
 
     def run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
@@ -114,7 +117,7 @@ class CheckUnit:
             place = directory_at(self.directory.path)
             if not isinstance(place, LogDirectory):
                 return None
-            return next(_of_directory(place, self.options, self._siblings(), self.siblings), None)
+            return next(_of_directory(place, self.options, self._disks(place), self.siblings), None)
         if self.partition is None:
             return CheckUnit(self.name, self.size, self.known, self.options, target=self.target, around=self.around)
         here = partition(self.partition.path, self.partition.source)
@@ -122,7 +125,7 @@ class CheckUnit:
             return None
         directory = directory_at(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
-            context = LogDirContext(directory, self.options, self._siblings())
+            context = LogDirContext(directory, self.options, self._disks(directory))
             return CheckUnit(
                 self.name,
                 self.size,
@@ -130,15 +133,18 @@ class CheckUnit:
                 self.options,
                 here,
                 siblings=self.siblings,
+                cluster=self.cluster,
                 around=context.watch,
             )
         now = alone(here, self.options)
         known = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at)
         return CheckUnit(self.name, self.size, known, self.options, here, siblings=self.siblings, around=self.around)
 
-    def _siblings(self) -> list[LogDirectory]:
-        found = (directory_at(path) for path in self.siblings)
-        return [place for place in found if isinstance(place, LogDirectory)]
+    def _disks(self, own: LogDirectory) -> Disks:
+        """Return the log directories of the cluster as they are now."""
+        found = (directory_at(path) for path in self.cluster if path != own.path)
+        others = [place for place in found if isinstance(place, LogDirectory)]
+        return Disks([own, *others], self.options.open, self.options.limits)
 
     def _run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         if self.directory is not None:
@@ -173,24 +179,14 @@ class CheckUnit:
                 # The controllers know the directories of log.dirs alone.
                 metadata = None if directory.only_metadata else self.metadata
                 if file.kind is file_kinds.META_PROPERTIES and metadata is not None:
-                    yield from registered(file, ids(directory, options), metadata, bool(directory.partitions))
+                    yield from registered(file, self.ids, metadata, bool(directory.partitions))
         if "checkpoints" in options.chosen and not directory.only_metadata:
-            yield from missing_from(directory, self.here, self.siblings, self.metadata, options)
-        yield from self._newer(directory)
+            yield from missing_from(directory, self.ids, self.here, self.siblings, self.metadata, options)
+        for text, offset in self.newer.items():
+            log = target(os.path.join(directory.path, f"{METADATA_TOPIC}-0"), source=directory.path)
+            yield newer_release(log, text, offset=offset)
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
-
-    def _newer(self, directory: LogDirectory) -> Iterator[Finding]:
-        """Yield what in the cluster's metadata is of a newer release than the newest known one."""
-        if self.metadata is None:
-            return
-        from kdump.state.release_evidence import newer_in
-
-        log = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
-        if not file_system.isdir(log):
-            return  # reported where the log is
-        for text, offset in newer_in(self.metadata, parse_int(ids(directory, self.options).get("node.id"))).items():
-            yield newer_release(target(log, source=directory.path), text, offset=offset)
 
     def _file(self, target: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         kind, options = target.kind, self.options
@@ -247,6 +243,13 @@ class CheckUnit:
 
 def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable) -> Iterator[CheckUnit]:
     """Yield the units for the paths, in order. Calls `on_unreadable` for each path without Kafka files."""
+    found_places, disks = find_places(paths, options, on_unreadable)
+    yield from units_of(found_places, options, disks)
+
+
+def find_places(paths: Sequence[str], options: Options, on_unreadable: OnUnreadable) -> tuple[list[Place], Disks]:
+    """Return what is at the paths, in order, and the log directories among it. Calls `on_unreadable` for each path
+    without Kafka files."""
     found_places: list[Place] = []
     collector = UnlistedCollector(on_unreadable)
     for path in paths:
@@ -254,29 +257,21 @@ def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable)
             found_places.extend(find_directories(path, collector))
         except SourceError as error:
             on_unreadable(error)
-    yield from units_of(found_places, options, unlisted(paths, (place.path for place in found_places), collector))
+    directories = (place for place in found_places if isinstance(place, LogDirectory))
+    maybe = unlisted(paths, (place.path for place in found_places), collector)
+    return found_places, Disks(directories, options.open, options.limits, maybe)
 
 
-def units_of(
-    found_places: list[Place],
-    options: Options,
-    maybe: Iterable[str] = (),
-    metadata_of: ReadMetadata | None = None,
-) -> Iterator[CheckUnit]:
+def units_of(found_places: list[Place], options: Options, disks: Disks | None = None) -> Iterator[CheckUnit]:
     """Yield the units for these places, in order, one by one: what is read of a directory is still known when its unit
-    is used. `maybe`: directories that cannot be listed, each of which may be another log directory of a broker.
-    `metadata_of`: see LogDirContext."""
-    directories = [place for place in found_places if isinstance(place, LogDirectory)]
-    named = {id(directory): ids(directory, options) for directory in directories}
-    siblings: dict[int, list[LogDirectory]] = {id(directory): [] for directory in directories}
-    for one, other in permutations(directories, 2):
-        if same_broker(named[id(one)], named[id(other)]):
-            siblings[id(one)].append(other)
+    is used. `disks`: the log directories among them, if the caller has them."""
+    directories = (place for place in found_places if isinstance(place, LogDirectory))
+    disks = disks or Disks(directories, options.open, options.limits)
     around = Surroundings(options)
     for place in found_places:
         if isinstance(place, LogDirectory):
-            others = siblings[id(place)]
-            yield from _of_directory(place, options, others, (*(each.path for each in others), *maybe), metadata_of)
+            others = (each.path for each in disks.others(place))
+            yield from _of_directory(place, options, disks, (*others, *disks.unlisted))
         elif isinstance(place, PartitionDirectory):
             yield CheckUnit(place.path, _size(place), around.of_partition(place), options, partition=place)
         else:
@@ -284,18 +279,15 @@ def units_of(
 
 
 def _of_directory(
-    directory: LogDirectory,
-    options: Options,
-    siblings: list[LogDirectory],
-    others: tuple[str, ...],
-    metadata_of: ReadMetadata | None = None,
+    directory: LogDirectory, options: Options, disks: Disks, siblings: tuple[str, ...]
 ) -> Iterator[CheckUnit]:
-    """Yield the units of a log directory. `others`: the paths of its siblings, and what may be one."""
-    context = LogDirContext(directory, options, siblings, metadata_of)
+    """Yield the units of a log directory. `siblings`: the paths of the node's others, and what may be one."""
+    context = LogDirContext(directory, options, disks)
+    cluster = tuple(disks.of_cluster(directory.path))
     live = [each for each in directory.partitions if not each.state]
     here = frozenset((each.topic or "", each.partition or 0) for each in live)
     duplicates = []
-    for sibling in siblings:
+    for sibling in disks.others(directory):
         theirs = {each.name for each in sibling.partitions if not each.state}
         for each in live:
             if each.name in theirs:
@@ -312,12 +304,24 @@ def _of_directory(
             here=here,
             duplicates=tuple(duplicates),
             metadata=context.metadata,
-            siblings=others,
+            ids=context.ids,
+            newer=disks.copies.newer(directory.path, disks.node_of(directory).node_id),
+            siblings=siblings,
+            cluster=cluster,
             around=context.watch,
         )
     for each in directory.partitions:
         known = context.known(each)
-        yield CheckUnit(each.path, _size(each), known, options, partition=each, siblings=others, around=context.watch)
+        yield CheckUnit(
+            each.path,
+            _size(each),
+            known,
+            options,
+            partition=each,
+            siblings=siblings,
+            cluster=cluster,
+            around=context.watch,
+        )
 
 
 def _size(place: PartitionDirectory) -> int:

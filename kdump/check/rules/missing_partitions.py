@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from kdump.check.finding import INFO, WARNING, Code, Finding
-from kdump.check.log_dir_context import Checkpoint, checkpoint, ids
+from kdump.check.log_dir_context import Checkpoint, checkpoint
 from kdump.check.options import Options
 from kdump.check.rules.checkpoints import absent_partitions
 from kdump.format.count_text import first_of
@@ -57,16 +57,21 @@ PARTITION_MISSING = Code(
 
 
 def missing_in(
-    directory: LogDirectory, others: tuple[str, ...], metadata: MetadataImage | None, options: Options
+    directory: LogDirectory,
+    ids: dict[str, str],
+    others: tuple[str, ...],
+    metadata: MetadataImage | None,
+    options: Options,
 ) -> MissingPartitions:
-    """Return the log directory's missing partitions. `others`: the paths of the node's other log directories, and of
-    directories that cannot be listed and may be such."""
+    """Return the log directory's missing partitions. `ids`: what its meta.properties states; `others`: the paths
+    of the node's other log directories, and of directories that cannot be listed and may be such."""
     noted = checkpointed_partitions(directory.files, options.open)
-    return missing_partitions(Expected.of(directory.path, others, ids(directory, options), noted, metadata))
+    return missing_partitions(Expected.of(directory.path, others, ids, noted, metadata))
 
 
 def missing_from(
     directory: LogDirectory,
+    ids: dict[str, str],
     here: Collection[PartitionKey],
     others: tuple[str, ...],
     metadata: MetadataImage | None,
@@ -74,13 +79,13 @@ def missing_from(
 ) -> Iterator[Finding]:
     """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with
     lines of others, and for those that the broker did not create yet. `here`: its live partitions when it was listed;
-    `others`: see `missing_in`."""
+    `ids`, `others`: see `missing_in`."""
     noted: dict[str, Checkpoint] = {
         name.removesuffix("-checkpoint"): checkpoint(target, options)
         for name, target in directory.files.items()
         if target.kind is file_kinds.OFFSET_CHECKPOINT
     }
-    missing = missing_in(directory, others, metadata, options)
+    missing = missing_in(directory, ids, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
     for key in lost:
         yield _missing(key, noted, directory, missing.blocked.get(key))

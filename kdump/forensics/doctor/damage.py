@@ -23,7 +23,6 @@ from kdump.forensics.doctor.startup import NEVER_MISSING, MissingPartition
 from kdump.forensics.space.replica_copies import ReplicaCopies
 from kdump.forensics.space.stray_directories import stray_verdict
 from kdump.format.count_text import count_text, first_of
-from kdump.format.numbers import parse_int
 from kdump.log.directory_listing import length
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.partition_summary import partition_summary
@@ -233,7 +232,7 @@ class DamageExamination:
         broker = next((each for each in self.disks.brokers if place.source in (d.path for d in each.directories)), None)
         if broker is None:
             return actions(finding)
-        verdict = stray_verdict(place, self._copies_for(broker), parse_int(broker.ids.get("node.id")))
+        verdict = stray_verdict(place, self._copies_for(broker), broker.node_id)
         run = command("space", *broker.paths)
         if verdict.cost is None:
             return (f"keep it: {verdict.why}; copy it elsewhere, or give {run} the disks of other brokers (--with)",)
@@ -242,7 +241,7 @@ class DamageExamination:
     def _copies_for(self, broker: Broker) -> ReplicaCopies:
         """Return the partitions of the other brokers."""
         if id(broker) not in self._copies:
-            others = [each.as_others for each in self.disks.brokers if each is not broker]
+            others = [each for each in self.disks.brokers if each is not broker]
             self._copies[id(broker)] = ReplicaCopies(others, self.disks.metadata()[1], self.disks.options, {})
         return self._copies[id(broker)]
 

@@ -98,7 +98,7 @@ class SpaceExamination:
         places.sort(key=lambda place: chosen[place.partition.path])
         options = self.disks.options
         query = RetentionQuery(now=self.on.now, timeout=self.on.timeout, deep=False, limits=options.limits)
-        clusters = Clusters(None, self.disks.directories, options, self.on.unreadable, self.disks.metadata_of)
+        clusters = Clusters(None, self.disks, options, self.on.unreadable)
         done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
         for place in places:
             try:

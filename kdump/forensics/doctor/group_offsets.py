@@ -67,6 +67,7 @@ class GroupsExamination:
         directories = self.disks.directories
         logs = merged([log for each in directories for log in logs_in(each)])
         chosen = newest(logs, self._end)
+        self._source = os.path.dirname(chosen[0].path) if chosen else ""
         if not chosen:
             question.notExamined.append(f"there is no {OFFSETS_TOPIC} on these disks")
             return
@@ -137,9 +138,6 @@ class GroupsExamination:
             text += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
         self.on.question.answer = text
 
-    def _source(self) -> str:
-        return self.disks.directories[0].path
-
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
         evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]
         resets = any("auto.offset.reset" in each.remark for each in bad)
@@ -148,7 +146,7 @@ class GroupsExamination:
             Priority.GROUPS if resets else Priority.WARNING,
             "warning",
             "group-offsets-unusable",
-            self._source(),
+            self._source,
             title,
             group=group,
             impact="auto.offset.reset decides where it continues" if resets else "",
@@ -170,7 +168,7 @@ class GroupsExamination:
             self._priority([each.time for each in moves]),
             "warning",
             "group-offsets-went-back",
-            self._source(),
+            self._source,
             "committed offsets went back, by a reset or by a commit",
             group=group,
             impact="the records in between were read, or will be read, again",
@@ -202,7 +200,7 @@ class GroupsExamination:
             self._priority([each.time for each in gone]),
             "warning",
             "group-offsets-removed",
-            self._source(),
+            self._source,
             f"{count_text(len(gone), 'committed offset was', 'committed offsets were')} removed: expired or deleted",
             group=group,
             impact="auto.offset.reset decides where it continues there",

@@ -148,7 +148,7 @@ class LogMessages:
             on_progress=on.read_some,
             places=places,
             checks=disks.units,
-            metadata_of=disks.metadata_of,
+            disks=disks,
             whole=False,  # which are questions of their own
         )
 

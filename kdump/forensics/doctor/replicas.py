@@ -9,7 +9,6 @@ from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.format.count_text import count_text
-from kdump.format.numbers import parse_int
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble
@@ -33,7 +32,7 @@ class ReplicasExamination:
         self.disks = disks
         self.source = ""
         self.stopped = {
-            parse_int(broker.ids.get("node.id"))
+            broker.node_id
             for broker in disks.brokers
             if all(lock_holder(each.path) is None for each in broker.directories)
         } - {None}

@@ -130,7 +130,7 @@ class StartupExamination:
                 on_progress=on.read_some,
                 on_begin=begin,
                 on_seen=self.disks.note_listing,
-                metadata_of=self.disks.metadata_of,
+                disks=self.disks,
             )
         except SourceError as error:
             on.question.notExamined.append(str(error))

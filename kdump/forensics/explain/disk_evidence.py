@@ -18,6 +18,8 @@ from kdump.check.engine.units import CheckUnit, units, units_of
 from kdump.check.finding import ERROR, INFO, SEVERITIES, Code, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
+from kdump.cluster.disks import METADATA_LOG, Disks
 from kdump.forensics.explain.answers import DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
 from kdump.forensics.explain.batch_evidence import at_offset, at_position
 from kdump.forensics.explain.catalogue import family_of, find
@@ -25,17 +27,14 @@ from kdump.forensics.explain.commands import partition_of
 from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.explain.message import Message
 from kdump.forensics.explain.state_evidence import DiskState
-from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.plan_values import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
-from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.forensics.restart.restart_plan import predict_startup
 from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION as NAME
-from kdump.state.directory_summary import LogDirectoryStates, single_partition_summary
-from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.partition_summary import PartitionSummary
 
 MOST_PARTITIONS = 100
@@ -78,8 +77,8 @@ class DiskEvidence:
     SourceError for a path without Kafka files, unless `on_unreadable` is given. `on_progress` is called with numbers of
     bytes as they are read, `on_total` before all of a disk is read, with its size.
 
-    `places`: what was listed at the paths, `checks`: the units of their check, `metadata_of`: reads a log directory's
-    metadata, if the caller has them.
+    `places`: what was listed at the paths, `checks`: the units of their check, `disks`: the log directories, if the
+    caller has them.
     `whole`: whether to look for what concerns no single partition, too: the next startup, and damage anywhere."""
 
     def __init__(
@@ -92,12 +91,13 @@ class DiskEvidence:
         on_total: Callable[[int], None] = lambda size: None,
         places: DiskPlaces | None = None,
         checks: Iterable[CheckUnit] = (),
-        metadata_of: ReadMetadata = read_metadata,
+        disks: Disks | None = None,
         whole: bool = True,
     ) -> None:
         self.options = options or Options(now=round(time.time() * 1000))
         self.places = places or DiskPlaces(paths, on_unreadable)
-        self.state = DiskState(self.places, self.options.limits, metadata_of)
+        self.disks = disks or Disks(self.places.directories, self.options.open, self.options.limits)
+        self.state = DiskState(self.places, self.options.limits, self.disks)
         self._units = {unit.name: unit for unit in checks}
         self.whole = whole
         self.on_progress = on_progress
@@ -354,7 +354,7 @@ class DiskEvidence:
     def _unit(self, path: str, place: PartitionDirectory | LogDirectory) -> CheckUnit | None:
         known = self._units.get(path)
         if isinstance(place, LogDirectory):
-            every = units_of(list(self.places.directories), self.options)
+            every = units_of(list(self.places.directories), self.options, self.disks)
             return known or next((each for each in every if each.directory is place), None)
         headers_only = self._summary(place).size > LARGEST
         if known is not None:
@@ -421,11 +421,12 @@ class DiskEvidence:
     def _predicted(self) -> RestartPlan | SourceError | None:
         if self._plan is None and self.places.directories:
             try:
-                self._plan = restart_plan(
+                self._plan = predict_startup(
                     [each.path for each in self.places.directories],
                     self.options,
                     is_selected=(lambda topic: topic in self._topics) if self._is_partial() else (lambda topic: True),
                     on_progress=self.on_progress,
+                    disks=self.disks,
                 )
             except SourceError as error:
                 self._plan = error

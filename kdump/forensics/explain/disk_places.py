@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from kdump.forensics.explain.commands import partition_of
 from kdump.log import file_system
-from kdump.log.directory_listing import parent
+from kdump.log.directory_listing import parent, real_path
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, Place
@@ -61,9 +61,9 @@ class DiskPlaces:
         the live one."""
         last = {part for part in directory.split("/") if part}
 
-        def order(place: PartitionDirectory) -> tuple[bool, bool, bool]:
+        def order(place: PartitionDirectory) -> tuple[bool, bool, bool, str]:
             own, above = os.path.basename(os.path.abspath(place.path)), os.path.abspath(parent(place.path))
-            return own not in last, os.path.basename(above) not in last, bool(place.state)
+            return own not in last, os.path.basename(above) not in last, bool(place.state), real_path(place.path)
 
         return min(self.partitions.get(name, []), key=order, default=None)
 

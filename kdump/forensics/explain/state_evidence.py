@@ -4,8 +4,10 @@ producers that a message names. Each is read once, when a message needs it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
+from kdump.cluster.disks import META, Disks
 from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.forensics.explain.disk_places import DiskPlaces
@@ -15,11 +17,9 @@ from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits
-from kdump.state.directory_summary import META
 from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.identity import complete_quorum
-from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.metadata_image import Endpoint, MetadataImage
 from kdump.state.read_groups import read_groups
 from kdump.state.small_files import properties
@@ -31,23 +31,23 @@ ID_KEYS = ("cluster.id", "node.id", "broker.id", "directory.id", "version")
 
 
 class DiskState:
-    """State of the cluster in the files of `places`. `metadata_of` reads the metadata of a log directory."""
+    """State of the cluster in the files of `places`. `disks`: the log directories among them."""
 
-    def __init__(self, places: DiskPlaces, limits: Limits, metadata_of: ReadMetadata = read_metadata) -> None:
+    def __init__(self, places: DiskPlaces, limits: Limits, disks: Disks) -> None:
         self.places = places
         self.limits = limits
-        self.metadata_of = metadata_of
+        self.disks = disks
 
     @cached_property
     def metadata(self) -> tuple[str, MetadataImage] | None:
-        """The cluster's metadata and the path of the metadata log; None if no directory has one."""
-        for directory in self.places.directories:
-            found = self.metadata_of(directory.path, self.limits)
-            if found is not None:
-                path = f"{directory.path.rstrip('/')}/{METADATA_TOPIC}-0"
-                complete_quorum(found, path)
-                return path, found
-        return None
+        """The newest metadata of the cluster, and the path of its log; None if no directory has one."""
+        source, newest = self.disks.newest_metadata()
+        if newest is None:
+            return None
+        path = f"{source.rstrip('/')}/{METADATA_TOPIC}-0"
+        metadata = replace(newest)  # which others use as it is
+        complete_quorum(metadata, path)
+        return path, metadata
 
     @cached_property
     def groups(self) -> GroupCoordinatorState:

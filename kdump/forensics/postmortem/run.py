@@ -14,6 +14,7 @@ from kdump.check.engine.workers import split_jobs, usual_jobs_for
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.histograms import TimeHistogram
 from kdump.forensics.postmortem.buckets import Buckets, of_time
@@ -28,7 +29,6 @@ from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
 from kdump.parallel_jobs import stop_workers
 from kdump.signals import uninterrupted
-from kdump.state.directory_summary import had_clean_shutdown
 from kdump.state.small_files import properties
 
 if TYPE_CHECKING:

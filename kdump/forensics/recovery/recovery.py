@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from kdump.cluster.disks import Disks
 from kdump.forensics.recovery.recovery_progress import ENDS, RecoveryFollower, RecoveryProgress
 from kdump.forensics.recovery.recovery_threads import PROC, process_start
 from kdump.forensics.recovery.recovery_time import (
@@ -26,7 +27,6 @@ from kdump.format.numbers import parse_int
 from kdump.log.mounts import takes_bundles
 from kdump.log.paths import target
 from kdump.log.region import Limits
-from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.release_evidence import disk_release
 from kdump.state.small_files import properties
@@ -49,8 +49,10 @@ def recovery_time(
     that is started, which decides the default number of threads; by default the one that ran on the disk. `on_listed`
     is called after each partition. Raises ValueError for a release that is not known, and SourceError for a path that
     is not a log directory."""
-    works = recovery_works(paths, on_listed)
-    metadata = next(filter(None, (read_metadata(work.path, Limits()) for work in works)), None)
+    paths = list(paths)
+    disks = Disks.at(paths, Limits(), nested=False)
+    works = recovery_works(paths, on_listed, disks)
+    _, metadata = disks.newest_metadata(*(work.path for work in works))
     release = parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version
     if release is None:
         release = disk_release([work.path for work in works], metadata).release
@@ -66,9 +68,13 @@ def time_of(
     return estimate(works, replace(query, threads_in_metadata=known, default_threads=default))
 
 
-def recovery_works(paths: Iterable[str], on_listed: Callable[[], None] = lambda: None) -> list[DirectoryWork]:
+def recovery_works(
+    paths: Iterable[str], on_listed: Callable[[], None] = lambda: None, disks: Disks | None = None
+) -> list[DirectoryWork]:
     """Return what is to be recovered in each log directory. Raises SourceError."""
-    chosen = [each.path for each in node_directories(list(paths)) if each.logDir and not each.failed]
+    paths = list(paths)
+    found = node_directories(paths, disks or Disks.at(paths, Limits(), nested=False))
+    chosen = [each.path for each in found if each.logDir and not each.failed]
     return [directory_work(path, on_listed) for path in chosen]
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kdump.check.engine.units import units
-from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.cluster.disks import node_ids
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
@@ -147,7 +147,7 @@ class _Configs:
             from kdump.state.metadata import read_metadata
 
             metadata = read_metadata(directory.path, self.options.limits)
-            self._known[directory.path] = metadata, parse_int(ids(directory, self.options).get("node.id"))
+            self._known[directory.path] = metadata, parse_int(node_ids(directory, self.options.open).get("node.id"))
         metadata, node_id = self._known[directory.path]
         value = parse_int(effective(metadata, topic, name, node_id)) if metadata is not None else None
         return default if value is None or value < 0 else value

@@ -11,23 +11,24 @@ from __future__ import annotations
 
 import os
 
+from kdump.cluster.disks import METADATA_LOG, Disks
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.forensics.restart.plan_values import DirectoryPlan
 from kdump.log import file_system
-from kdump.log.directory_listing import is_url, names
+from kdump.log.directory_listing import is_url, names, real_path
 from kdump.log.errors import SourceError, Unlisted
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LOCK, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
 
-METADATA_LOG = f"{METADATA_TOPIC}-0"
 MISSING = "missing"
 
 
-def node_directories(paths: list[str]) -> list[DirectoryPlan]:
-    """Return the plans to fill in, in the order of `paths`, without duplicates. Raises SourceError for a path that is
-    not a log directory, unless it is missing or failed and other log directories are given."""
+def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
+    """Return the plans to fill in, in the order of their real paths, without duplicates. `disks`: the log directories
+    of the run. Raises SourceError for a path that is not a log directory, unless it is missing or failed and other log
+    directories are given."""
     found: list[DirectoryPlan] = []
     errors: list[SourceError] = []
     for path in dict.fromkeys(paths):
@@ -38,10 +39,11 @@ def node_directories(paths: list[str]) -> list[DirectoryPlan]:
             found.append(DirectoryPlan(path, None, failed=reason))
             errors.append(SourceError(f"{path}: {reason}; pass a broker's log directory"))
         else:
-            found += _log_directories(path, several=len(paths) > 1)
+            found += _log_directories(path, disks, several=len(paths) > 1)
     if all(each.failed and not file_system.isdir(each.path) for each in found):
         raise errors[0]
-    _roles(found)
+    found.sort(key=lambda each: real_path(each.path))
+    _roles(found, disks)
     return found
 
 
@@ -58,10 +60,10 @@ def _failure(path: str) -> str:
     return ""
 
 
-def _log_directories(path: str, several: bool) -> list[DirectoryPlan]:
+def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPlan]:
     """Return the plan of the one log directory at or below `path`. `several`: other paths were given too. Raises
     SourceError."""
-    place = directory_at(path)
+    place = next((each for each in disks.directories if each.path == path), None) or directory_at(path)
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
     errors: list[SourceError] = []
@@ -103,7 +105,7 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
     return plan
 
 
-def _roles(plans: list[DirectoryPlan]) -> None:
+def _roles(plans: list[DirectoryPlan], disks: Disks) -> None:
     """Choose one directory as metadata.log.dir, and at least one as log directory: a controller's may be both."""
     if not any(each.logDir and not each.failed for each in plans):
         for each in plans:
@@ -112,10 +114,12 @@ def _roles(plans: list[DirectoryPlan]) -> None:
         if not each.logDir:
             each.clean = None
     holding = [each for each in plans if each.metadataLogDir]
-    # If no metadata log is found: a directory that is not in log.dirs, else one that failed, else the first.
-    chosen = min(
-        holding or plans,
-        key=lambda each: (each.logDir, not each.failed) if not holding else (each.logDir, False),
-    )
+    # A directory that is not in log.dirs; else, of several metadata logs, the newest. If none is found, a directory
+    # that failed, else the first.
+    chosen = min(holding or plans, key=lambda each: (each.logDir, not each.failed and not holding))
+    others = [each.path for each in holding if each.logDir == chosen.logDir]
+    if len(others) > 1:
+        newest, _ = disks.copies.newest(others)
+        chosen = next((each for each in holding if each.path == newest), chosen)
     for each in plans:
         each.metadataLogDir = each is chosen

@@ -16,10 +16,10 @@ from functools import partial
 
 from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.check.options import Options
+from kdump.cluster.disks import METADATA_LOG
 from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.checkpoint_file import BadLine
-from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.metadata_log import load_metadata_log

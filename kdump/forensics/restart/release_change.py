@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.forensics.restart.directories import METADATA_LOG
+from kdump.cluster.disks import METADATA_LOG
 from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kdump.check.options import Options
-from kdump.forensics.restart.brokers import Brokers, brokers
+from kdump.cluster.disks import Disks
 from kdump.forensics.restart.leader_candidates import election_rules
 from kdump.forensics.restart.plan_values import STOPPED, PartitionPlan, RestartPlan
 from kdump.forensics.restart.quorum_replicas import quorum_replicas
@@ -18,10 +18,10 @@ from kdump.forensics.restart.replica_records import RecordCounter
 from kdump.forensics.restart.restart_plan import predict_startup
 from kdump.forensics.restart.start_order import start_orders
 from kdump.format.kafka_release import KafkaRelease
+from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.mounts import takes_bundles
-from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.metadata_image import MetadataImage
 
 ELECTION = "these brokers are down, and all others run"
@@ -62,20 +62,22 @@ def restart_cluster(
     on_progress: Callable[[int], None] = lambda count: None,
     on_metadata: Callable[[int, int], None] = lambda done, total: None,
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
-    metadata_of: ReadMetadata = read_metadata,
+    disks: Disks | None = None,
 ) -> ClusterPlan:
     """Predict what the brokers of these log directories do at their next startup, each as `kdump.restart_plan` does,
     and what their replicas lose after that: followers truncate to the leader epochs of their leader.
 
     `on_broker` is called with the plan of each broker, `on_replicas` then with each partition whose replicas differ;
-    `on_seen` and `metadata_of` are as in `predict_startup`, the other parameters those of `kdump.restart_plan`.
+    `on_seen` and `disks` are as in `predict_startup`, the other parameters those of `kdump.restart_plan`.
     Leaders, in-sync replicas and configs are those in the newest metadata on the disks, so pass a controller's disk,
     too. Raises SourceError and ValueError as it does, and SourceError for a path that states no node next to those of
     several nodes. Source: see the modules of this package."""
     options = options or Options()
-    nodes = brokers(paths, options.limits)
+    named = list(dict.fromkeys(paths))
+    disks = disks or Disks.at(named, options.limits, nested=False)
+    nodes = _paths_by_node(named, disks)
     made = ClusterPlan()
-    for node, own in nodes.paths.items():
+    for node, own in nodes.items():
         plan = predict_startup(
             own,
             options,
@@ -85,23 +87,49 @@ def restart_cluster(
             on_progress=on_progress,
             on_metadata=on_metadata,
             on_seen=on_seen,
-            metadata_of=metadata_of,
+            disks=disks,
         )
         made.plans[node] = plan
         on_broker(plan)
-    if len(nodes.paths) > 1:
-        _join(made, nodes, options, on_replicas)
+    if len(nodes) > 1:
+        _join(made, *disks.newest_metadata(), options, on_replicas)
     return made
 
 
+def _paths_by_node(paths: list[str], disks: Disks) -> dict[int, list[str]]:
+    """Return the paths by node. Directories of different clusters, or that do not state a node, are not told apart: no
+    broker starts with such a mixture, which is what the plan of one broker says. Raises SourceError for a path that
+    states no node next to paths of several nodes."""
+    found = {path: disks.below(path) for path in paths} if len(paths) > 1 else {}
+    of_path = {path: disks.node_of(here[0]) for path, here in found.items() if len(here) == 1}
+    nodes = {node.node_id for node in of_path.values()} - {None}
+    if len(nodes) < 2 or len({node.cluster_id for node in of_path.values()} - {None}) != 1:
+        return {min((each for each in nodes if each is not None), default=-1) if len(nodes) == 1 else -1: paths}
+    groups: dict[int, list[str]] = {}
+    for path in paths:
+        number = of_path[path].node_id if path in of_path else None
+        if number is None:
+            listed = ", ".join(map(str, sorted(each for each in nodes if each is not None)))
+            raise SourceError(
+                f"{path}: no meta.properties states whose it is, next to log directories of nodes {listed}; pass "
+                "those of its node alone"
+            )
+        groups.setdefault(number, []).append(path)
+    return dict(sorted(groups.items()))
+
+
 def _join(
-    made: ClusterPlan, nodes: Brokers, options: Options, on_replicas: Callable[[PartitionReplicas], None]
+    made: ClusterPlan,
+    source: str,
+    metadata: MetadataImage | None,
+    options: Options,
+    on_replicas: Callable[[PartitionReplicas], None],
 ) -> None:
-    """Add what the replicas lose, and the summary."""
+    """Add what the replicas lose, and the summary. `metadata`: the newest, in the log directory `source`."""
     several = 0
     for found in _replicas(made.plans):
         several += 1
-        each = _examined(found, nodes.metadata, RecordCounter(options))
+        each = _examined(found, metadata, RecordCounter(options))
         if each is not None and _is_notable(each):
             made.replicas.append(each)
             on_replicas(each)
@@ -123,8 +151,8 @@ def _join(
     ]
     made.summary = ClusterSummary(
         nodes=list(made.plans),
-        metadata=nodes.source,
-        metadataOffset=None if nodes.metadata is None else nodes.metadata.end_offset,
+        metadata=source,
+        metadataOffset=None if metadata is None else metadata.end_offset,
         partitions=several,
         hasQuorum=None if quorum is None else bool(quorum.outcomes),
         quorumLoses=committed,
@@ -136,7 +164,7 @@ def _join(
         worstLost=orders.worst[2],
         worstAcknowledged=orders.worst[0],
         chosen=chosen,
-        assumptions=_assumptions(nodes),
+        assumptions=_assumptions(source, metadata),
     )
 
 
@@ -176,12 +204,12 @@ def _needs_you(each: PartitionReplicas) -> bool:
     return best is not None and bool(costs) and best.cost < (min(costs) if each.firstLeads else max(costs))
 
 
-def _assumptions(nodes: Brokers) -> list[str]:
-    if nodes.metadata is None:
+def _assumptions(source: str, metadata: MetadataImage | None) -> list[str]:
+    if metadata is None:
         return ["no cluster metadata could be read here: leaders and in-sync replicas are unknown"]
     return [
-        f"leaders, in-sync replicas and configs are those in the metadata of {nodes.source}, up to offset "
-        f"{nodes.metadata.end_offset}; the controllers may have newer metadata",
+        f"leaders, in-sync replicas and configs are those in the metadata of {source}, up to offset "
+        f"{metadata.end_offset}; the controllers may have newer metadata",
         "min.insync.replicas and unclean.leader.election.enable are 1 and false where the metadata does not set them",
         ELECTION,
     ]

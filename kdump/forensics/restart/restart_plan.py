@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kdump.check.options import Options
+from kdump.cluster.disks import METADATA_LOG, Disks
 from kdump.forensics.restart.access_rights import Rights, broker_rights
 from kdump.forensics.restart.bootstrap import read_bootstrap
-from kdump.forensics.restart.directories import METADATA_LOG, node_directories
+from kdump.forensics.restart.directories import node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
@@ -26,7 +27,6 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounts import takes_bundles
-from kdump.state.metadata import ReadMetadata, read_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE
 
@@ -64,17 +64,21 @@ def predict_startup(
     on_metadata: Callable[[int, int], None] = lambda done, total: None,
     on_begin: Callable[[RestartPlan], None] = lambda plan: None,
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
-    metadata_of: ReadMetadata = read_metadata,
+    disks: Disks | None = None,
 ) -> RestartPlan:
     """Return the same as `restart_plan`, to callers that ask several questions about a disk. `on_begin` is called with
     the plan before anything is examined, which is then filled in; `on_seen` with what is in each partition's directory
-    when it is listed; `metadata_of` reads the metadata of a log directory."""
+    when it is listed; `disks`: the log directories of the run, those of other nodes, too."""
     options = options or Options()
     options = replace(options, open_source=with_bytes(options.open_source))
-    plan = RestartPlan(node_directories(list(paths)))
+    paths = list(paths)
+    disks = disks or Disks.at(paths, options.limits, nested=False)
+    plan = RestartPlan(node_directories(paths, disks))
     on_begin(plan)
     rights = broker_rights(each.path for each in plan.directories)
-    metadata = _metadata(plan, options, on_metadata, metadata_of)
+    # A broker loads its logs with the metadata up to which it has caught up with the controllers.
+    here = [directory.path for directory in plan.directories]
+    source, metadata = disks.newest_metadata(*here, on_progress=on_metadata)
     if isinstance(kafka_version, str):
         kafka_version = parse_release(kafka_version)
     release, disk = choose_release(plan, kafka_version, metadata)
@@ -110,7 +114,7 @@ def predict_startup(
         add(each)
     is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
     if release.mode == KRAFT:
-        _add_quorum(plan, metadata, is_broker)
+        _add_quorum(plan, disks, is_broker)
         is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
         plan.stops += refusals(plan, release, metadata, is_controller=is_controller)
     is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
@@ -132,18 +136,20 @@ def predict_startup(
     plan.withoutMetadata = release.mode == KRAFT and not strays.of_zookeeper and is_unknown
     if not is_selected(METADATA_TOPIC):
         plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
-    _assume(plan, metadata, is_broker, is_whole, rights)
+    source = "this disk's metadata" if source in here else f"the metadata of {source}"
+    _assume(plan, metadata, source, is_broker, is_whole, rights)
     if is_alone:
         plan.assumptions.append("the node is the cluster's only controller, as stated in quorum-state or the metadata")
     return plan
 
 
-def _add_quorum(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool) -> None:
+def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
     """Add the quorum as the files of metadata.log.dir state it, and warnings if this node is not a voter."""
     directory = next((each for each in plan.directories if each.metadataLogDir), None)
     if directory is None or directory.failed:
         return
     own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
+    metadata = disks.copies.replayed(directory.path)
     plan.quorum = read_quorum(directory, own, metadata)
     directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 
@@ -151,16 +157,6 @@ def _add_quorum(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bo
 def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
     """Return True if the metadata on the disk is incomplete because of damage; an unfinished tail does not count."""
     return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
-
-
-def _metadata(
-    plan: RestartPlan, options: Options, on_progress: Callable[[int, int], None], metadata_of: ReadMetadata
-) -> MetadataImage | None:
-    """Return the cluster's metadata from one of the directories, if possible one with topics; None if there is none."""
-    here = sorted(plan.directories, key=lambda each: not each.metadataLogDir)
-    read = (metadata_of(directory.path, options.limits, on_progress) for directory in here)
-    found = [metadata for metadata in read if metadata is not None]
-    return next((metadata for metadata in found if metadata.topics), found[0] if found else None)
 
 
 def _is_broker(plan: RestartPlan, metadata: MetadataImage | None) -> bool:
@@ -177,7 +173,9 @@ def _is_broker(plan: RestartPlan, metadata: MetadataImage | None) -> bool:
     return metadata is None or bool(nodes & set(metadata.brokers))
 
 
-def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, is_whole: bool, rights: Rights) -> None:
+def _assume(
+    plan: RestartPlan, metadata: MetadataImage | None, source: str, is_broker: bool, is_whole: bool, rights: Rights
+) -> None:
     assert plan.release is not None
     is_zookeeper = plan.release.mode == ZOOKEEPER
     runs = f"Kafka {plan.release.version}{' with ZooKeeper' if is_zookeeper else ''}"
@@ -199,7 +197,8 @@ def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, 
         )
         assumptions.append("log.message.format.version and message.format.version are 0.11 or later")
     elif not is_broker:
-        plan.directories[0].clean = None
+        for each in plan.directories:
+            each.clean = None
         assumptions.append("the node is a controller: its only log is the metadata log")
     elif plan.withoutMetadata:
         assumptions.append("other nodes are the controllers, and still have the cluster's metadata")
@@ -217,7 +216,7 @@ def _assume(plan: RestartPlan, metadata: MetadataImage | None, is_broker: bool, 
         )
     else:
         assumptions.append(
-            f"the cluster's topics and replicas are those in this disk's metadata, up to offset {metadata.end_offset}; "
+            f"the cluster's topics and replicas are those in {source}, up to offset {metadata.end_offset}; "
             "the broker fetches newer metadata from the controllers"
         )
     if is_broker and metadata is not None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kdump.cluster.disks import METADATA_LOG
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, free_space, read_only
-from kdump.forensics.restart.directories import METADATA_LOG
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, StartupFailure
 from kdump.format.kafka_release import KafkaRelease

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from kdump.check.log_dir_context import ids
 from kdump.check.options import Options
-from kdump.format.numbers import parse_int
+from kdump.cluster.disks import Disks
+from kdump.cluster.metadata import Age
 from kdump.log import file_kinds
 from kdump.log.directory_listing import is_url
 from kdump.log.entries import Entry, entries
@@ -16,29 +16,20 @@ from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
 from kdump.log.window import Window
-from kdump.state.metadata import ReadMetadata, read_metadata, replay_metadata
+from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.remote_log import RemoteLog, read_remote_log
-from kdump.state.siblings import same_broker
 
 CHECKPOINTS = ("log-start-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint")
 """The checkpoints that retention and the log cleaner use."""
 
 
 class Clusters:
-    """The cluster metadata for each log directory, read once each. `named`: path from which to read it instead: a log
-    directory, __cluster_metadata-0, or a metadata snapshot; `metadata_of`: reads that of a log directory."""
+    """The newest known metadata of the cluster of each log directory. `named`: path from which to read it instead: a
+    log directory, __cluster_metadata-0, or a metadata snapshot; `disks`: the log directories."""
 
-    def __init__(
-        self,
-        named: str | None,
-        directories: list[LogDirectory],
-        options: Options,
-        on_unreadable: OnUnreadable,
-        metadata_of: ReadMetadata = read_metadata,
-    ) -> None:
-        self.metadata_of = metadata_of
-        self.directories = directories
+    def __init__(self, named: str | None, disks: Disks, options: Options, on_unreadable: OnUnreadable) -> None:
+        self.disks = disks
         self.options = options
         self._read: dict[str, tuple[MetadataImage | None, int | None]] = {}
         self._remote: dict[str, RemoteLog] = {}
@@ -92,20 +83,14 @@ class Clusters:
         log_directory = directory_at(directory) if directory and not is_url(directory) else None
         if not isinstance(log_directory, LogDirectory):
             return self.given, None
-        own = ids(log_directory, self.options)
-        number = parse_int(own.get("node.id"))
+        number = self.disks.node_of(log_directory).node_id
         if self.given is not None:
             return self.given, number
-        found = self.metadata_of(directory, self.options.limits)
-        for sibling in self.directories:
-            if found is None and same_broker(own, ids(sibling, self.options)):
-                found = self.metadata_of(sibling.path, self.options.limits)
-        return found, number
+        return self.disks.newest_metadata(directory)[1], number
 
 
 def _named(path: str, limits: Limits, on_unreadable: OnUnreadable) -> MetadataImage | None:
-    """Return the metadata at a path, of several copies the one with the highest end offset; None if it cannot be
-    read."""
+    """Return the metadata at a path, of several copies the newest; None if it cannot be read."""
     from kdump.state.find_state_logs import metadata_in
 
     try:
@@ -113,4 +98,4 @@ def _named(path: str, limits: Limits, on_unreadable: OnUnreadable) -> MetadataIm
     except SourceError as error:
         on_unreadable(error)
         return None
-    return max(copies, key=lambda copy: copy.end_offset)
+    return max(copies, key=Age.of)

@@ -99,9 +99,9 @@ def run_query(
         kafka_version=question.kafka_version,
     )
     named, only = _whole([paths] if isinstance(paths, str) else list(paths))
-    places, directories = find_partitions(named, options, on_unreadable, everything=True)
+    places, disks = find_partitions(named, options, on_unreadable, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
-    clusters = Clusters(question.metadata, directories, options, on_unreadable)
+    clusters = Clusters(question.metadata, disks, options, on_unreadable)
     yielded: set[Note] = set()
     yield from release_doubts(chosen, RULES)
     on_total(sum(place.size for place in chosen))

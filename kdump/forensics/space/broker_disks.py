@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from kdump.cluster.disks import Node
 from kdump.forensics.space.answers import FILES, JUDGE, NOTHING, REPLICA, STOPPED, SpaceKept, SpaceStep
-from kdump.forensics.space.brokers import BrokerDirectories
 from kdump.forensics.space.file_systems import FileSystem, file_system_of
 from kdump.forensics.space.kept_files import kept_elsewhere
 from kdump.forensics.space.shortage import Shortage
@@ -29,7 +29,7 @@ class BrokerDisks:
     on each."""
 
     def __init__(
-        self, broker: BrokerDirectories, on_unreadable: OnUnreadable, on_partition: Callable[[], None] = lambda: None
+        self, broker: Node, on_unreadable: OnUnreadable, on_partition: Callable[[], None] = lambda: None
     ) -> None:
         self.usages = [read_usage(each, on_unreadable, on_partition) for each in broker.directories]
         self.systems: dict[int, FileSystem] = {}

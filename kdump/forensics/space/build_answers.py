@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.forensics.space.answers import FILES, RUNNING, SpaceDirectory, SpaceStep, SpaceSummary, SpaceTopic
 from kdump.forensics.space.broker_disks import BrokerDisks
 from kdump.forensics.space.file_systems import not_the_disk
 from kdump.forensics.space.lower_retention import DAY, RetainedTopic
 from kdump.forensics.space.shortage import Shortage
 from kdump.forensics.space.usage import DirectoryUsage
-from kdump.state.directory_summary import had_clean_shutdown
 
 
 def directory_answer(disks: BrokerDisks, usage: DirectoryUsage, node_id: int | None, state: str) -> SpaceDirectory:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kdump.check.options import Options
+from kdump.cluster.disks import Node
 from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.space.answers import SpaceKept, SpaceStep
 from kdump.forensics.space.broker_disks import BrokerDisks
-from kdump.forensics.space.brokers import BrokerDirectories
+from kdump.forensics.space.brokers import state_of
 from kdump.forensics.space.compaction_estimate import compaction_steps
 from kdump.forensics.space.leftover_steps import deleted_steps, other_steps, stray_steps
 from kdump.forensics.space.lower_retention import RetainedTopic
@@ -21,8 +22,8 @@ from kdump.state.metadata_image import MetadataImage
 
 
 def costless_steps(
-    broker: BrokerDirectories,
-    others: Sequence[BrokerDirectories],
+    broker: Node,
+    others: Sequence[Node],
     metadata: MetadataImage | None,
     disks: BrokerDisks,
     topics: Sequence[RetainedTopic],
@@ -33,7 +34,7 @@ def costless_steps(
 ) -> Iterator[SpaceStep | SpaceKept]:
     """Yield the steps, and what is not offered. `topics`: the largest first; `due`: number of due segments by topic and
     partition; `now`: epoch ms."""
-    state, node = broker.state, broker.node_id
+    state, node = state_of(broker), broker.node_id
     copies = ReplicaCopies(others, metadata, Options(limits=question.limits, now=now), question.given.properties)
     for device, system in disks.systems.items():
         yield from reserved_step(system, min(disks.sources[device]))

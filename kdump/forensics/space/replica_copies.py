@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kdump.check.log_dir_context import alone
 from kdump.check.options import Options
-from kdump.forensics.space.brokers import BrokerDirectories
+from kdump.cluster.disks import Node
 from kdump.forensics.space.usage import PartitionUsage
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
@@ -48,7 +48,7 @@ class ReplicaCopies:
 
     def __init__(
         self,
-        others: Sequence[BrokerDirectories],
+        others: Sequence[Node],
         metadata: MetadataImage | None,
         options: Options,
         properties: Mapping[str, str],

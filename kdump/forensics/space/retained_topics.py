@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from kdump.cluster.disks import Node
 from kdump.forensics.retention.configs import ConfigOverrides, settings
 from kdump.forensics.space.answers import RUNNING
-from kdump.forensics.space.brokers import BrokerDirectories
+from kdump.forensics.space.brokers import state_of
 from kdump.forensics.space.due_segments import OpenedFiles, RetainedLog
 from kdump.forensics.space.lower_retention import RetainedTopic
 from kdump.forensics.space.usage import DirectoryUsage
@@ -26,7 +27,7 @@ def checkpointed(directory: LogDirectory, name: str, problems: list[str]) -> Off
 
 
 def retained_topics(
-    broker: BrokerDirectories,
+    broker: Node,
     usages: Iterable[DirectoryUsage],
     metadata: MetadataImage | None,
     given: ConfigOverrides,
@@ -58,7 +59,7 @@ def retained_topics(
                 end = remote.end_of(described.id if described else None, number)
             mark = None if _is_alone(metadata, topic, number) else marks.get(each.key)
             # A running broker has recovered its logs, and has written their indexes.
-            point = points.get(each.key, 0) if broker.state != RUNNING and not usage.directory.is_clean else None
+            point = points.get(each.key, 0) if state_of(broker) != RUNNING and not usage.directory.is_clean else None
             found[topic].logs.append(
                 RetainedLog(each, starts.get(each.key), mark, end, now, opened, point, cleaned.get(each.key))
             )

@@ -17,7 +17,7 @@ from kdump.forensics.space.answers import (
     SpaceTopic,
 )
 from kdump.forensics.space.broker_disks import BrokerDisks
-from kdump.forensics.space.brokers import read_brokers
+from kdump.forensics.space.brokers import read_brokers, state_of
 from kdump.forensics.space.build_answers import directory_answer, summary_answer, topic_answer
 from kdump.forensics.space.choose_retention import LowerRetention
 from kdump.forensics.space.choose_steps import ordered, steps_for_goal
@@ -34,8 +34,6 @@ from kdump.forensics.space.startup_room import needed_to_start
 from kdump.forensics.space.startup_steps import startup_steps, uncertain_segments
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.mounts import mount_bundles, takes_bundles
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.newest_metadata import newest_metadata
 
 SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceCandidate | SpaceStep | SpaceKept | SpaceSummary
 
@@ -104,19 +102,20 @@ class _SpaceRun:
         self.unread = 0
         self._on_unreadable = on_unreadable
         self.now = round(time.time() * 1000) if question.now is None else question.now
-        brokers = read_brokers(paths, question.limits, self.count_unread)
+        brokers, disks = read_brokers(paths, question.limits, self.count_unread)
         if len(brokers) > 1:
             names = ", ".join(f"{each.directories[0].path} (node {each.node_id})" for each in brokers)
             raise SourceError(f"these are log directories of several brokers: {names}; pass the others with --with")
         self.broker = brokers[0]
-        self.state = self.broker.state
-        self.others = read_brokers(question.others, question.limits, self.count_unread) if question.others else []
+        self.state = state_of(self.broker)
+        self.others, others = read_brokers(question.others, question.limits, self.count_unread)
         for each in self.others:
             if each.cluster_id != self.broker.cluster_id or each.node_id == self.broker.node_id:
                 where = each.directories[0].path
                 raise SourceError(f"--with {where}: not a log directory of another broker of the same cluster")
-        self.metadata: MetadataImage | None
-        _, self.metadata = newest_metadata(("", each.metadata) for each in (self.broker, *self.others))
+        own = [each.path for each in disks.directories]
+        source, self.metadata = disks.copies.newest([*own, *(each.path for each in others.directories)])
+        self.is_own_metadata = source in own
         self.opened = OpenedFiles()
 
     def count_unread(self, error: SourceError) -> None:
@@ -225,5 +224,4 @@ class _SpaceRun:
 
     def _emptied(self, disks: BrokerDisks) -> str | None:
         """Return what is missing if the metadata is only that of a snapshot, so that no config is certain."""
-        is_own = self.metadata is not None and self.metadata is self.broker.metadata
-        return disks.emptied_metadata(self.metadata) if self.metadata is not None and is_own else None
+        return disks.emptied_metadata(self.metadata) if self.metadata is not None and self.is_own_metadata else None

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 
+from kdump.cluster.disks import META, Disks
 from kdump.format.meta_properties import meta_properties
 from kdump.log import file_kinds, file_system
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.missing_partitions import (
     Expected,
@@ -25,11 +25,8 @@ from kdump.state.missing_partitions import (
     missing_partitions,
 )
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
-from kdump.state.siblings import Siblings, with_node_id
 from kdump.state.small_files import offsets, properties
 from kdump.state.topic_config import is_tiered
-
-META = "meta.properties"
 
 
 @dataclass
@@ -110,28 +107,23 @@ def single_partition_summary(place: PartitionDirectory, known: LogDirectoryState
         return partition_summary(place)
     known = {} if known is None else known
     if above.path not in known:
-        known[above.path] = (
-            had_clean_shutdown(above),
-            checkpointed_offsets(above),
-            cache(partial(read_metadata, above.path)),
-        )
+        metadata = cache(partial(_metadata_of, Disks([above])))
+        known[above.path] = had_clean_shutdown(above), checkpointed_offsets(above), metadata
     return partition_summary_in(place, *known[above.path])
 
 
-def log_directory_summary(directory: LogDirectory, siblings: Siblings) -> LogDirectorySummary:
-    """Return the facts of a log directory, from the files in its root and the names and sizes below it. `siblings`: the
-    directories that were given with it, and the metadata log, are read only if a partition may be missing, or may
-    start in remote storage."""
+def _metadata_of(disks: Disks, *paths: str) -> MetadataImage | None:
+    return disks.newest_metadata(*paths)[1]
+
+
+def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectorySummary:
+    """Return the facts of a log directory, from the files in its root and the names and sizes below it. `disks`: what
+    was given, which is searched, and its metadata logs read, only if a partition may be missing, or may start in remote
+    storage."""
     broken: list[str] = []
     offsets, clean = checkpointed_offsets(directory, broken), had_clean_shutdown(directory)
     identity = _identity(directory, broken)
-
-    @cache
-    def metadata() -> MetadataImage | None:
-        others, _ = siblings.of(with_node_id(dict(identity)))
-        found = (read_metadata(path) for path in (directory.path, *others))
-        return next((each for each in found if each is not None), None)
-
+    metadata = cache(partial(_metadata_of, disks, directory.path))
     return LogDirectorySummary(
         directory,
         identity,
@@ -139,7 +131,7 @@ def log_directory_summary(directory: LogDirectory, siblings: Siblings) -> LogDir
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),
-        _absent(directory, identity, siblings, metadata),
+        _absent(directory, disks, metadata),
         sum(sizes_of(path)[0] for path in _below(os.path.join(directory.path, REMOTE_CACHE))),
         broken,
     )
@@ -159,19 +151,13 @@ def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
     return found
 
 
-def _absent(
-    directory: LogDirectory,
-    identity: dict[str, str],
-    siblings: Siblings,
-    metadata: Callable[[], MetadataImage | None],
-) -> list[PartitionKey]:
+def _absent(directory: LogDirectory, disks: Disks, metadata: Callable[[], MetadataImage | None]) -> list[PartitionKey]:
     noted = checkpointed_partitions(directory.files)
     if directory.only_metadata or not may_be_missing(directory.path, noted):
         return []
-    ids = with_node_id(dict(identity))
-    others, unlisted = siblings.of(ids)
+    others = [*(each.path for each in disks.others(directory)), *disks.unlisted]
     here = {(each.topic, each.partition) for each in directory.partitions if not each.state}
-    missing = missing_partitions(Expected.of(directory.path, [*others, *unlisted], ids, noted, metadata()))
+    missing = missing_partitions(Expected.of(directory.path, others, disks.ids(directory), noted, metadata()))
     return [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
 
 

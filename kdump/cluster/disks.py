@@ -1,0 +1,238 @@
+"""Which log directories belong to one node, and what is known of their cluster: worked out once, by what the files
+state. What no file tells apart is taken in the order of real paths, so that the order of a command's paths, and how
+they are written, change nothing.
+
+Two directories are of one node if they have the same cluster.id and node.id, and are not copies of each other. A copy
+has the same directory.id or, before Kafka 3.7 wrote one, a live partition of the same name: a node has each once.
+
+Source: MetaPropertiesEnsemble; RegisterBrokerRecord.logDirs (KIP-858).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+from kdump.cluster.metadata import MetadataCopies, OnProgress, no_progress
+from kdump.format.numbers import parse_int
+from kdump.log import file_system
+from kdump.log.directory_listing import is_url, real_path
+from kdump.log.errors import SourceError
+from kdump.log.find_directories import find_directories
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.paths import UnlistedCollector
+from kdump.log.region import Limits
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.partition_summary import Open, open_window
+from kdump.state.small_files import properties
+
+META = "meta.properties"
+METADATA_LOG = f"{METADATA_TOPIC}-0"
+
+
+def node_ids(directory: LogDirectory, open_: Open = open_window) -> dict[str, str]:
+    """Return what meta.properties states, with the name node.id, which was broker.id before KRaft; empty if the file is
+    missing or cannot be read."""
+    found = properties(directory.files.get(META), open_=open_)
+    if "broker.id" in found:
+        found.setdefault("node.id", found["broker.id"])
+    return found
+
+
+@dataclass
+class Node:
+    """A node's log directories. `ids`: what one of them states; `is_copy`: whether these are copies of directories of
+    another Node with the same IDs."""
+
+    directories: list[LogDirectory] = field(default_factory=list)
+    ids: dict[str, str] = field(default_factory=dict)
+    is_copy: bool = False
+
+    @property
+    def node_id(self) -> int | None:
+        return parse_int(self.ids.get("node.id"))
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self.ids.get("cluster.id")
+
+
+class Disks:
+    """The log directories of a run, which are searched when they are first needed. `copies`: the metadata in them;
+    `unlisted`: directories that cannot be listed or do not exist, each of which may be another log directory."""
+
+    def __init__(
+        self,
+        directories: Iterable[LogDirectory],
+        open_: Open = open_window,
+        limits: Limits | None = None,
+        unlisted: Sequence[str] = (),
+    ) -> None:
+        self._searched = directories
+        self._unlisted = list(unlisted)
+        self._open = open_
+        self.copies = MetadataCopies(limits)
+
+    @classmethod
+    def at(cls, paths: Iterable[str], limits: Limits | None = None, *, nested: bool = True) -> Disks:
+        """Return the log directories at or below the paths; those that cannot be read have none. `nested`: also look
+        below log directories, which lists all their partitions."""
+        disks = cls((), limits=limits)
+        disks._searched = disks._search(list(paths), nested)
+        return disks
+
+    def _search(self, paths: list[str], nested: bool) -> Iterator[LogDirectory]:
+        collector = UnlistedCollector(lambda error: None)
+        every = []
+        for path in paths:
+            here = None if nested or path == "-" or is_url(path) else directory_at(path)
+            try:
+                for place in find_directories(path, collector) if here is None else (here,):
+                    every.append(place.path)
+                    if isinstance(place, LogDirectory):
+                        yield place
+            except SourceError:
+                continue
+        self._unlisted = unlisted(paths, every, collector)
+
+    @cached_property
+    def directories(self) -> list[LogDirectory]:
+        return list({each.path: each for each in self._searched}.values())
+
+    @property
+    def unlisted(self) -> list[str]:
+        _ = self.directories  # the search finds them
+        return self._unlisted
+
+    @cached_property
+    def _ids(self) -> dict[str, dict[str, str]]:
+        return {each.path: node_ids(each, self._open) for each in self.directories}
+
+    def ids(self, directory: LogDirectory) -> dict[str, str]:
+        """Return what the log directory's meta.properties states."""
+        known = self._ids.get(directory.path)
+        return node_ids(directory, self._open) if known is None else known
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The nodes in the order of their IDs, and the directories of each in the order of their real paths."""
+        found: list[Node] = []
+        for directory in sorted(self.directories, key=_order):
+            for node in found:
+                if all(self._belong_together(directory, each) for each in node.directories):
+                    node.directories.append(directory)
+                    break
+            else:
+                is_copy = any(self._of_one_node(directory, node.directories[0]) for node in found)
+                _, node_id = self._node_key(directory)
+                ids = self.ids(directory) | ({} if node_id is None else {"node.id": node_id})
+                found.append(Node([directory], ids, is_copy))
+        found = self._with_nameless(found)
+        return sorted(found, key=lambda node: (node.node_id is None, node.node_id, _order(node.directories[0])))
+
+    def node_of(self, directory: LogDirectory) -> Node:
+        """Return the node of a log directory."""
+        known = self._nodes_by_path.get(real_path(directory.path))
+        return Node([directory], self.ids(directory)) if known is None else known
+
+    def others(self, directory: LogDirectory) -> list[LogDirectory]:
+        """Return the node's other log directories."""
+        return [each for each in self.node_of(directory).directories if each.path != directory.path]
+
+    def below(self, path: str) -> list[LogDirectory]:
+        """Return the log directory at a path of the command or, if it is none, those below it."""
+        here = [each for each in self.directories if each.path == path]
+        return here or [each for each in self.directories if each.path.startswith(f"{path.rstrip('/')}/")]
+
+    def of_cluster(self, *paths: str) -> list[str]:
+        """Return the paths of all log directories of the clusters of these log directories, these among them."""
+        found = {path: self._nodes_by_path.get(real_path(path)) for path in paths}
+        nodes = [node for node in found.values() if node is not None]
+        clusters = {node.cluster_id for node in nodes} - {None}
+        nodes += [node for node in self.nodes if node.cluster_id in clusters]
+        others = [path for path, node in found.items() if node is None]
+        return list(dict.fromkeys((*others, *(each.path for node in nodes for each in node.directories))))
+
+    def newest_metadata(self, *paths: str, on_progress: OnProgress = no_progress) -> tuple[str, MetadataImage | None]:
+        """Return the newest known state of the cluster of these log directories, by default of all, and the path of the
+        log directory that has it; "" and None if there is none."""
+        paths = paths or tuple(each.path for each in self.directories)
+        return self.copies.newest(self.of_cluster(*paths), on_progress)
+
+    @cached_property
+    def _nodes_by_path(self) -> dict[str, Node]:
+        return {real_path(each.path): node for node in self.nodes for each in node.directories}
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        """The node that has registered a directory.id, if nodes differ: a meta.properties may have a wrong node.id."""
+        owners: dict[str, str] = {}
+        clusters: dict[str, list[str]] = {}
+        nodes: dict[str, set[str | None]] = {}
+        for path, ids in self._ids.items():
+            if "cluster.id" in ids:
+                clusters.setdefault(ids["cluster.id"], []).append(path)
+                nodes.setdefault(ids["cluster.id"], set()).add(ids.get("node.id"))
+        for cluster, paths in clusters.items():
+            _, newest = self.copies.newest(paths) if len(nodes[cluster]) > 1 else ("", None)
+            for number, directories in newest.broker_directories.items() if newest is not None else ():
+                owners.update(dict.fromkeys(directories, str(number)))
+        return owners
+
+    def _of_one_node(self, one: LogDirectory, other: LogDirectory) -> bool:
+        mine, theirs = self._node_key(one), self._node_key(other)
+        return None not in mine and mine == theirs
+
+    def _node_key(self, directory: LogDirectory) -> tuple[str | None, str | None]:
+        ids = self.ids(directory)
+        return ids.get("cluster.id"), self._owners.get(ids.get("directory.id", ""), ids.get("node.id"))
+
+    def _belong_together(self, one: LogDirectory, other: LogDirectory) -> bool:
+        """Return True if two log directories are of one node, and not copies of each other."""
+        if not self._of_one_node(one, other):
+            return False
+        ids = [each.get("directory.id") for each in (self.ids(one), self.ids(other))]
+        if None not in ids:
+            return ids[0] != ids[1]
+        return ids == [None, None] and not _overlap(one, other)
+
+    def _with_nameless(self, nodes: list[Node]) -> list[Node]:
+        """Return the nodes. If only one is named, and no partition is in two directories, the others are its log
+        directories whose meta.properties is missing or damaged."""
+        named = [node for node in nodes if node.ids.get("node.id") is not None]
+        lost = [node for node in nodes if node not in named and (not named or _is_of_node(node.directories[0]))]
+        joined = [each for node in (*named, *lost) for each in node.directories]
+        if len(named) > 1 or len(named) + len(lost) < 2 or any(_overlap(*pair) for pair in combinations(joined, 2)):
+            return nodes
+        one = Node(sorted(joined, key=_order), named[0].ids if named else {})
+        return [one, *(node for node in nodes if node not in named and node not in lost)]
+
+
+def unlisted(paths: Iterable[str], found: Iterable[str], collector: UnlistedCollector) -> list[str]:
+    """Return the directories that cannot be listed, or do not exist, each of which may be another log directory of a
+    broker. `paths`: those of the command; `found`: those of what is in them; `collector`: of the search."""
+    return [
+        *collector.apart_from(found),
+        *(path for path in paths if path != "-" and not is_url(path) and not file_system.exists(path)),
+    ]
+
+
+def _is_of_node(directory: LogDirectory) -> bool:
+    """Return True if files of a node's own are here, not only partitions that somebody copied."""
+    has_metadata = any(each.topic == METADATA_TOPIC for each in directory.candidates)
+    return has_metadata or not directory.is_copy_of_partitions
+
+
+def _overlap(one: LogDirectory, other: LogDirectory) -> bool:
+    """Return True if both have a live partition of the same name. The metadata log counts only if one of them has
+    nothing else: it stays behind when metadata.log.dir is changed."""
+    names, others = ({each.name for each in place.candidates if not each.state} for place in (one, other))
+    both = names & others
+    return bool(both - {METADATA_LOG}) or (bool(both) and (names == both or others == both))
+
+
+def _order(directory: LogDirectory) -> tuple[str, str]:
+    return real_path(directory.path), directory.path

@@ -1,0 +1,121 @@
+"""The cluster's metadata in the log directories of a run. Two facts are kept apart:
+
+- what a node replays when it starts: the log in its metadata.log.dir;
+- the newest known state of the cluster: of the copies on all disks, the one with the highest leader epoch, then with
+  the highest end offset. A node catches up with it before it uses it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
+
+from kdump.log.directory_listing import real_path
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import see
+from kdump.log.region import Limits
+from kdump.log.source import Identity
+
+if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
+    from kdump.state.metadata_image import MetadataImage
+
+OnProgress = Callable[[int, int], None]
+
+
+def no_progress(done: int, total: int) -> None:
+    """Ignore how much of the metadata has been read."""
+
+
+class Age(NamedTuple):
+    """How new a copy is: the newest has the highest. One without topics is newer only than others without any, because
+    that is what a node has after its disk was formatted again. Of equal copies, the one with fewer problems counts."""
+
+    has_topics: bool
+    epoch: int
+    end_offset: int
+    problems: int
+
+    @classmethod
+    def of(cls, image: MetadataImage) -> Age:
+        return cls(bool(image.topics), image.epoch, image.end_offset, -len(image.problems))
+
+
+class _Copy(NamedTuple):
+    """What is known of a copy whose files were as `seen` when it was read. `age` is None if there is none; `image`
+    returns None if it is no longer in memory. `has_newer`: see MetadataCopies.newer."""
+
+    seen: dict[str, Identity]
+    age: Age | None = None
+    has_newer: bool = False
+    image: Callable[[], MetadataImage | None] = lambda: None
+
+
+class MetadataCopies:
+    """Reads the metadata of each log directory once, and again if a broker has written to it since: what is examined
+    later must not be compared with the topics of a minute ago. The newest copy of each cluster stays in memory, the
+    others while they are in use."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits
+        self._copies: dict[str, _Copy] = {}
+        self._kept: dict[str, MetadataImage] = {}
+
+    def replayed(self, directory: str, on_progress: OnProgress = no_progress) -> MetadataImage | None:
+        """Return what a node replays from the metadata log in this directory; None if there is none."""
+        age, image = self._look(directory, on_progress)
+        if image is None and age is not None:
+            del self._copies[directory]
+            _, image = self._look(directory, on_progress)
+        return image
+
+    def newer(self, directory: str, node: int | None) -> dict[str, int | None]:
+        """Return what in the copy in this directory only a release newer than the newest known one writes, as newer_in
+        does."""
+        from kdump.state.release_evidence import newer_in
+
+        self._look(directory, no_progress)
+        image = self.replayed(directory) if self._copies[directory].has_newer else None
+        return {} if image is None else newer_in(image, node)
+
+    def newest(
+        self, directories: Iterable[str], on_progress: OnProgress = no_progress
+    ) -> tuple[str, MetadataImage | None]:
+        """Return the log directory with the newest copy, and the copy; "" and None if there is none. At most two are in
+        memory at a time. Copies that are equal are taken in the order of their real paths."""
+        source, newest, image = "", None, None
+        ordered = sorted(set(directories), key=lambda path: (real_path(path), path))
+        for directory in ordered:
+            age, found = self._look(directory, on_progress)
+            if age is not None and (newest is None or age > newest):
+                source, newest, image = directory, age, found
+        for directory in ordered:
+            self._kept.pop(directory, None)
+        if newest is None:
+            return "", None
+        image = image or self.replayed(source, on_progress)
+        if image is not None:
+            self._kept[source] = image
+        return source, image
+
+    def ages(self) -> dict[str, Age]:
+        """Return how new the copies with topics are that were read, by log directory."""
+        return {path: copy.age for path, copy in self._copies.items() if copy.age is not None and copy.age.has_topics}
+
+    def _look(self, directory: str, on_progress: OnProgress) -> tuple[Age | None, MetadataImage | None]:
+        """Return how new a copy is, and the copy if it is in memory; read it if that was not done."""
+        seen = see(os.path.join(directory, f"{METADATA_TOPIC}-0")).identities
+        copy = self._copies.get(directory)
+        if copy is not None and copy.seen == seen:
+            return copy.age, copy.image()
+        from kdump.state.metadata import read_metadata
+        from kdump.state.release_evidence import newer_in
+
+        image = read_metadata(directory, self.limits, on_progress)
+        copy = _Copy(seen)
+        if image is not None:
+            has_newer = any(newer_in(image, node) for node in {None, *image.brokers, *image.controllers})
+            copy = _Copy(seen, Age.of(image), has_newer, ref(image))
+        self._copies[directory] = copy
+        return copy.age, image
