@@ -13,6 +13,7 @@ from kdump.state.release_evidence import disk_release
 from tests import command
 from tests.conftest import RELEASES, sample
 from tools.trials.release import RELEASES as TRIED
+from tools.trials.release import ReleaseCluster, named
 from tools.trials.working import commands
 
 DISKS = [RELEASES / name / disk for name in TRIED for disk in ("clean", "crash")]
@@ -79,3 +80,10 @@ def test_a_controller_of_4_4_keeps_preallocated_indexes() -> None:
     assert command.run("restart-plan", disk).stdout.splitlines()[0].startswith(f"{disk}: STARTS normally")
     summary = command.objects("reindex", disk)[-1]
     assert (summary["legal"], summary["wrong"]) == (2, 0)
+
+
+def test_a_release_without_jars_is_not_started(tmp_path: Path) -> None:
+    """Otherwise a trial would record that its broker does not start."""
+    cluster = ReleaseCluster(named("3.6.2-kraft"), tmp_path, tmp_path, tmp_path / "controller", [tmp_path / "broker"])
+    with pytest.raises(FileNotFoundError):
+        cluster.java("kafka.Kafka")

@@ -98,6 +98,8 @@ class ReleaseCluster(Cluster):
         """Return a command with slf4j-simple as the only logging backend: some releases depend on another."""
         jars = sorted(self.jars.glob("*.jar"), key=lambda path: (not path.name.startswith("slf4j-simple"), path.name))
         used = [str(path) for path in jars if not re.match(r"slf4j-reload4j|slf4j-log4j", path.name)]
+        if not used:
+            raise FileNotFoundError(f"{self.jars}: no jars")  # a broker without them would be one that does not start
         command = super().java(name, *arguments, heap=heap)
         command[command.index("-cp") + 1] = ":".join(used)
         return command
