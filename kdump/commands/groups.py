@@ -172,7 +172,7 @@ class GroupsCommand:
             self.sink.end()
             return
         _, metadata = Disks(directories, limits=self.limits).newest_metadata()
-        disks = LogOffsetsByPartition(directories, self.limits, metadata)
+        disks = LogOffsetsByPartition(directories, metadata)
         context = LagContext(disks, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
         total = sum(file_system.getsize(path) for log in logs for path in log.segments if file_system.isfile(path))
@@ -225,7 +225,7 @@ class GroupsCommand:
     def _end(self, log: CoordinatorLog) -> int:
         if not log.segments:
             return 0
-        return log_end(partition(os.path.dirname(log.segments[-1])), self.limits, []) or 0
+        return log_end(partition(os.path.dirname(log.segments[-1])), []) or 0
 
     def _history(self, logs: list[CoordinatorLog], context: LagContext) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}

@@ -4,7 +4,6 @@ so that nothing is decided twice."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Any
 
 from kdump.check.engine.partition_check import PartitionCheck
@@ -14,21 +13,18 @@ from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import BatchContext, Observer, Rule, SegmentContext
 from kdump.check.rules import bytes
-from kdump.check.rules.producer_snapshots import ProducerSnapshotRule, SnapshotEntry
+from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.rules.producers import ProducerSequenceRule
 from kdump.check.rules.transactions import TransactionRule
 from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
-from kdump.forensics.txn_index_entries import TxnIndexEntries
 from kdump.log.batch_validity import COUNT
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.producer_state import ProducerState
-from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS
 
 DAMAGES = frozenset(bytes.CODES)
 """Codes of findings about damaged bytes."""
@@ -40,8 +36,6 @@ records is not counted, because it cannot be true."""
 class PartitionScan(PartitionCheck):
     """The scan. `producers` and `transactions` have the state after the current batch when an observer is called with
     it."""
-
-    entries_of_index: TxnIndexEntries
 
     def __init__(
         self,
@@ -60,7 +54,7 @@ class PartitionScan(PartitionCheck):
         return ProducerWatcher(self.known, self._state)
 
     def _make_observers(self) -> list[Observer]:
-        self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
+        self.entries_of_index.keeps = True
         snapshots = ProducerSnapshotRule(
             self.producers, self.compaction, self.partition.snapshots, self.neighbor_files.snapshot
         )
@@ -83,22 +77,6 @@ class PartitionScan(PartitionCheck):
             yield from self.findings()
         finally:
             del self._observers[own:]  # they refer to this scan
-
-    def snapshot_at_start(self) -> tuple[Target, list[SnapshotEntry]] | None:
-        """Return the open transactions of the producer snapshot at the first segment's base offset, in order of their
-        first offsets: they stand in for the missing log below. None if the log starts at 0, or if there is no such
-        snapshot or it is not valid."""
-        first = self.partition.segments[0].offset if self.partition.segments else 0
-        for target in self.partition.snapshots if first > 0 else ():
-            if target.name_offset == first:
-                rows = self.neighbor_files.snapshot(target)
-                if rows is None:
-                    return None
-                found = list(
-                    islice((row for row in rows if row[1]["currentTxnFirstOffset"] >= 0), MAX_OPEN_TRANSACTIONS)
-                )
-                return target, sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"])
-        return None
 
 
 class BatchObserver(Rule):

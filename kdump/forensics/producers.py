@@ -143,7 +143,7 @@ def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
     known, segments = place.known, place.partition.segments
     if known.last is False or not place.partition.snapshots:
         return None
-    end = log_end(place.partition, place.options.limits, [])
+    end = log_end(place.partition, [])
     start = known.log_start_offset(segments[0].offset) or 0
     for target in reversed(place.partition.snapshots):
         offset = target.name_offset or 0

@@ -21,6 +21,7 @@ from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import BatchContext, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
+from kdump.check.watchers.txn_index_entries import close
 from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.read_committed_view import (
     MAX_ABORTED_TRANSACTIONS,
@@ -28,7 +29,6 @@ from kdump.forensics.read_committed_view import (
     ReadCommittedView,
     describe_view,
 )
-from kdump.forensics.txn_index_entries import close
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
@@ -50,12 +50,8 @@ class _Collect(Watcher):
     def __init__(self, scan: PartitionScan, view: ReadCommittedView) -> None:
         self.scan = scan
         self.view = view
-        found = scan.snapshot_at_start()
-        if found is not None:
-            target, rows = found
-            view.snapshot = os.path.basename(target.path)
-            for position, entry in rows:
-                scan.transactions.state.seed(target, position, 38, entry)
+        if scan.seeded_from is not None:
+            view.snapshot = os.path.basename(scan.seeded_from.path)
 
     def begin(self, part: SegmentContext) -> None:
         self.view.segments += 1

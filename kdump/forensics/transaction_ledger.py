@@ -62,17 +62,8 @@ class TransactionLedger(BatchObserver):
         self.timeout = timeout
         self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
         self.empty = 0
-        self.seeded: str | None = None
+        self.seeded = None if scan.seeded_from is None else scan.seeded_from.path
         self.differences = CoordinatorMismatches(scan, coordinator)
-        self._seed()
-
-    def _seed(self) -> None:
-        found = self.scan.snapshot_at_start()
-        if found is not None:
-            target, rows = found
-            self.seeded = target.path
-            for position, entry in rows:
-                self.scan.transactions.state.seed(target, position, 38, entry)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Data batches never need a closer look here; those with markers are always passed one by one."""

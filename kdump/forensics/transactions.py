@@ -169,7 +169,7 @@ def transactions_of(
         return
     here = since_snapshot(place.partition) if question.only_unended else place.partition
     scan = PartitionScan(here, place.known, place.options, totals)
-    if here is not place.partition and scan.snapshot_at_start() is None:  # it is damaged
+    if here is not place.partition and scan.seeded_from is None:  # it is damaged
         scan = PartitionScan(place.partition, place.known, place.options, totals)
     scan.on_progress = on_progress
     coordinator = place.known.coordinator

@@ -105,6 +105,11 @@ class _HeaderReader:
         self.totals = RegionTotals(self.name_offset)
         self.found = self.totals.found
 
+    def _again(self) -> None:
+        """Read all batches with their checksums: some at the end are damaged."""
+        self._begin()
+        self.thoroughly(0)
+
     def is_long(self) -> bool:
         """Return True if reading all batches costs more than finding the last ones through the indexes, as estimated
         from the length of the first batch. Only v2 batches can be skipped."""
@@ -163,8 +168,7 @@ class _HeaderReader:
                 if header is None:
                     break
             elif held is not None and not only_one and not self._is_intact(held_at, position, held[4], buffer, start):
-                self._begin()
-                self.thoroughly(0)
+                self._again()
                 return False
             if held is not None:
                 base, _, _, _, _, attributes, delta, base_timestamp, max_timestamp, _, _, _, count = held
@@ -196,7 +200,10 @@ class _HeaderReader:
             return True
         if not only_one:
             # The last batch may have a wrong length: let the reader check it again.
+            counted = found.last
             self.thoroughly(held_at)
+            if counted is not None and found.last == counted:  # no valid batch follows: is that one valid?
+                self._again()
         return False
 
     def _is_intact(self, position: int, end: int, crc: int, buffer: bytes, start: int) -> bool:

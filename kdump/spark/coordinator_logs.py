@@ -117,7 +117,7 @@ def _fingerprint(replicas: LogReplicas, places: Iterable[PartitionDirectory], li
 
 def _rows(replicas: LogReplicas, places: Iterable[PartitionDirectory], limits: Limits) -> Iterator[dict[str, Any]]:
     logs = [_log(place) for place in places]
-    (chosen,) = newest(logs, lambda log: log_end(partition(log.path), limits, []) or 0)
+    (chosen,) = newest(logs, lambda log: log_end(partition(log.path), []) or 0)
     source = None if replicas.source is None else path_text(replicas.source)
     common = {"cluster": replicas.cluster, "source": source, "coordinator": chosen.partition}
     for row in group_rows(read_groups([chosen], limits=limits), limits):
@@ -132,7 +132,7 @@ def _log(place: PartitionDirectory) -> CoordinatorLog:
 
 def group_rows(read: GroupCoordinatorState, limits: Limits) -> Iterator[dict[str, Any]]:
     """Yield the groups, their committed offsets and the progress of share groups, without what other logs know."""
-    alone = LagContext(LogOffsetsByPartition([], limits), None)
+    alone = LagContext(LogOffsetsByPartition([]), None)
     waiting = read.pending_by_group()
     for name, group in sorted(read.groups.items()):
         yield {"kind": GROUP, "groupId": name, "groupType": group.type, "state": group.state}

@@ -274,15 +274,10 @@ class UnitRead:
         }
 
     def _offsets(self, check: PartitionCheck | None) -> tuple[int | None, int | None]:
-        """Return the log start and log end offset, as the files alone show them: a log starts at the base offset of its
-        first segment, and ends at that of its last one if this has no batch (LogLoader). None if unknown."""
+        """Return the log start and log end offset, as the segments alone show them; None if unknown."""
         if check is None:
             return None, None
-        end = None if check.end_unread else check.log_end
-        if not self.facts:
-            return check.log_start, end
-        first, last = (self.facts[number].segment.offset for number in (0, -1))
-        return first, None if check.end_unread else max(last, end or 0)
+        return self.facts[0].segment.offset if self.facts else check.log_start, check.log_end
 
 
 def _open(check: PartitionCheck | None) -> list[dict[str, Any]]:

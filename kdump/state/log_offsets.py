@@ -6,21 +6,17 @@ Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetChec
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 from kdump.log.errors import SourceError, unread
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, log_start_offset
-from kdump.log.paths import Target
-from kdump.log.region import Batch, Limits
-from kdump.log.region_scan import RegionScan
-from kdump.log.selection import Selection
+from kdump.log.segment_summary import summarize_headers
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.partition_summary import open_window
 from kdump.state.small_files import offsets
 from kdump.state.topic_config import is_tiered
-
-LOOKED_BACK = 4096
-"""Number of regions from the end of a segment in which its last valid batch is looked for."""
 
 
 class LogOffsets(NamedTuple):
@@ -37,10 +33,7 @@ class LogOffsetsByPartition:
     """The partitions of log directories; each is examined on first use. `metadata`: shows which topics are tiered;
     `problems`: as in Groups."""
 
-    def __init__(
-        self, directories: Sequence[LogDirectory], limits: Limits, metadata: MetadataImage | None = None
-    ) -> None:
-        self.limits = limits
+    def __init__(self, directories: Sequence[LogDirectory], metadata: MetadataImage | None = None) -> None:
         self.metadata = metadata
         self.problems: list[str] = []
         self.found: dict[tuple[str, int], list[tuple[LogDirectory, PartitionDirectory]]] = {}
@@ -77,7 +70,7 @@ class LogOffsetsByPartition:
         first = partition.segments[0].offset
         start = log_start_offset(checkpointed, first, is_tiered(self.metadata, partition.topic))
         assert start is not None
-        end = log_end(partition, self.limits, self.problems)
+        end = log_end(partition, self.problems)
         mark = self._checkpoint(directory, "replication-offset").get(key)
         return None if end is None else LogOffsets(start, end, mark, partition.path)
 
@@ -90,32 +83,17 @@ class LogOffsetsByPartition:
         return self._checkpoints[target.path]
 
 
-def log_end(partition: PartitionDirectory, limits: Limits, problems: list[str]) -> int | None:
+def log_end(partition: PartitionDirectory, problems: list[str]) -> int | None:
     """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset
     (LogSegment.readNextOffset). Returns 0 if none can be opened, None if there are no segments."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
         try:
-            return max(segment.offset, _end_of(segment.log, limits) or 0)
+            window = open_window(segment.log)
+            with closing(window.source):
+                last = summarize_headers(segment.log, window, quick=True).last
         except SourceError as error:
             problems.append(unread(error))
+            continue
+        return segment.offset if last is None else max(segment.offset, last + 1)
     return 0 if partition.segments else None
-
-
-def _end_of(segment: Target, limits: Limits) -> int | None:
-    """Return the offset after the last valid batch of a segment; None if there is none among its last LOOKED_BACK
-    regions. Damaged batches and zeros may follow it."""
-    count = 1
-    while True:
-        scan = RegionScan(Selection(), limits)
-        window = scan.open(segment)
-        try:
-            found = scan.last(segment, window, count)
-            for region, _ in reversed(found):
-                if isinstance(region, Batch) and region.crcValid:
-                    return region.lastOffset + 1
-        finally:
-            window.source.close()
-        if not found or found[0][0].position == 0 or count >= LOOKED_BACK:
-            return None
-        count *= 8

@@ -38,6 +38,7 @@ LEFT = {
     "before",
     "broken",
     "entry",
+    "_entries",
     "aborts",
     "at",
     "runs",

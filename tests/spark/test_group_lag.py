@@ -47,9 +47,9 @@ def at_once(paths: Iterable[Path]) -> list[GroupDescription]:
     metadata = max((image for image in images if image.topics), key=lambda image: image.end_offset, default=None)
     logs = newest(
         [log for each in directories for log in logs_in(each)],
-        lambda log: log_end(partition(log.path), limits, []) or 0,
+        lambda log: log_end(partition(log.path), []) or 0,
     )
-    context = LagContext(LogOffsetsByPartition(directories, limits), metadata)
+    context = LagContext(LogOffsetsByPartition(directories), metadata)
     read = read_groups(logs, limits=limits)
     return list(describe_groups(read, context, lambda name: True, lambda name: True))
 

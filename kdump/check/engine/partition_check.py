@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from itertools import islice
 
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.neighbor_files import NeighborFiles
@@ -12,8 +13,8 @@ from kdump.check.engine.segment_scans import SegmentScans, pieces, segment_scans
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.check.resume_state import FLAG, NUMBER, Resumable, packed, unpack
 from kdump.check.resume_state import HELD as HELD_FINDINGS
+from kdump.check.resume_state import NUMBER, Resumable, packed, unpack
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
@@ -22,9 +23,11 @@ from kdump.check.totals import CheckTotals
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
+from kdump.check.watchers.txn_index_entries import TxnIndexEntries
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.bundle_index import RECORDS
 from kdump.log.bundle_log import BundleLog
@@ -39,7 +42,7 @@ from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.state.marker import EndTxnMarker, marker_of
 from kdump.state.other_replicas import who_has_it
-from kdump.state.transaction_tracker import OngoingTxn
+from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS, OngoingTxn
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""
@@ -51,7 +54,6 @@ class PartitionCheck(Resumable):
 
     saved_fields = {
         **dict.fromkeys(("log_start", "log_end", "reached", "recovery_sensitive", "_records"), NUMBER),
-        "end_unread": FLAG,
         "_held": HELD_FINDINGS,
     }
 
@@ -76,8 +78,6 @@ class PartitionCheck(Resumable):
         None if it is unknown."""
         self._base = 0
         """The base offset of the current segment."""
-        self.end_unread = False
-        """Whether the last segment could not be read, so that the log end offset is unknown."""
         self.reached = -1
         """The highest offset that a valid batch starts or ends with."""
         self.recovery_sensitive = 0
@@ -96,11 +96,27 @@ class PartitionCheck(Resumable):
         self.neighbor_files = NeighborFiles(options, totals)
         self.producers = self._producer_watcher()
         self.transactions = TransactionWatcher()
+        self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
         self.compaction = CompactionWatcher(self.known)
         self._observers = self._make_observers()
+        self.seeded_from = self._seed() if self.transactions in self._observers else None
+        """The producer snapshot at the base offset of the first segment, which stands in for the log below it: its open
+        transactions are those at the start. None if there is no such snapshot, or it is not valid."""
 
     def _producer_watcher(self) -> ProducerWatcher:
         return ProducerWatcher(self.known)
+
+    def _seed(self) -> Target | None:
+        first = self.partition.segments[0].offset if self.partition.segments else 0
+        for target in self.partition.snapshots if first > 0 else ():
+            rows = self.neighbor_files.snapshot(target) if target.name_offset == first else None
+            if rows is not None:
+                is_open = (row for row in rows if row[1]["currentTxnFirstOffset"] >= 0)
+                found = list(islice(is_open, MAX_OPEN_TRANSACTIONS))
+                for position, entry in sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"]):
+                    self.transactions.state.seed(target, position, PRODUCER_ENTRY.size, entry)
+                return target
+        return None
 
     def _inputs(self) -> RuleInputs:
         return RuleInputs(
@@ -109,6 +125,7 @@ class PartitionCheck(Resumable):
             files=self.neighbor_files,
             producers=self.producers,
             transactions=self.transactions,
+            entries=self.entries_of_index,
             compaction=self.compaction,
             is_one_log=self.alone or self.partition.topic is not None,
         )
@@ -165,7 +182,6 @@ class PartitionCheck(Resumable):
         last = following is None and segment.log.name_offset is not None
         if self.alone:
             last = self.known.last if self.known.last is not None else True
-        self.end_unread = False
         try:
             window = self.options.open(segment.log)
         except SourceError as error:
@@ -195,7 +211,6 @@ class PartitionCheck(Resumable):
         if not isinstance(error, ReadingStopped):
             self.totals.add_unreadable(error)
         self.log_end = None
-        self.end_unread = True
         for observer in self._observers:
             observer.unread()
 

@@ -21,6 +21,7 @@ from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
+from kdump.check.watchers.txn_index_entries import TxnIndexEntries
 from kdump.log.partition_directory import PartitionDirectory
 
 
@@ -33,6 +34,7 @@ class RuleInputs(NamedTuple):
     files: NeighborFiles
     producers: ProducerWatcher
     transactions: TransactionWatcher
+    entries: TxnIndexEntries
     compaction: CompactionWatcher
     is_one_log: bool
 
@@ -63,6 +65,7 @@ RULES = (
     ),
     _for("producers", "snapshots", make=lambda given: given.producers),
     _for("producers", make=lambda given: ProducerSequenceRule(given.producers)),
+    _for("indexes", make=lambda given: given.entries),
     _for("transactions", "indexes", make=lambda given: given.transactions),
     _for("transactions", make=lambda given: TransactionRule(given.transactions, given.known)),
     _for(

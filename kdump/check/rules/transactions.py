@@ -138,8 +138,12 @@ class TransactionRule(Rule):
         age = self.transactions.newest - running.timestamp if running.timestamp >= 0 else 0
         message = (
             f"transaction of producer {producer_id}, epoch {running.epoch}: {running.records} {records} from offset "
-            f"{running.first_offset}, started at {utc(running.timestamp)}"
         )
+        message += f"{running.first_offset}, "
+        if running.seeded:
+            message += "which is below the first one on this disk: the snapshot there shows that it was open"
+        else:
+            message += f"started at {utc(running.timestamp)}"
         if known.is_hanging(producer_id, running.epoch):
             code = TRANSACTION_HANGING
             message += "; it is not ongoing in the coordinator's log"

@@ -72,7 +72,7 @@ class GroupsExamination:
             question.notExamined.append(f"there is no {OFFSETS_TOPIC} on these disks")
             return
         metadata = self.disks.metadata()[1]
-        ends = LogOffsetsByPartition(directories, self.disks.options.limits, metadata)
+        ends = LogOffsetsByPartition(directories, metadata)
         context = LagContext(ends, metadata)
         try:
             groups = read_groups(
@@ -95,7 +95,7 @@ class GroupsExamination:
     def _end(self, log: CoordinatorLog) -> int:
         if not log.segments:
             return 0
-        return log_end(partition(os.path.dirname(log.segments[-1])), self.disks.options.limits, []) or 0
+        return log_end(partition(os.path.dirname(log.segments[-1])), []) or 0
 
     def _change(self, change: Change) -> None:
         if change.entity != "offset" or change.group is None:

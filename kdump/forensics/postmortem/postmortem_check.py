@@ -21,7 +21,6 @@ from kdump.forensics.postmortem.facts_observer import FactsObserver
 from kdump.forensics.read_stats import StatsReader
 from kdump.forensics.stats import Stats
 from kdump.forensics.transaction_ledger import TransactionLedger
-from kdump.forensics.txn_index_entries import TxnIndexEntries
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
@@ -122,11 +121,9 @@ class PostMortemCheck(PartitionScan):
         self.watch(LedgerObserver(ledger, self.facts, self.survey), self.survey)
 
     def _make_observers(self) -> list[Observer]:
-        """Return the rules of verify and, before the transactions, the .txnindex entries, which the ledger needs."""
-        observers = PartitionCheck._make_observers(self)
-        self.entries_of_index = TxnIndexEntries(self.transactions, self.neighbor_files.aborted)
-        observers.insert(observers.index(self.transactions), self.entries_of_index)
-        return observers
+        """Return the rules of verify, of which the ledger needs the .txnindex entries without a marker."""
+        self.entries_of_index.keeps = True
+        return PartitionCheck._make_observers(self)
 
     def _regions(self, part: SegmentContext, window: Window, run_mode: str) -> Iterator[Region]:
         stats = self.facts.stats

@@ -104,8 +104,8 @@ class ReplicaCopies:
 
     def _missing(self, usage: PartitionUsage, other: PartitionDirectory, high_watermark: int | None) -> str:
         """Return what the leader's copy lacks; empty if nothing."""
-        own_end = log_end(usage.place, self.options.limits, self.problems)
-        other_end = log_end(other, self.options.limits, self.problems)
+        own_end = log_end(usage.place, self.problems)
+        other_end = log_end(other, self.problems)
         if own_end is None or other_end is None or self.problems:
             return "a log end offset could not be read"
         if max(own_end, high_watermark or 0) > other_end:
@@ -129,8 +129,8 @@ class ReplicaCopies:
             return ""
         own = topic_id(place)
         for copy in self.copies.get((place.topic, place.partition), ()):
-            own_end = log_end(place, self.options.limits, self.problems)
-            other_end = log_end(copy.place, self.options.limits, self.problems)
+            own_end = log_end(place, self.problems)
+            other_end = log_end(copy.place, self.problems)
             same = own is not None and own == topic_id(copy.place)
             if same and own_end is not None and other_end is not None and other_end >= own_end:
                 return f"broker {copy.node_id}: {copy.place.path}"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kdump.check.engine.neighbor_files import IndexedAborts
+from kdump.check.resume_state import NUMBER
 from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.column_numbers import BASE_OFFSET
@@ -36,8 +37,10 @@ class EntryWithoutMarker(NamedTuple):
 class TxnIndexEntries(Watcher):
     """Runs before the transaction watcher processes a batch. `is_valid`: the segment has a valid .txnindex, or has none
     and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
-    lost to damage; `unmatched`: entries without a marker in an undamaged segment. The caller removes entries from both
-    lists."""
+    lost to damage; `unmatched`: entries without a marker in an undamaged segment. Both lists are filled only if
+    `keeps`, and whoever sets it removes entries from them."""
+
+    saved_fields = {"files": NUMBER}
 
     def __init__(self, transactions: TransactionWatcher, read: ReadIndexedAborts) -> None:
         self.transactions = transactions
@@ -45,6 +48,7 @@ class TxnIndexEntries(Watcher):
         self.files = 0
         self.is_valid = False
         self.entry: dict[str, int] | None = None
+        self.keeps = False
         self.lost: list[EntryWithoutMarker] = []
         self.unmatched: list[EntryWithoutMarker] = []
         self._at: Target | None = None
@@ -102,9 +106,9 @@ class TxnIndexEntries(Watcher):
             self._next += 1
             assert self._at is not None
             closed = close(self.transactions, entry) if self._damaged else None
-            (self.lost if self._damaged else self.unmatched).append(
-                EntryWithoutMarker(self._at, position, entry, closed)
-            )
+            if self.keeps:
+                found = self.lost if self._damaged else self.unmatched
+                found.append(EntryWithoutMarker(self._at, position, entry, closed))
 
 
 def close(transactions: TransactionWatcher, entry: dict[str, int]) -> OngoingTxn | None:
