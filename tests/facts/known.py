@@ -15,16 +15,9 @@ class Known(NamedTuple):
     example: tuple[str, int]
 
 
-ONE_NODE = (
-    "which log directories are those of one broker is decided in several places: only directories with a directory.id "
-    "count, or all that were given"
-)
 TWO_LOGS = "of two copies of the metadata, some take the first, some the newest, and restart-plan that of the node"
 KNOWN = [
-    Known("missing partitions", ("ls", "verify", "restart-plan"), ONE_NODE, ("3.3.2-zk/clean", 36)),
     Known("live partitions", ("ls", "space", "restart-plan"), TWO_LOGS, ("4.4.0-kraft/clean", 57)),
-    Known("whether a topic's configs are known", ("retention", "space"), TWO_LOGS, ("3.6.2-kraft/clean", 224)),
-    Known("release", ("producers", "retention", "restart-plan"), TWO_LOGS, ("3.3.2-kraft/clean", 64)),
     Known(
         "metadata offset",
         ("cluster", "space"),

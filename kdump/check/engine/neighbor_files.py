@@ -11,6 +11,7 @@ from kdump.check.resume_state import NUMBER, Resumable
 from kdump.check.rule import SegmentContext
 from kdump.check.rules.producer_snapshots import SnapshotEntry
 from kdump.check.totals import CheckTotals
+from kdump.check.watchers.txn_index_entries import IndexedAborts
 from kdump.log.entries import Entry, EntryRun, Item, entry_runs, single_entries
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
@@ -27,9 +28,6 @@ MAX_BYTES_READ_AGAIN = 256 * 1024 * 1024
 """Maximum number of bytes per partition that are read again to check entries of .txnindex files."""
 MAX_ABORTED_ENTRIES = 1_000_000
 """Maximum number of entries of a .txnindex that are compared with its segment."""
-
-
-IndexedAborts = tuple[Target | None, PackedEntries] | None
 
 
 class NeighborFiles(Resumable):

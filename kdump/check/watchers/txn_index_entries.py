@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kdump.check.engine.neighbor_files import IndexedAborts
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
 from kdump.check.watchers.transactions import TransactionWatcher
@@ -21,7 +20,8 @@ from kdump.log.region import Region
 from kdump.state.marker import ABORT
 from kdump.state.transaction_tracker import OngoingTxn
 
-ReadIndexedAborts = Callable[[SegmentContext], IndexedAborts]
+IndexedAborts = tuple[Target | None, PackedEntries] | None
+"""The .txnindex of a segment, None if it has none and needs none, and its entries; None if it is not valid."""
 
 
 class EntryWithoutMarker(NamedTuple):
@@ -42,7 +42,7 @@ class TxnIndexEntries(Watcher):
 
     saved_fields = {"files": NUMBER}
 
-    def __init__(self, transactions: TransactionWatcher, read: ReadIndexedAborts) -> None:
+    def __init__(self, transactions: TransactionWatcher, read: Callable[[SegmentContext], IndexedAborts]) -> None:
         self.transactions = transactions
         self.read = read
         self.files = 0
