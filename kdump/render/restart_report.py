@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 from kdump.answer import Object, answer_object
 from kdump.forensics.recovery.recovery_time import RecoveryTime
-from kdump.forensics.restart.plan_text import UNKNOWN_START, loss_texts, release_texts, saved_text, unknown_text
+from kdump.forensics.restart.plan_text import (
+    UNKNOWN_START,
+    loss_texts,
+    no_loss_text,
+    release_texts,
+    saved_text,
+    unknown_text,
+)
 from kdump.forensics.restart.plan_values import (
     CLEAN,
     DEGRADED,
@@ -304,7 +311,7 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
         if plan.withoutTopics:
             heading = "the metadata log here has no topics"
         parts.append(f"{heading}: if the controllers have none either, MAKES {count} STRAY" if logs else heading)
-    tail = f"; {', '.join(parts)}" if parts else f"; nothing is lost; {unchecked(plan)}"
+    tail = f"; {', '.join(parts)}" if parts else f"; {no_loss_text(plan)}; {unchecked(plan)}"
     if plan.unread:
         tail += ", as far as the files could be read; unreadable files may change this"
     if plan.verdict == DEGRADED:
@@ -312,7 +319,8 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if plan.verdict == CLEAN:
         if numbers.recoveredPartitions:
             return "STARTS", f" after a clean shutdown; it still {work}{tail}"
-        return "STARTS", f"{'' if parts else ' normally'} after a clean shutdown{tail}"
+        is_normal = not parts and not any(each.warnings for each in plan.directories)
+        return "STARTS", f"{' normally' if is_normal else ''} after a clean shutdown{tail}"
     return "STARTS", f" after an unclean shutdown; it {work}{tail}"
 
 

@@ -10,7 +10,15 @@ from kdump.forensics.doctor.disks import Broker, Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.forensics.restart.lock_holder import lock_holder
-from kdump.forensics.restart.plan_text import STARTS, UNKNOWN_START, loss_texts, release_texts, saved_text, unknown_text
+from kdump.forensics.restart.plan_text import (
+    STARTS,
+    UNKNOWN_START,
+    loss_texts,
+    no_loss_text,
+    release_texts,
+    saved_text,
+    unknown_text,
+)
 from kdump.forensics.restart.plan_values import (
     EXIT,
     STOPPED,
@@ -351,6 +359,6 @@ def answer(plan: RestartPlan) -> str:
         if plan.verdict == STOPPED:
             text += f"; once it does, it {' and '.join(parts)}" if parts else ""
         else:
-            text += f"; {', '.join(parts)}" if parts else "; nothing is lost"
+            text += f"; {', '.join(parts) or no_loss_text(plan)}"
     text += "; as far as the files could be read" if plan.unread else ""
     return "; ".join((text, *islice(release_texts(plan), 1)))

@@ -47,6 +47,12 @@ def loss_texts(plan: RestartPlan) -> list[str]:
     return parts
 
 
+def no_loss_text(plan: RestartPlan) -> str:
+    """Return that the startup loses nothing; of records alone if there are warnings, which may be about anything."""
+    warnings = sum(len(each.warnings) for each in plan.directories)
+    return f"no records are lost; {count_text(warnings, 'warning')}" if warnings else "nothing is lost"
+
+
 def unknown_text(plan: RestartPlan) -> str:
     """Return why it is not known whether the node starts, and what it does by the rules that are known."""
     assert plan.release is not None
