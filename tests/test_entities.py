@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kdump import transactions
-from kdump.check.rules.txn_index import AbortMarker, AbortMarkers
 from kdump.forensics.answers import PartitionTransactions
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.format.index import TXN_INDEX_ENTRY
+from kdump.kafka.transaction_index import AbortMarker, AbortMarkers
 from kdump.log.packed_entries import PackedEntries
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
 from kdump.state.id_numbers import IdNumbers

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
-from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
 from kdump.state.other_replicas import OtherReplicas
@@ -83,6 +83,12 @@ class PartitionContext:
             return None
         ongoing = self.coordinator.ongoing(producer_id, producer_epoch, self.topic, self.partition)
         return None if ongoing is None else not ongoing
+
+    def may_be_open(self, is_last: bool) -> bool:
+        """Return True if a broker may be appending to a segment, or was when it stopped: its indexes are then
+        preallocated and not closed. `is_last`: it is the last one of its log. Those of the metadata log and of a
+        partition in deletion are never closed."""
+        return is_last and (self.clean is not True or self.topic == METADATA_TOPIC or self.state == "delete")
 
     @property
     def log_start(self) -> int | None:

@@ -28,14 +28,15 @@ def matching_positions(
     numbers: array[int], entry: cython.Py_ssize_t,
 ) -> int:  # fmt: skip
     """Return the number of entries (offset, position in the file) after `entry` that are each above the one before,
-    with the position of one of the batches, none of which starts above the offset, and no earlier one of which reaches
-    it. `ended`: highest offset of the batches before `first`."""
+    with the position of one of the batches, and the last offset of that or of one after it, before the next entry's;
+    no earlier one reaches the offset. `ended`: highest offset of the batches before `first`."""
     rows: cython.longlong[::1] = heads.block
     pairs: cython.longlong[::1] = numbers
     count: cython.Py_ssize_t = len(numbers) // 2
     shift: cython.longlong = heads.shift
     row: cython.Py_ssize_t = first
     at: cython.Py_ssize_t
+    ahead: cython.Py_ssize_t
     for at in range(entry + 1, count):
         if pairs[2 * at] <= pairs[2 * at - 2] or pairs[2 * at + 1] <= pairs[2 * at - 1]:
             return at - entry - 1
@@ -44,7 +45,14 @@ def matching_positions(
             row += 1
         if row == stop or rows[row * HEADER_WIDTH + BATCH_START] != pairs[2 * at + 1] - shift:
             return at - entry - 1
-        if rows[row * HEADER_WIDTH + BASE_OFFSET] > pairs[2 * at] or ended >= pairs[2 * at]:
+        if ended >= pairs[2 * at]:
+            return at - entry - 1
+        ahead = row
+        while ahead < stop and rows[ahead * HEADER_WIDTH + LAST_OFFSET] < pairs[2 * at]:
+            ahead += 1
+        if ahead == stop or rows[ahead * HEADER_WIDTH + LAST_OFFSET] != pairs[2 * at]:
+            return at - entry - 1
+        if ahead > row and (at + 1 == count or rows[ahead * HEADER_WIDTH + BATCH_START] >= pairs[2 * at + 3] - shift):
             return at - entry - 1
     return max(0, count - entry - 1)
 
@@ -53,8 +61,8 @@ def matching_timestamps(
     heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, newest: cython.longlong,
     numbers: array[int], entry: cython.Py_ssize_t,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Return the number of entries (timestamp, offset) after `entry` that are each not below the one before, with the
-    maxTimestamp of the batch that contains the offset, which no earlier batch exceeds. Also returns the batch that the
+    """Return the number of entries (timestamp, offset) after `entry` that are each above the one before, with the
+    maxTimestamp of the batch that contains the offset, which no earlier batch reaches. Also returns the batch that the
     last of them is about, `first` if there is none, and the largest maxTimestamp of those before it. `newest`: that of
     the batches before `first`."""
     rows: cython.longlong[::1] = heads.block
@@ -66,14 +74,14 @@ def matching_timestamps(
     found: cython.Py_ssize_t = 0
     next_row: cython.Py_ssize_t = first
     for at in range(entry + 1, count):
-        if pairs[2 * at] < pairs[2 * at - 2] or pairs[2 * at + 1] < pairs[2 * at - 1]:
+        if pairs[2 * at] <= pairs[2 * at - 2] or pairs[2 * at + 1] < pairs[2 * at - 1]:
             break
         while next_row < stop and rows[next_row * HEADER_WIDTH + LAST_OFFSET] < pairs[2 * at + 1]:
             best = max(best, rows[next_row * HEADER_WIDTH + MAX_TIMESTAMP])
             next_row += 1
         if next_row == stop or rows[next_row * HEADER_WIDTH + BASE_OFFSET] > pairs[2 * at + 1]:
             break
-        if rows[next_row * HEADER_WIDTH + MAX_TIMESTAMP] != pairs[2 * at] or best > pairs[2 * at]:
+        if rows[next_row * HEADER_WIDTH + MAX_TIMESTAMP] != pairs[2 * at] or best >= pairs[2 * at]:
             break
         row, newest = next_row, best
         found += 1

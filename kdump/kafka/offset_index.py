@@ -1,6 +1,6 @@
 """The .index as a broker uses it: mapped unchecked, with as many entries as its size allows, and binary search.
 
-Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex, TransactionIndex.sanityCheck.
+Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from __future__ import annotations
 import sys
 from array import array
 
-from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
-from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.index import INDEX_ENTRY
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.offset_index_lookup import LARGEST
 from kdump.log.source import open_source
-from kdump.state.releases import TXN_INDEX_VERSION
 
 WARM = 8192 // INDEX_ENTRY.size
 """Number of entries at the end that are searched first (AbstractIndex.warmEntries)."""
@@ -98,26 +96,3 @@ def read_index(path: str, base: int) -> OffsetIndex:
         return OffsetIndex(base, source.read_at(0, _size(path, source.size)))
     finally:
         source.close()
-
-
-def txn_index_problem(path: str, base: int, release: KafkaRelease = NEWEST) -> tuple[int, str, bool] | None:
-    """Return the first error that TransactionIndex.sanityCheck finds: byte position, message, and whether the broker
-    exits (otherwise it recovers the segment). None if there is no error. Raises SourceError."""
-    source = open_source(path)
-    size = TXN_INDEX_ENTRY.size
-    try:
-        total = _size(path, source.size)
-        for position in range(0, total - size + 1, size):
-            data = source.read_at(position, size)
-            if len(data) < size:
-                break
-            entry = TXN_INDEX_ENTRY.read(data)
-            # One byte, the first: versions below 256 count as 0 (AbortedTxn.version).
-            version = entry.version if TXN_INDEX_VERSION.applies(release) else max(0, entry.version >> 8)
-            if version:
-                return position, f"Unexpected aborted transaction version {version}", True
-            if entry.lastOffset < base:
-                return position, f"lastOffset {entry.lastOffset} is less than the segment's base offset {base}", False
-    finally:
-        source.close()
-    return None

@@ -12,10 +12,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from kdump.check.engine.index_mismatches import IndexMismatch, wrong_entries
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.numbers import parse_long
 from kdump.kafka.file_log_input_stream import batch_at
+from kdump.kafka.index_judge import Fault
+from kdump.kafka.index_mismatches import wrong_entries
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
@@ -151,7 +152,9 @@ class Dump:
         finally:
             log_window.source.close()
 
-    def _wrong(self, path: str, kind: FileKind, wrong: IndexMismatch, log: Window) -> None:
+    def _wrong(self, path: str, kind: FileKind, wrong: Fault, log: Window) -> None:
+        if kind is TIME_INDEX and wrong.expected is not None and wrong.expected == wrong.actual:
+            return  # the timestamp is that of its batch, which is all that Kafka's tool compares
         offset = None
         if kind is INDEX and isinstance(wrong.entry, Entry):
             batch = batch_at(log, wrong.entry.values["position"])
@@ -159,7 +162,7 @@ class Dump:
                 self.out.status = 1
             else:
                 offset = batch.lastOffset
-        self._findings.wrong(os.path.abspath(path), wrong, offset)
+        self._findings.wrong(os.path.abspath(path), kind, wrong, offset)
 
 
 def _offset(path: str) -> int | None:

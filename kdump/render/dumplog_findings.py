@@ -8,8 +8,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
-from kdump.check.engine.index_mismatches import MAX_MISMATCHES, IndexMismatch
+from kdump.kafka.index_judge import ORDER, Fault
+from kdump.kafka.index_mismatches import MAX_MISMATCHES
 from kdump.log.entries import Entry
+from kdump.log.file_kinds import TIME_INDEX, FileKind
 
 MAX_PAIRS = 1_000_000
 """Maximum pairs of offsets that are stored, for all files together; further ones are only counted."""
@@ -45,10 +47,10 @@ class Findings:
         self._wrong: dict[str, dict[str, list[str]]] = {MISMATCH: {}, WRONG_TIME: {}, TIME_FALLS: {}, NOT_FOUND: {}}
         self._gaps: dict[str, MissingOffsets] = {}
 
-    def wrong(self, path: str, wrong: IndexMismatch, log_offset: int | None) -> None:
+    def wrong(self, path: str, kind: FileKind, wrong: Fault, log_offset: int | None) -> None:
         """Add a wrong entry. `log_offset`: the last offset of the batch that Kafka reads where an .index entry points,
         None if there is none."""
-        heading, line = _heading_and_line(wrong, log_offset)
+        heading, line = _heading_and_line(kind, wrong, log_offset)
         self._wrong[heading].setdefault(path, []).append(line)
 
     def gaps(self, path: str) -> Callable[[int, int], None]:
@@ -73,17 +75,18 @@ class Findings:
                 yield f"  and {gaps.more} more"
 
 
-def _heading_and_line(wrong: IndexMismatch, log_offset: int | None) -> tuple[str, str]:
+def _heading_and_line(kind: FileKind, wrong: Fault, log_offset: int | None) -> tuple[str, str]:
     """Return the heading for a wrong entry and its line: Kafka's, if it has one, and the reason."""
-    entry, why = wrong.entry, f"(position {wrong.entry.position}: {wrong.message})"
-    in_time = wrong.code.startswith("time-")
+    entry, in_time = wrong.entry, kind is TIME_INDEX
+    assert entry is not None  # an entry that is missing can be told only of a segment that was closed
+    why = f"(position {entry.position}: {wrong.message})"
     if not isinstance(entry, Entry):
         return WRONG_TIME if in_time else MISMATCH, f"  {why[1:-1]}"
     offset = entry.values["offset"]
     if not in_time:
         return MISMATCH, f"  Index offset: {offset}, log offset: {'none' if log_offset is None else log_offset} {why}"
     timestamp = entry.values["timestamp"]
-    if wrong.before is not None and wrong.code == "time-index-not-sorted":
+    if wrong.before is not None and wrong.what == ORDER:
         before = wrong.before.values["timestamp"]
         return TIME_FALLS, f"  Index timestamp: {timestamp}, Previously indexed timestamp: {before} {why}"
     if wrong.expected is None:

@@ -19,6 +19,7 @@ from kdump.forensics.reindex.verdict import (
     Verdict,
     WrongEntry,
 )
+from kdump.format.count_text import count_text
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -89,9 +90,10 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             self.output.line("")
         names = (IDENTICAL, LEGAL, WRONG, MISSING)
         statuses = ", ".join(f"{getattr(summary, name):,} {name}" for name in names if getattr(summary, name)) or "none"
-        text = f"{summary.segments:,} segment{'s' * (summary.segments > 1)}; indexes: {statuses}"
+        text = f"{count_text(summary.segments, 'segment')}; indexes: {statuses}"
         if self.hidden:
-            text += f"; {self.hidden:,} segments with identical indexes are not shown; use --all to show them"
+            shown = count_text(self.hidden, "segment with identical indexes is", "segments with identical indexes are")
+            text += f"; {shown} not shown; use --all"
         self._text(text)
         if summary.written:
             self._text(f"{summary.written:,} files written to {self.out}")
@@ -138,7 +140,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
                 yield f"  {name}, legal: {REASONS[reason]}{times}"
         wrong_entries = verdict.wrong[: None if self.full else MAX_SHOWN]
         for wrong in wrong_entries:
-            yield f"  {name}, {_wrong(wrong)}"
+            yield f"  {name}, {wrong.severity}: {_wrong(wrong)}"
         more = verdict.wrongCount - len(wrong_entries)
         if more:
             yield f"  {name}, {more:,} more {'is' if more == 1 else 'are'} wrong or missing (--full, --json)"
@@ -160,7 +162,7 @@ def _wrong(wrong: WrongEntry) -> str:
     if wrong.found is None:
         where = "" if wrong.position is None else f"byte {wrong.position}: "
         return f"{where}{wrong.what}" + (f": {expected}" if expected else "")
-    text = f"entry {wrong.number} at byte {wrong.position}: {_values(wrong.found)}: {wrong.what}"
+    text = f"entry {wrong.number} at byte {wrong.position}: {wrong.what}"
     return f"{text}; expected {expected}" if expected and expected != _values(wrong.found) else text
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kdump.check.rules import indexes, time_index
-from kdump.check.rules.indexes import IndexRule
+from kdump.kafka import offset_index_judge, time_index_judge
+from kdump.kafka.index_judge import IndexJudge
 from tests import craft
 from tests.check.test_batch_runs import verify
 from tests.conftest import SEED, seeded
@@ -25,16 +25,18 @@ def made(directory: Path, dice: random.Random, every: int, count: int = 400, gap
     """Write a partition of valid batches with an index entry for each, or for one in `every`; `gap` offsets are missing
     now and then."""
     directory.mkdir(parents=True)
-    data, offset, newest = b"", 0, NOW
+    data, offset, newest, largest, indexed = b"", 0, NOW, (-1, 0), -1
     offsets, times = b"", b""
     for number in range(count):
         size = dice.randrange(1, 4)
         newest += dice.choice([0, 0, 5, 900])
         moment = newest - dice.choice([0, 0, 0, 40])
         last = offset + size - 1
+        largest = (moment, last) if moment > largest[0] else largest
         if number and number % every == 0:
             offsets += SHAPES[INDEX].pack(last, len(data))
-            times += SHAPES[TIME_INDEX].pack(newest, last) if moment == newest else b""
+            times += SHAPES[TIME_INDEX].pack(*largest) if largest[0] > indexed else b""
+            indexed = largest[0]
         records = [craft.record(delta, value=b"v" * size) for delta in range(size)]
         data += craft.batch(records, offset=offset, baseTimestamp=moment, maxTimestamp=moment)
         offset = last + 1 + dice.choice([0] * 9 + [gap])
@@ -63,8 +65,10 @@ def changed(data: bytes, shape: struct.Struct, dice: random.Random) -> bytes:
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch, path: Path, *options: str) -> Any:
     with monkeypatch.context() as patch:
-        patch.setattr(indexes, "matching_positions", lambda *given: 0)
-        patch.setattr(time_index, "matching_timestamps", lambda heads, first, stop, newest, *more: (0, first, newest))
+        patch.setattr(offset_index_judge, "matching_positions", lambda *given: 0)
+        patch.setattr(
+            time_index_judge, "matching_timestamps", lambda heads, first, stop, newest, *more: (0, first, newest)
+        )
         return verify(path, *options)
 
 
@@ -96,8 +100,8 @@ def test_the_same_findings(every: int, tmp_path: Path, monkeypatch: pytest.Monke
 def test_few_entries_are_compared_one_by_one(every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path / "t-0", seeded("few"), every, 5_000, gap=0)
     single = []
-    following = IndexRule._next
-    monkeypatch.setattr(IndexRule, "_next", lambda *given: single.append(1) or following(*given))
+    following = IndexJudge.advance
+    monkeypatch.setattr(IndexJudge, "advance", lambda *given: single.append(1) or following(*given))
     code, rows = verify(tmp_path / "t-0")
     assert (code, [each["code"] for each in rows if each["type"] == "finding"]) == (0, [])
     assert len(single) < 100

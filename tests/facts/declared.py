@@ -337,17 +337,16 @@ def judged_indexes(everything: Everything) -> Iterator[Statement]:
     for said in everything["reindex"]["reindex"]:
         for index in said["indexes"]:
             if index["file"] is not None and index["status"] != "unread":
-                yield os.path.abspath(index["file"]), index["status"] != "wrong"
+                yield os.path.abspath(index["file"]), index["severity"]
 
 
-def indexes_without_findings(everything: Everything) -> Iterator[Statement]:
-    wrong = {
-        os.path.abspath(said["file"])
-        for said in everything["verify"]["finding"]
-        if said["code"] in INDEX_CODES and said["severity"] != "info"
-    }
+def index_severities(everything: Everything) -> Iterator[Statement]:
+    found: dict[Hashable, set[str]] = {}
+    for said in everything["verify"]["finding"]:
+        if said["code"] in INDEX_CODES:
+            found.setdefault(os.path.abspath(said["file"]), set()).add(said["severity"])
     for subject, _ in judged_indexes(everything):
-        yield subject, subject not in wrong
+        yield subject, next((each for each in ("error", "warning") if each in found.get(subject, set())), None)
 
 
 def first_cuts(everything: Everything) -> Iterator[Statement]:
@@ -912,13 +911,13 @@ FACTS: list[Fact] = [
     ),
     Fact(
         "whether an index is right",
-        "whether the index does not contradict its segment",
+        "error if a broker that uses the index goes wrong, warning if no release writes it so; otherwise unset",
         "",
         "OffsetIndex, TimeIndex, TransactionIndex",
-        "forensics.reindex.index_comparer:IndexComparer",
+        "kafka.index_judge:IndexJudge",
         (
-            States("reindex", "reindex.indexes[].status other than wrong", judged_indexes),
-            States("verify", "no finding about the index", indexes_without_findings),
+            States("reindex", "reindex.indexes[].severity", judged_indexes),
+            States("verify", "highest severity of a finding about the index", index_severities),
         ),
     ),
     Fact(

@@ -31,12 +31,6 @@ KNOWN = [
         ("3.6.2-zk/clean", 134),
     ),
     Known(
-        "whether an index is right",
-        ("reindex", "verify"),
-        "reindex and verify judge an index by rules of their own",
-        ("3.3.2-zk/crash", 130),
-    ),
-    Known(
         "truncated bytes",
         ("restart-plan", "reindex"),
         "reindex does not know the rules by which the metadata log is recovered",

@@ -62,6 +62,7 @@ MENDED = [
     ("damages", "4.3.1-kraft/clean", 209),
     ("whether retention deletes segments next", "3.3.2-zk/crash", 99),
     ("live partitions", "4.1.0-kraft/clean", 82),
+    ("whether an index is right", "3.3.2-zk/crash", 130),
 ]
 
 

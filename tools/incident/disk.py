@@ -95,6 +95,12 @@ class Disk:
             entries = layout.struct.iter_unpack(path.read_bytes())
             kept = [entry for entry in entries if header.baseOffset > entry[layout.names.index("relativeOffset")]]
             path.write_bytes(b"".join(layout.struct.pack(*entry) for entry in kept))
+        left = [header for _, header in self.batches(partition)]
+        if left:  # the entry that a clean shutdown adds
+            newest = max(left, key=lambda header: header.maxTimestamp)
+            if not kept or kept[-1][0] < newest.maxTimestamp:
+                offset = newest.lastOffset - int(self.log(partition).stem)
+                self.append(path, TIME_INDEX_ENTRY.struct.pack(newest.maxTimestamp, offset))
         (self.root / partition / f"{end:020}.snapshot").unlink()
         for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
             self.checkpoint(name, partition, header.baseOffset)

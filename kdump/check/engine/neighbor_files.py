@@ -12,14 +12,14 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules.producer_snapshots import SnapshotEntry
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.txn_index_entries import IndexedAborts
+from kdump.kafka.transaction_index import AbortMarker, next_begins
 from kdump.log.entries import Entry, EntryRun, Item, entry_runs, single_entries
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
-from kdump.log.region import Batch, Region
-from kdump.log.region_reader import regions
+from kdump.log.region import Region
 from kdump.log.window import Window
 
 MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
@@ -109,27 +109,15 @@ class NeighborFiles(Resumable):
             return None
         return target, entries
 
-    def begins(self, part: SegmentContext, position: int, offset: int) -> bool:
-        """Return True if `offset` is the base offset of a producer's first transactional data batch after the batch at
-        `position`. Also returns True if the file is unreadable or the scan exceeds MAX_BYTES_READ_AGAIN bytes."""
-        if self.walked > MAX_BYTES_READ_AGAIN:
-            return True
+    def begins(self, part: SegmentContext, abort: AbortMarker, offset: int) -> bool:
+        """Return True if the next transaction after a marker begins at `offset`. Also returns True if the file is
+        unreadable or MAX_BYTES_READ_AGAIN bytes were read again."""
         try:
             window = self.options.open(part.target)
+            with closing(window.source):
+                left = MAX_BYTES_READ_AGAIN - self.walked
+                begins, walked = next_begins(window, abort, offset, self.options.limits, left)
         except SourceError:
             return True
-        limits = self.options.limits
-        producers: set[int | None] = set()
-        try:
-            for region in regions(window, name_offset=part.target.name_offset, start=position, limits=limits):
-                self.walked += region.size
-                if not isinstance(region, Batch) or not region.isTransactional or region.isControlBatch:
-                    continue
-                if (region.baseOffset or 0) >= offset or self.walked > MAX_BYTES_READ_AGAIN:
-                    return region.baseOffset == offset and region.producerId not in producers
-                producers.add(region.producerId)
-        except SourceError:
-            return True
-        finally:
-            window.source.close()
-        return False
+        self.walked += walked
+        return begins

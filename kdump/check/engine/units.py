@@ -236,8 +236,8 @@ class CheckUnit:
         rule = rule_type(check.neighbor_files.entry_runs, self.known)
         part = SegmentContext(segment, index, self.known.last is not False, None, self.known.now, None)
         rule.begin(part)
-        while rule.entry is not None:
-            rule.advance(part)
+        if rule.judge is not None:
+            rule.judge.read_alone()
         yield from rule.finish(part)
 
 

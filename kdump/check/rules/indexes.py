@@ -1,31 +1,22 @@
-"""Family files, indexes: compares .index files with the batches of their segment. Entries and batches are read in
-parallel, so that neither has to be kept in memory.
-
-Invariant of an .index in all releases: the position is a batch boundary, that batch's base offset is at most the
-entry's offset, and every earlier batch ends below that offset. Source: OffsetIndex, LogSegment.append.
-"""
+"""Family files, indexes: findings about .index files. Whether one is right is decided in kafka/index_judge.py."""
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
-from kdump.core.column_numbers import BASE_OFFSET, BATCH_START, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.index_entries import matching_positions
 from kdump.format.count_text import count_text
+from kdump.kafka.index_judge import BEYOND, MISMATCH, ORDER, SIZE, ZEROS, Fault, IndexJudge
+from kdump.kafka.offset_index_judge import OffsetIndexJudge
 from kdump.log.entries import Entry, EntryRun
-from kdump.log.file_kinds import INDEX, FileKind
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.file_kinds import INDEX, TIME_INDEX, FileKind
 from kdump.log.live_files import identity
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
-from kdump.log.region import PADDING, TORN, Region, ZeroEntries
+from kdump.log.region import Region
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 
 # LogLoader.recoverSegment truncates the .log at damage (docs/remedy-trials.json: damage-index-removed) and deletes
@@ -42,6 +33,7 @@ LEFT_OVER = (
     "none, if they are left from before a truncation of the log: the broker that wrote them knows that they are no "
     "entries any more (AbstractIndex.truncateToEntries), overwrites them, and a recovery rebuilds the index"
 )
+UNWRITTEN_WARNING = "warning if reads that use it are right, but no release writes such an entry"
 LEFT_OVER_INFO = "info in a preallocated index if most entries from there on are wrong, as a truncation leaves them"
 UNCHECKED = "reads that use this index fail or return wrong results; a clean startup does not check it"
 IGNORED = "the broker ignores the extra bytes; whatever wrote them may have caused other damage"
@@ -75,13 +67,13 @@ INDEX_MISMATCH = Code(
     family="indexes",
     severity=ERROR,
     meaning=(
-        "An .index entry's position is not the start of a batch, the batch there starts above the entry's offset, or "
-        "an earlier batch reaches that offset."
+        "An .index entry's position is not the start of a batch, an earlier batch reaches its offset, or no batch from "
+        "there on ends at it."
     ),
     consequence=UNCHECKED,
     fix=REBUILD,
     source="OffsetIndex.lookup, LogSegment.translateOffset, FileRecords.searchForOffsetFromPosition",
-    unless=LEFT_OVER_INFO,
+    unless=f"{UNWRITTEN_WARNING}; {LEFT_OVER_INFO}",
 )
 
 INDEX_BEYOND_LOG = Code(
@@ -119,7 +111,7 @@ INDEX_MISSING = Code(
     code="index-missing",
     family="indexes",
     severity=WARNING,
-    meaning="A segment has no .index.",
+    meaning="A segment has no .index, or no .timeindex.",
     consequence=(
         "at startup the broker recovers the segment and rebuilds its indexes, which takes time and truncates the "
         "segment at any damage in the .log; if offsets are missing after the segment, the broker also loses its "
@@ -141,247 +133,123 @@ INDEX_ORPHAN = Code(
 
 
 UNOPENED = "the broker does not rebuild it: it exits, because the segment is too large to open (segment-too-large)"
+NO_TIME_INDEX = (
+    "the broker creates an empty one: lookups by timestamp read the segment from its start, and time-based retention "
+    "uses the time at which it was modified"
+)
+NO_LAST_ENTRY = "time-based retention uses the time at which the segment was modified; lookups by timestamp are slow"
 PREALLOCATED = "none: the node has preallocated this space for further entries, and rebuilds the index at startup"
+UNWRITTEN = (
+    "reads that use this entry are right, but no broker writes it; whatever wrote it may have caused other damage"
+)
+SLOW = "reads that use it start at the beginning of the segment, which is slow"
 ReadRuns = Callable[[Target, FileKind], Iterator[EntryRun | Region]]
 
 
-def _packed(numbers: list[int]) -> Sequence[int]:
-    """Return the numbers as an array; as they are if one of them, from a name of 20 digits, does not fit."""
-    try:
-        return array("q", numbers)
-    except OverflowError:
-        return numbers
-
-
 class IndexRule(Rule):
-    """Base class of the rules for both indexes. Findings with the same code in one file are reported once, with the
-    number of further ones."""
+    """Base class of the rules for both indexes: reports what its judge notes, findings with the same code and severity
+    in one file once, with the number of further ones."""
 
     kind: FileKind
-    size_invalid: Code
-    not_sorted: Code
-    padding_severity = ERROR
-    padding_consequence: str | None = None
-    """Severity (`padding_severity`) and consequence of zeros that count as entries; None: as in the catalogue."""
+    judge_type: type[IndexJudge]
+    codes: dict[str, Code]
+    """By what is wrong with an index (kafka/index_judge.py), except ZEROS."""
 
     def __init__(self, read: ReadRuns, known: PartitionContext) -> None:
         self.read = read
         self.known = known
         self.target: Target | None = None
-        self.runs: Iterator[EntryRun | Region] = iter(())
-        self.run: EntryRun | None = None
-        self.numbers: Sequence[int] = ()
-        """The values of the entries of `run`, one entry after the other."""
-        self.number = 0
-        """Number of the entry of `run` that is next."""
-        self.entry: Entry | None = None
-        self.before: Entry | None = None
-        self.reported: dict[str, tuple[Finding, int]] = {}
-        self.confirmed = 0
-        """Number of entries after the first wrong one that the segment confirms."""
+        self.judge: IndexJudge | None = None
+        self.reported: dict[tuple[str, str], tuple[Finding, int]] = {}
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
         self.target = part.segment.indexes.get(self.kind)
-        self.before = self.entry = None
-        self.run, self.number, self.numbers = None, 0, ()
-        self.reported = {}
-        self.confirmed = 0
-        self.reset()
+        self.reported, self.judge = {}, None
         if self.target is not None:
-            self.runs = self.read(self.target, self.kind)
-            self.entry = self._next(part)
+            runs = self.read(self.target, self.kind)
+            may_be_open = self.known.may_be_open(part.last)
+            self.judge = self.judge_type(runs, self.note, may_be_open=may_be_open, is_last=part.last)
         return NONE
-
-    def reset(self) -> None:
-        """Reset the state at the start of a segment."""
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop  # findings are reported at the end of the segment
 
-    def is_not_above(self, before: Entry, entry: Entry) -> bool:
-        raise NotImplementedError
-
-    def entry_text(self, entry: Entry) -> str:
-        """Return an entry's names and values as text."""
-        return " ".join(f"{name} {value}" for name, value in entry.values.items())
-
-    def note(self, code: Code, entry: Entry | Region, *, message: str, **more: Any) -> None:
-        kept = self.reported.get(code.code)
+    def note(self, fault: Fault) -> None:
+        code = INDEX_PADDING if fault.what == ZEROS else self.codes[fault.what]
+        severity = WARNING if fault.is_usable else ERROR
+        kept = self.reported.get((code.code, severity))
         if kept is not None:
-            self.reported[code.code] = (kept[0], kept[1] + 1)
+            self.reported[code.code, severity] = kept[0], kept[1] + 1
             return
+        consequence = {MISMATCH: UNWRITTEN, ORDER: UNWRITTEN, ZEROS: SLOW}.get(fault.what) if fault.is_usable else None
+        if fault.what == MISMATCH and fault.entry is None:
+            consequence = NO_LAST_ENTRY if fault.is_usable else None
+        finding = self._finding(code, fault.message, fault.entry, severity, consequence)
+        finding = finding._replace(offset=fault.offset, expected=fault.expected, actual=fault.actual)
+        self.reported[code.code, severity] = finding, 1
+
+    def _finding(
+        self, code: Code, message: str, entry: Entry | Region | None, severity: str, consequence: str | None
+    ) -> Finding:
         assert self.target is not None
-        finding = code.finding(self.target, message=message, position=entry.position, size=entry.size, **more)
-        self.reported[code.code] = (finding, 1)
+        position, size = (0, 0) if entry is None else (entry.position, entry.size)
+        return code.finding(
+            self.target, message=message, position=position, size=size, severity=severity, consequence=consequence
+        )
 
-    def _next(self, part: SegmentContext) -> Entry | None:
-        """Return the next entry in ascending order, None at the end. Notes entries that are not in order, and bytes
-        that are not an entry."""
-        while True:
-            while self.run is not None and self.number < self.run.rows:
-                entry = self.run.entry(self.number, self.numbers)
-                self.number += 1
-                if self.before is None or not self.is_not_above(self.before, entry):
-                    self.before = entry
-                    return entry
-                message = f"{self.entry_text(entry)} follows {self.entry_text(self.before)}"
-                self.note(self.not_sorted, entry, message=message)
-            item = next(self.runs, None)
-            if isinstance(item, Region):
-                self._region(part, item)
-            elif item is None:
-                self.run, self.number, self.numbers = None, 0, ()
-                return None
-            else:
-                self.run, self.number, self.numbers = item, 0, _packed(item.numbers())
+    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
+        if self.judge is not None:
+            self.judge.gap(region.end)
+        return NONE
 
-    def skip(self, count: int) -> None:
-        """Pass over the next `count` entries of the run, which are in ascending order."""
-        if count and self.run is not None:
-            self.number += count
-            self.before = self.run.entry(self.number - 1, self.numbers)
-            self.confirm(count)
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
+        if self.judge is not None:
+            (self.judge.batch if seen.is_valid else self.judge.invalid_batch)(seen.batch)
+        return NONE
 
-    def confirm(self, count: int = 1) -> None:
-        """Count entries that the segment confirms."""
-        self.confirmed += count if self.reported else 0
-
-    def advance(self, part: SegmentContext) -> None:
-        """Move to the next entry, to check an index without its segment."""
-        self.entry = self._next(part)
-
-    def _region(self, part: SegmentContext, region: Region) -> None:
-        if region.kind == TORN:
-            self.note(self.size_invalid, region, message=region.reason)
-        elif isinstance(region, ZeroEntries):
-            self.note(self.not_sorted, region, message=region.reason)
-        elif region.kind == PADDING:
-            known = self.known
-            legal = (
-                (part.last and part.recovers is not False) or known.topic == METADATA_TOPIC or known.state == "delete"
-            )
-            severity = INFO if legal else self.padding_severity
-            consequence = PREALLOCATED if legal else self.padding_consequence
-            self.note(INDEX_PADDING, region, message=region.reason, severity=severity, consequence=consequence)
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
+        if self.judge is not None:
+            self.judge.accept_run(heads, first, stop)
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
-        self.rest(part)
-        others = (INDEX_PADDING.code, self.size_invalid.code)
-        is_open = part.last and part.recovers is not False and INDEX_PADDING.code in self.reported
-        # After a truncation, old entries match only by chance: most of the rest is wrong.
-        is_rest_wrong = self.confirmed < sum(n for code, (_, n) in self.reported.items() if code not in others)
+        judge = self.judge
+        if judge is None:
+            return
+        judge.finish(part.size)
+        if judge.zeros is not None:
+            yield self._finding(INDEX_PADDING, judge.zeros.reason, judge.zeros, INFO, PREALLOCATED)
+        others = (INDEX_PADDING.code, self.codes[SIZE].code)
         for finding, count in self.reported.values():
-            if is_open and is_rest_wrong and finding.code not in others:
+            if judge.is_left_over and finding.code not in others:
                 finding = finding._replace(severity=INFO, consequence=LEFT_OVER)
             more = f"; {count_text(count - 1, 'more such entry', 'more such entries')}" if count > 1 else ""
             yield finding._replace(message=finding.message + more)
-        self.reported = {}
-
-    def rest(self, part: SegmentContext) -> None:
-        """Check the entries that are left at the end of the segment."""
 
 
 class OffsetIndexRule(IndexRule):
     """Checks .index files."""
 
-    kind, size_invalid, not_sorted = INDEX, INDEX_SIZE_INVALID, INDEX_NOT_SORTED
-    padding_severity, padding_consequence = (
-        WARNING,
-        "reads that use it start at the beginning of the segment, which is slow",
-    )
-
-    def reset(self) -> None:
-        self.ended = -1  # the highest offset of the batches so far
-        self.damage_end = -1
-
-    def is_not_above(self, before: Entry, entry: Entry) -> bool:
-        return bool(
-            entry.values["offset"] <= before.values["offset"] or entry.values["position"] <= before.values["position"]
-        )
-
-    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
-        self.damage_end = region.end
-        return NONE
-
-    def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        batch = seen.batch
-        entry = self.entry
-        if entry is not None and entry.values["position"] <= batch.position:
-            self._compare(seen)
-        if seen.is_valid:
-            self.ended = max(self.ended, batch.lastOffset)
-        else:
-            self.damage_end = batch.end
-        return NONE
-
-    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
-        starts, lasts = heads.column(BATCH_START), heads.column(LAST_OFFSET)
-        end = heads.of(stop - 1, BATCH_START) + heads.shift
-        while self.entry is not None and self.entry.values["position"] <= end:
-            position = self.entry.values["position"] - heads.shift
-            row = bisect_left(starts, position, first, stop)
-            if starts[row] != position:
-                self._no_batch_there(self.entry)
-            else:
-                ended = max(self.ended, lasts[row - 1]) if row > first else self.ended
-                self._check_offsets(self.entry, heads.of(row, BASE_OFFSET), lasts[row], ended)
-                if isinstance(self.numbers, array):
-                    self.skip(matching_positions(heads, row, stop, ended, self.numbers, self.number - 1))
-            self.entry = self._next(part)
-        self.ended = max(self.ended, lasts[stop - 1])
-
-    def _compare(self, seen: BatchContext) -> None:
-        batch = seen.batch
-        while self.entry is not None and self.entry.values["position"] <= batch.position:
-            if self.entry.values["position"] < batch.position:
-                self._no_batch_there(self.entry)
-            elif seen.is_valid:
-                self._check_offsets(self.entry, batch.baseOffset, batch.lastOffset, self.ended)
-            self.entry = self._next(seen.part)
-
-    def _no_batch_there(self, entry: Entry) -> None:
-        """Note an entry whose position is not a batch boundary, unless it is before the end of a damaged region."""
-        offset, position = entry.values["offset"], entry.values["position"]
-        if not 0 <= position < self.damage_end:
-            self.note(
-                INDEX_MISMATCH, entry, message=f"offset {offset} points to byte {position}, where no batch starts"
-            )
-
-    def _check_offsets(self, entry: Entry, base: int | None, last: int, ended: int) -> None:
-        """Check an entry whose position is the start of a batch with the offsets base..last; `ended`: the highest
-        offset of the batches before it."""
-        offset, position = entry.values["offset"], entry.values["position"]
-        if base is not None and base > offset:
-            message = f"offset {offset} points to byte {position}, where the batch starts at offset {base}"
-            self.note(INDEX_MISMATCH, entry, message=message, offset=offset, expected=base, actual=offset)
-        elif ended >= offset:
-            message = f"offset {offset} points to byte {position}, but earlier batches reach offset {ended}"
-            self.note(INDEX_MISMATCH, entry, message=message, offset=offset, expected=last, actual=offset)
-        else:
-            self.confirm()
-
-    def rest(self, part: SegmentContext) -> None:
-        while self.entry is not None:
-            entry = self.entry
-            offset, position = entry.values["offset"], entry.values["position"]
-            if part.size is not None and position >= part.size:
-                message = f"offset {offset} points to byte {position}, but the segment has only {part.size} bytes"
-                self.note(INDEX_BEYOND_LOG, entry, message=message, offset=offset, expected=part.size, actual=position)
-            else:
-                self._no_batch_there(entry)
-            self.entry = self._next(part)
+    kind, judge_type = INDEX, OffsetIndexJudge
+    codes = {
+        SIZE: INDEX_SIZE_INVALID,
+        ORDER: INDEX_NOT_SORTED,
+        MISMATCH: INDEX_MISMATCH,
+        BEYOND: INDEX_BEYOND_LOG,
+    }
 
 
 def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
-    """Yield findings for segments without an .index, and for indexes without a segment."""
+    """Yield findings for segments without an .index or .timeindex, and for indexes without a segment."""
     for segment in partition.segments:
-        if segment.log is not None and INDEX not in segment.indexes:
+        if segment.log is not None and not {INDEX, TIME_INDEX} <= segment.indexes.keys():
             now = identity(segment.log.path)
+            is_large = now is not None and now.size > MAX_SEGMENT_SIZE
+            missing = INDEX if INDEX not in segment.indexes else TIME_INDEX  # the .index brings the .timeindex back
             yield INDEX_MISSING.finding(
                 segment.log,
-                message="the segment has no .index",
+                message=f"the segment has no .{missing.name}",
                 offset=segment.offset,
-                consequence=UNOPENED if now is not None and now.size > MAX_SEGMENT_SIZE else None,
+                consequence=UNOPENED if is_large else NO_TIME_INDEX if missing is TIME_INDEX else None,
             )
     for target in partition.orphans:
         yield INDEX_ORPHAN.finding(target, message="there is no .log of this name", offset=target.name_offset)

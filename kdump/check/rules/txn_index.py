@@ -1,22 +1,22 @@
-"""Family files, indexes: .txnindex files on their own, and compared with the ABORT markers.
-
-Source: TransactionIndex; LogSegment.updateTxnIndex.
-"""
+"""Family files, indexes: .txnindex files on their own, and compared with the ABORT markers. Whether one is right is
+decided in kafka/transaction_index.py."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import chain
+from typing import Any
 
-from kdump.check.finding import ERROR, Code, Finding
+from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
-from kdump.check.rules.indexes import REBUILD
+from kdump.check.rules.indexes import REBUILD, UNWRITTEN, UNWRITTEN_WARNING
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.integer_rows import IntegerRows
+from kdump.format.index import TXN_INDEX_ENTRY
+from kdump.kafka.transaction_index import AbortMarker, AbortMarkers, TransactionIndexJudge, entry_problem
 from kdump.log.entries import Entry, Item
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
@@ -28,13 +28,13 @@ TXN_INDEX_INVALID = Code(
     family="indexes",
     severity=ERROR,
     meaning=(
-        "The size of a .txnindex is not a multiple of 34, an entry's version is above 0, or the entries' lastOffset is "
+        "The size of a .txnindex is not a multiple of 34, an entry's version is not 0, or the entries' lastOffset is "
         "not ascending or is below the segment."
     ),
     consequence=(
         "if an entry's lastOffset is below the segment, the broker recovers the segment at startup; if an entry's "
-        "version is 256 to 32767, it exits; anything else it does not detect, and read_committed consumers may read "
-        "records of aborted transactions"
+        "version is 256 to 32767 (for 4.4: not 0), it exits; anything else it does not detect, and read_committed "
+        "consumers may read records of aborted transactions"
     ),
     fix=REBUILD,
     source="TransactionIndex.sanityCheck, AbortedTxn.version (which reads one byte), LogLoader.loadSegmentFiles",
@@ -45,12 +45,13 @@ TXN_INDEX_MISMATCH = Code(
     family="indexes",
     severity=ERROR,
     meaning=(
-        "An entry has no ABORT marker of that producer at its lastOffset, or a different firstOffset or a higher "
+        "An entry has no ABORT marker of that producer at its lastOffset, or a different firstOffset or "
         "lastStableOffset than the log gives; or an ABORT marker of data still on disk has no entry."
     ),
     consequence="read_committed consumers read records of an aborted transaction, or miss committed ones",
     fix=REBUILD,
     source="TransactionIndex.collectAbortedTxns, LogSegment.updateTxnIndex",
+    unless=UNWRITTEN_WARNING,
 )
 
 
@@ -63,88 +64,15 @@ def invalid_entries(target: Target, items: Iterable[Item]) -> Iterator[Finding]:
         if not isinstance(item, Entry):
             continue
         values = item.values
-        reason = ""
-        if values["version"] > 0:
-            reason = f"version {values['version']}, expected 0"
-        elif values["lastOffset"] <= last:
-            reason = f"lastOffset {values['lastOffset']}, expected more than {last}"
+        reason = entry_problem(values, last)
         if reason:
             yield TXN_INDEX_INVALID.finding(target, message=reason, position=item.position, size=item.size)
         last = max(last, values["lastOffset"])
 
 
 LARGEST_OFFSET = 2**63 - 1
-
-
-class AbortMarker(NamedTuple):
-    """An ABORT marker at bytes position..position+size-1 of the segment, with the first offset of its transaction and
-    the last stable offset after it. `whole`: the data of its transaction is in the log, from its first offset on."""
-
-    offset: int
-    producer_id: int
-    first_offset: int
-    stable: int
-    position: int
-    size: int
-    whole: int
-
-
-NO_MARKER = AbortMarker(0, 0, -1, 0, 0, 0, True)
-NEAR = {"first_offset": "offset", "stable": "offset"}
-
-
-class AbortMarkers:
-    """The ABORT markers of a segment by offset, in at most 30 bytes each."""
-
-    def __init__(self) -> None:
-        names = AbortMarker._fields
-        self._markers = IntegerRows(NO_MARKER, [names.index(NEAR[name]) if name in NEAR else -1 for name in names])
-        self._found = bytearray()
-        self._latest = -1
-        """The row found last: entries are usually in the order of their markers."""
-        self._rows: dict[int, int] | None = None
-        """Rows by offset, if offsets do not ascend."""
-
-    def add(self, marker: AbortMarker) -> None:
-        """Add a marker; it replaces one at the same offset."""
-        row = len(self._found)
-        if self._rows is None and row and marker.offset <= self._offset(row - 1):
-            self._rows = {self._offset(number): number for number in range(row)}
-        self._markers.put(row, marker)
-        self._found.append(False)
-        if self._rows is not None:
-            self._rows[marker.offset] = row
-
-    def find(self, offset: int) -> AbortMarker | None:
-        """Return the marker at an offset, None if there is none; `rest` leaves it out."""
-        count, row = len(self._found), self._latest + 1
-        if self._rows is not None:
-            row = self._rows.get(offset, -1)
-        elif row == count or self._offset(row) != offset:
-            row = bisect_left(range(count), offset, key=self._offset)
-            row = row if row < count and self._offset(row) == offset else -1
-        if row < 0:
-            return None
-        self._latest = row
-        self._found[row] = True
-        return self._at(row)
-
-    def rest(self) -> Iterator[AbortMarker]:
-        """Yield the markers that have not been found."""
-        for row in range(len(self._found)) if self._rows is None else self._rows.values():
-            if not self._found[row]:
-                yield self._at(row)
-
-    def _offset(self, row: int) -> int:
-        return self._markers.get(row)[0]
-
-    def _at(self, row: int) -> AbortMarker:
-        return AbortMarker(*self._markers.get(row))
-
-
-Begins = Callable[[SegmentContext, int, int], bool]
-"""Segment, position, offset -> whether a transaction begins at that offset, after the batch at that position of the
-segment."""
+Begins = Callable[[SegmentContext, AbortMarker, int], bool]
+"""Segment, one of its markers, offset -> whether the next transaction after the marker begins at that offset."""
 
 
 class TxnIndexRule(Rule):
@@ -194,56 +122,24 @@ class TxnIndexRule(Rule):
         if target is None:
             yield from self._no_index(part)
             return
-        for position, entry in entries:
-            last = entry["lastOffset"]
-            abort = self.aborts.find(last)
-            if abort is None or abort.producer_id != entry["producerId"]:
-                message = f"producer {entry['producerId']}: no ABORT marker at offset {last}"
-                yield TXN_INDEX_MISMATCH.finding(
-                    target, message=message, position=position, size=34, offset=entry["firstOffset"]
-                )
-            else:
-                yield from self._compare_entry(part, target, position, entry, abort)
-        for abort in self.aborts.rest():
-            if abort.whole and not self.known.compacted:
-                message = f"the ABORT marker of producer {abort.producer_id} at offset {abort.offset}"
-                message += f" (byte {abort.position}) has no entry"
-                yield TXN_INDEX_MISMATCH.finding(target, message=message, offset=abort.offset)
-
-    def _compare_entry(
-        self, part: SegmentContext, target: Target, position: int, entry: dict[str, int], abort: AbortMarker
-    ) -> Iterator[Finding]:
-        """Yield findings for an entry whose firstOffset or lastStableOffset differs from the log."""
-        if not abort.whole or self.known.compacted:
-            return
-        first, stable = abort.first_offset, abort.stable
-        # The start of a transaction that began below the first segment is unknown here. A last stable offset that is
-        # too low does no harm: a lookup only continues with later entries.
-        starts_wrong = entry["firstOffset"] != first and entry["firstOffset"] >= (self.first or 0)
-        for name, expected, is_wrong in (
-            ("firstOffset", first, starts_wrong),
-            ("lastStableOffset", stable, self._is_too_high(part, entry["lastStableOffset"], abort)),
-        ):
-            if is_wrong:
-                message = f"producer {abort.producer_id}: {name} is {entry[name]} for the transaction aborted at "
-                message += f"offset {abort.offset}, but {expected} in the log"
+        begins = partial(self.begins, part)
+        judge = TransactionIndexJudge(self.aborts, self.first or 0, bool(self.known.compacted), begins)
+        size = TXN_INDEX_ENTRY.size
+        faults = (judge.entry(Entry("", position, size, b"", values)) for position, values in entries)
+        for fault in chain(faults, judge.missing()):
+            if fault is not None:
+                position, size = (0, 0) if fault.entry is None else (fault.entry.position, fault.entry.size)
                 yield TXN_INDEX_MISMATCH.finding(
                     target,
-                    message=message,
+                    message=fault.message,
                     position=position,
-                    size=34,
-                    offset=abort.offset,
-                    expected=expected,
-                    actual=entry[name],
+                    size=size,
+                    offset=fault.offset,
+                    expected=fault.expected,
+                    actual=fault.actual,
+                    severity=WARNING if fault.is_usable else None,
+                    consequence=UNWRITTEN if fault.is_usable else None,
                 )
-
-    def _is_too_high(self, part: SegmentContext, stable: int, abort: AbortMarker) -> bool:
-        """Return True if an entry's last stable offset is too high. It may legally be above the log's if no transaction
-        was open after the marker: a follower appends all fetched batches at once, so that it may be the first offset of
-        a transaction that begins later (UnifiedLog.append, ProducerStateManager.lastStableOffset)."""
-        if stable <= abort.stable:
-            return False
-        return abort.stable != abort.offset + 1 or not self.begins(part, abort.position, stable)
 
     def _no_index(self, part: SegmentContext) -> Iterator[Finding]:
         missing = 0

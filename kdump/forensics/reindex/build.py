@@ -50,12 +50,10 @@ class IndexBytes:
 
 
 class BatchEffects(NamedTuple):
-    """Effects of a batch. `indexed`: whether it has an entry in the .index; `began`: first offset of the transaction
-    that it began; for an ABORT marker, `aborted` is its producer ID, and `entry` its entry in the .txnindex (None if no
-    data of its transaction is known)."""
+    """Effects of a batch. `indexed`: whether it has an entry in the .index; for an ABORT marker, `aborted` is its
+    producer ID, and `entry` its entry in the .txnindex (None if no data of its transaction is known)."""
 
     indexed: bool = False
-    began: int | None = None
     aborted: int | None = None
     entry: TxnIndexEntry | None = None
 
@@ -166,7 +164,7 @@ class IndexBuilder:
         self.transactions.data(self.segment, batch)
         if self.transactions.untracked > untracked:
             raise RecoveryStop(f"more than {len(self.transactions.open)} transactions are open", THROWS)
-        return added._replace(began=batch.baseOffset) if batch.isTransactional and not is_open else added
+        return added
 
     def _ended(self, batch: Batch, marker: EndTxnMarker, added: BatchEffects) -> BatchEffects:
         ended = self.transactions.marker(batch, marker)

@@ -17,7 +17,6 @@ from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
-from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, target
@@ -153,12 +152,6 @@ class _Configs:
         return default if value is None or value < 0 else value
 
 
-def may_be_open(made: ReindexInput, segment: SegmentFiles) -> bool:
-    """Return True if a broker may be appending to the segment, or was when it stopped: its index files are then
-    preallocated and not closed. Those of the metadata log and of a partition in deletion are never closed."""
-    known = made.known
-    segments = made.partition.segments
-    if known.topic == METADATA_TOPIC or made.partition.state:
-        return not segments or segment == segments[-1]
-    is_last = not segments or segment.offset >= segments[-1].offset
-    return is_last and known.clean is not True
+def is_last(made: ReindexInput, segment: SegmentFiles) -> bool:
+    """Return True if no segment of the partition follows."""
+    return not made.partition.segments or segment.offset >= made.partition.segments[-1].offset

@@ -1,126 +1,105 @@
-"""Base class of the comparisons of an existing index with its segment's batches, for all three index types."""
+"""Compares an existing .index or .timeindex with the rebuilt one: what the judges of both (kafka/index_judge.py) call
+wrong, and in which ways the rest differs legally."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.forensics.reindex.verdict import MAX_WRONG_ENTRIES, Verdict, WrongEntry
-from kdump.format.layout import Layout
-from kdump.log.entries import FIXED, Entry, EntryRun, Item
-from kdump.log.file_kinds import FileKind
-from kdump.log.region import PADDING, TORN, Region, ZeroEntries
+from kdump.forensics.reindex.verdict import Verdict
+from kdump.kafka.offset_index_judge import PER_APPEND, OffsetIndexJudge
+from kdump.kafka.segment_recovery import INTERVAL
+from kdump.kafka.time_index_judge import TimeIndexJudge
+from kdump.log.entries import Entry, EntryRun
+from kdump.log.region import Batch, Region
 
 
-class IndexComparer:
-    """Reads the existing entries in order; `entry` is the next one to compare, None at the end. `open_end`: the segment
-    may be the active one, whose index files are preallocated and not closed yet."""
+class OffsetIndexComparer(OffsetIndexJudge):
+    """Compares an .index. `interval`: index.interval.bytes. `here`: an entry has the last offset of the latest batch,
+    which it indexes alone or together with batches before it."""
 
-    kind: FileKind
-    telling: tuple[str, ...]
-    """JSON names of values in ascending order, by which an entry is found among the rebuilt ones."""
+    here = False
+    _position = 0  # of the latest batch
+    _indexed_to = 0  # position of the last correct entry
+    _is_late = False
 
-    def __init__(self, items: Iterator[Item], verdict: Verdict, base_offset: int, *, open_end: bool) -> None:
-        self.items = items
+    def __init__(
+        self, runs: Iterator[EntryRun | Region], verdict: Verdict, *, interval: int = INTERVAL, **more: Any
+    ) -> None:
+        self.verdict, self.interval = verdict, interval
+        super().__init__(runs, verdict.note, **more)
+
+    def batch(self, batch: Batch) -> None:
+        self.here, self._position = False, batch.position
+        super().batch(batch)
+        self._is_late = self._is_late or batch.position - self._indexed_to > self.interval
+
+    def confirm(self, entry: Entry, last: int | None) -> None:
+        super().confirm(entry, last)
+        self.here = entry.values["offset"] == last
+        if self._position - self._indexed_to <= self.interval:
+            self.verdict.because("otherInterval")
+        elif self._is_late:
+            self.verdict.because("intervalAnew")
+        self._indexed_to, self._is_late = self._position, False
+
+    def unknown(self) -> None:
+        self.verdict.because("behindTheCut")
+
+    def written(self, how: str) -> None:
+        self.verdict.because(how)
+        self.here = how == PER_APPEND
+
+    def finish(self, size: int | None) -> None:
+        super().finish(size)
+        if self._is_late:
+            self.verdict.because("intervalAnew")
+        if self.faults or self.verdict.reasons.keys() & {"perAppend", "firstOffset"}:
+            self.verdict.reasons.pop("intervalAnew", None)  # batches appended together have at most one entry
+
+
+class TimeIndexComparer(TimeIndexJudge):
+    """Compares a .timeindex. The caller passes each batch to the OffsetIndexComparer first, then here, and calls `due`
+    if the .index has an entry for it.
+
+    A broker adds an entry with each entry of the .index, unless no larger timestamp was appended since the previous
+    one, and when it rolls, closes or recovers the segment (LogSegment.append, onBecomeInactiveSegment, close)."""
+
+    _expected = -1  # the largest timestamp that an entry should have gone with
+    _with_index = True  # whether the last correct entry was added with an entry of the .index
+
+    def __init__(self, runs: Iterator[EntryRun | Region], verdict: Verdict, **more: Any) -> None:
         self.verdict = verdict
-        self.base_offset = base_offset
-        self.open_end = open_end
-        self.layout: Layout[Any] = FIXED[self.kind].layout
-        self.number = -1
-        self.before: Entry | None = None
-        self.pending: list[tuple[int, Entry, str]] = []
-        """Wrong entries (number, entry, what is wrong) whose expected values are not known yet."""
-        self.lacking: list[tuple[dict[str, Any], str]] = []
-        self.entry = self._next()
+        super().__init__(runs, verdict.note, **more)
 
-    def finish(self, rebuilt: bytes, valid_end: int, size: int, *, is_stopped: bool) -> None:
-        """Compare what remains at the end of the segment, of which recovery accepts the first `valid_end` of `size`
-        bytes. `is_stopped`: recovery stops at damage, before the end."""
-        raise NotImplementedError
+    def due(self) -> None:
+        """Check that there is an entry to go with that of the .index for the last batch."""
+        self._with_index = True
+        is_next = self.entry is not None and self.entry.values["timestamp"] == self.largest
+        if self.largest > max(self.last_time, self._expected) and not is_next:
+            self.verdict.because("fewerEntries")
+            self._expected = self.largest
 
-    def rises(self, before: Entry, entry: Entry) -> bool:
-        raise NotImplementedError
+    def unknown(self) -> None:
+        self.verdict.because("behindTheCut")
 
-    def expected(self, number: int, found: dict[str, Any], rebuilt: bytes) -> dict[str, Any] | None:
-        """Return the rebuilt entry that shares a value in `telling` with `found`, otherwise the one with the same
-        number; None if there is neither."""
-        for name in self.telling:
-            at = self.first_not_below(rebuilt, name, found[name])
-            values = None if at is None else self.values(rebuilt, at)
-            if values is not None and values[name] == found[name]:
-                return values
-        return self.values(rebuilt, number) if number * self.layout.size < len(rebuilt) else None
+    def confirm(self, entry: Entry, last: int | None) -> None:
+        super().confirm(entry, last)
+        if entry.values["offset"] != last:
+            self.verdict.because("recordOffset")
+        self._closed_before()
+        self._with_index = False
 
-    def advance(self) -> None:
-        self.entry = self._next()
+    def _closed_before(self) -> None:
+        """Explain the last correct entry, if no .index entry goes with it and it is not the final one: the segment was
+        closed there, and appended to later."""
+        if not self._with_index:
+            self.verdict.because("closedBefore")
+            self._with_index = True
 
-    def is_wrong(self, entry: Entry, reason: str) -> None:
-        """Record a wrong entry. Its expected values are added by `report`, once the rebuilt index is complete."""
-        if len(self.pending) < MAX_WRONG_ENTRIES:
-            self.pending.append((self.number, entry, reason))
-        else:
-            self.verdict.wrongCount += 1
-
-    def lacks(self, values: dict[str, Any], reason: str) -> None:
-        """Record a missing entry with these values."""
-        if len(self.lacking) < MAX_WRONG_ENTRIES:
-            self.lacking.append((values, reason))
-        else:
-            self.verdict.wrongCount += 1
-
-    def report(self, rebuilt: bytes) -> None:
-        """Report the wrong entries with their expected values, and the missing entries that are not among those."""
-        instead = []
-        for number, entry, reason in self.pending:
-            expected = self.expected(number, entry.values, rebuilt)
-            self.verdict.note(WrongEntry(number, entry.position, entry.values, expected, reason))
-            instead.append(expected)
-        for values, reason in self.lacking:
-            if values not in instead:
-                self.verdict.note(WrongEntry(None, None, None, values, reason))
-
-    def values(self, rebuilt: bytes, number: int) -> dict[str, Any]:
-        """Return the values of a rebuilt entry by their JSON names."""
-        start = number * self.layout.size
-        part = rebuilt[start : start + self.layout.size]
-        return next(EntryRun(FIXED[self.kind], start, part, self.base_offset).entries()).values
-
-    def first_not_below(self, rebuilt: bytes, name: str, value: int) -> int | None:
-        """Return the number of the first rebuilt entry whose `name` is at least `value`; None if there is none."""
-        count = len(rebuilt) // self.layout.size
-        number = bisect_left(range(count), value, key=lambda number: int(self.values(rebuilt, number)[name]))
-        return number if number < count else None
-
-    def _next(self) -> Entry | None:
-        """Return the next entry that is in ascending order; those that are not are recorded as wrong."""
-        for item in self.items:
-            if isinstance(item, Entry):
-                self.number += 1
-                self.verdict.entries += 1
-                if self.before is not None and not self.rises(self.before, item):
-                    self.is_wrong(item, "not above the previous entry")
-                    continue
-                self.before = item
-                return item
-            if isinstance(item, Region):
-                self._region(item)
-        return None
-
-    def _region(self, region: Region) -> None:
-        if region.kind == TORN:
-            reason = f"{region.size} bytes left over at the end, less than one entry ({self.layout.size} bytes)"
-            self.verdict.note(WrongEntry(None, region.position, None, None, reason))
-        elif region.kind == PADDING:
-            zeros = region.size // self.layout.size
-            self.number += zeros
-            if isinstance(region, ZeroEntries):
-                reason = f"{zeros} entries of zeros before another entry, which a broker reads as entries"
-                self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, reason))
-            elif self.open_end:
-                self.verdict.because("preallocated")
-            else:
-                reason = (
-                    f"{region.size} zeros at the end, though the segment was closed: a broker reads them as entries"
-                )
-                self.verdict.note(WrongEntry(self.number - zeros + 1, region.position, None, None, reason))
+    def finish(self, size: int | None) -> None:
+        super().finish(size)
+        if self.largest > self.last_time:
+            self._closed_before()
+            if self.may_be_open and self.verdict.path is not None:
+                self.verdict.because("notClosed")

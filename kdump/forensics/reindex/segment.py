@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import Doc
+from kdump.check.engine.neighbor_files import MAX_BYTES_READ_AGAIN
 from kdump.check.options import Options
 from kdump.forensics.reindex.build import (
     INTERVAL,
@@ -22,24 +23,31 @@ from kdump.forensics.reindex.build import (
     IndexBytes,
     RecoveryStop,
 )
-from kdump.forensics.reindex.offset_index import OffsetIndexComparer
-from kdump.forensics.reindex.time_index import TimeIndexComparer
-from kdump.forensics.reindex.txn_index import TxnIndexComparer
-from kdump.forensics.reindex.verdict import Verdict
+from kdump.forensics.reindex.index_comparer import OffsetIndexComparer, TimeIndexComparer
+from kdump.forensics.reindex.verdict import RebuiltEntries, Verdict
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
-from kdump.log.entries import Item, entries
+from kdump.kafka.index_judge import ORDER, SIZE, ZEROS, Fault
+from kdump.kafka.transaction_index import (
+    AbortMarker,
+    AbortMarkers,
+    TransactionIndexJudge,
+    entry_problem,
+    next_begins,
+)
+from kdump.log.entries import EntryRun, entry_runs
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
-from kdump.log.paths import Target
-from kdump.log.region import Batch
+from kdump.log.region import TORN, Batch, Region
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from kdump.state.transaction_tracker import OpenTransactions
 
 MAX_ENDINGS = 1000
 """Maximum number of Endings of one segment that are kept."""
 PIECE = 1 << 20
+END = 1 << 62
+"""A byte position after that of any file."""
 
 
 class RecoveryEnd(NamedTuple):
@@ -56,13 +64,15 @@ class RecoveryEnd(NamedTuple):
 
 @dataclass
 class RebuildOptions:
-    """How to rebuild a segment. `open_end`: whether a broker may be appending to it; `compacted`: whether it may have
+    """How to rebuild a segment. `open_end`: whether a broker may be appending to it; `is_last`: whether it is the last
+    one of its log; `compacted`: whether it may have
     been compacted; `known_from`: offset from which the beginning of every transaction is known; `past_damage`: whether
     to continue after the point where recovery truncates."""
 
     interval: int = INTERVAL
     largest: int = LARGEST_INDEX
     open_end: bool = True
+    is_last: bool = True
     compacted: bool = False
     known_from: int = 0
     past_damage: bool = False
@@ -89,25 +99,69 @@ class RebuiltSegment:
         return self.endings[0] if self.endings else None
 
 
+class _TxnIndexComparer:
+    """Compares a .txnindex with the ABORT markers of its segment, once all are known."""
+
+    def __init__(self, segment: SegmentFiles, verdict: Verdict, question: RebuildOptions, options: Options) -> None:
+        self.segment, self.verdict, self.question, self.options = segment, verdict, question, options
+        self.aborts = AbortMarkers()
+        self.walked = 0
+
+    def added(self, batch: Batch, added: BatchEffects) -> None:
+        """Process the next batch; `added` states which transaction it aborted, if any."""
+        if added.aborted is not None:
+            entry, offset = added.entry, batch.lastOffset
+            first, stable = (-1, offset + 1) if entry is None else (entry.firstOffset, entry.lastStableOffset)
+            whole = entry is not None
+            self.aborts.add(AbortMarker(offset, added.aborted, first, stable, batch.position, batch.size, whole))
+
+    def finish(self, cut: int | None) -> None:
+        """Judge the entries. `cut`: the last offset before the damage at which recovery stops, None if it does not."""
+        if self.verdict.path is None:
+            return
+        verdict, question = self.verdict, self.question
+        judge = TransactionIndexJudge(
+            self.aborts, question.known_from, question.compacted, self._begins, verdict.because
+        )
+        last = self.segment.offset - 1
+        for item in _items(self.verdict, TXN_INDEX, self.options):
+            if isinstance(item, Region):
+                verdict.note(Fault(SIZE if item.kind == TORN else ZEROS, item, None, item.reason))
+                continue
+            for entry in item.entries():
+                number, verdict.entries = verdict.entries, verdict.entries + 1
+                problem = entry_problem(entry.values, last)
+                last = max(last, entry.values["lastOffset"])
+                if cut is not None and entry.values["lastOffset"] > cut:
+                    verdict.because("behindTheCut")
+                elif problem:
+                    verdict.note(Fault(ORDER, entry, number, problem))
+                elif (fault := judge.entry(entry, number)) is not None:
+                    verdict.note(fault)
+        for fault in judge.missing():
+            verdict.note(fault)
+
+    def _begins(self, abort: AbortMarker, offset: int) -> bool:
+        assert self.segment.log is not None
+        window = self.options.open(self.segment.log)
+        with closing(window.source):
+            left = MAX_BYTES_READ_AGAIN - self.walked
+            begins, walked = next_begins(window, abort, offset, self.options.limits, left)
+        self.walked += walked
+        return begins
+
+
 class _IndexComparers:
     """Compares the existing indexes of a segment."""
 
     def __init__(self, segment: SegmentFiles, question: RebuildOptions, options: Options) -> None:
-        base, existing = segment.offset, segment.indexes
+        existing, self.base = segment.indexes, segment.offset
         self.verdicts = {kind: Verdict(kind, existing.get(kind)) for kind in (INDEX, TIME_INDEX, TXN_INDEX)}
-        items = {kind: _items(each.target, kind, options, each) for kind, each in self.verdicts.items()}
-        open_end = question.open_end
-        self.offsets = OffsetIndexComparer(items[INDEX], self.verdicts[INDEX], base, open_end=open_end)
-        self.offsets.interval = question.interval
-        self.times = TimeIndexComparer(items[TIME_INDEX], self.verdicts[TIME_INDEX], base, open_end=open_end)
-        self.aborted = TxnIndexComparer(
-            items[TXN_INDEX],
-            self.verdicts[TXN_INDEX],
-            base,
-            open_end=False,
-            compacted=question.compacted,
-            known_from=question.known_from,
-        )
+        offsets, times, aborted = self.verdicts.values()
+        how: dict[str, bool] = {"may_be_open": question.open_end, "is_last": question.is_last}
+        self.offsets = OffsetIndexComparer(_items(offsets, INDEX, options), offsets, interval=question.interval, **how)
+        self.times = TimeIndexComparer(_items(times, TIME_INDEX, options), times, **how)
+        self.aborted = _TxnIndexComparer(segment, aborted, question, options)
 
     def batch(self, batch: Batch, added: BatchEffects) -> None:
         """Process a batch that the builder has accepted."""
@@ -118,14 +172,26 @@ class _IndexComparers:
             self.times.due()
         self.aborted.added(batch, added)
 
+    def gap(self, end: int) -> None:
+        """Process bytes up to `end` that recovery rejects."""
+        self.offsets.gap(end)
+        self.times.gap(end)
+
     def finish(self, indexes: IndexBytes, found: RebuiltSegment, options: Options) -> None:
-        pairs = ((self.offsets, indexes.index), (self.times, indexes.timeindex), (self.aborted, indexes.txnindex))
-        for judge, rebuilt in pairs:
-            verdict = judge.verdict
-            judge.finish(rebuilt, found.valid, found.size, is_stopped=not all(each.is_usual for each in found.endings))
-            verdict.rebuiltSize, verdict.rebuiltEntries = len(rebuilt), len(rebuilt) // judge.layout.size
+        for judge in (self.offsets, self.times):
+            judge.finish(found.size)
+            verdict, verdict.entries = judge.verdict, judge.entries
+            if judge.zeros is not None:
+                verdict.because("preallocated")
+            if judge.is_left_over:
+                verdict.forgive("leftOver")
+        is_cut = not all(each.is_usual for each in found.endings)
+        self.aborted.finish((found.lastOffset or -1) if is_cut else None)
+        for verdict, rebuilt in zip(self.verdicts.values(), (indexes.index, indexes.timeindex, indexes.txnindex)):
+            expected = RebuiltEntries(verdict.kind, rebuilt, self.base)
+            verdict.rebuiltSize, verdict.rebuiltEntries = len(rebuilt), len(expected)
             is_same = _begins(verdict, rebuilt, options) and verdict.entries == verdict.rebuiltEntries
-            verdict.settle(is_identical=is_same and verdict.size == len(rebuilt), is_same=is_same)
+            verdict.settle(expected, is_identical=is_same and verdict.size == len(rebuilt), is_same=is_same)
 
 
 def rebuild(
@@ -155,6 +221,8 @@ def rebuild(
             if isinstance(item, Batch):
                 question.on_progress(item.size)
             if ending is not None:
+                if judges is not None:
+                    judges.gap(_gap_end(item) if question.past_damage else END)
                 if len(found.endings) < MAX_ENDINGS:
                     found.endings.append(ending)
                 if not question.past_damage:
@@ -193,21 +261,27 @@ def _take(batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None) -
     return None
 
 
+def _gap_end(item: Batch | StreamStop) -> int:
+    """Return where the bytes end that recovery rejects."""
+    return item.end if isinstance(item, Batch) else item.next_valid or END
+
+
 def _ending(stop: StreamStop, question: RebuildOptions) -> RecoveryEnd:
     """Return the RecoveryEnd for bytes that are not a batch."""
     usual = question.open_end and stop.next_valid is None and (stop.zeros or not stop.thrown)
     return RecoveryEnd(stop.position, stop.reason, TRUNCATES, usual, stop.next_valid)
 
 
-def _items(target: Target | None, kind: FileKind, options: Options, verdict: Verdict) -> Iterator[Item]:
-    """Yield everything in an index; a read error is recorded in `verdict`."""
+def _items(verdict: Verdict, kind: FileKind, options: Options) -> Iterator[EntryRun | Region]:
+    """Yield everything in an index; a read error is recorded in its verdict."""
+    target = verdict.target
     if target is None:
         return
     try:
         window = options.open(target)
         with closing(window.source):
             verdict.size = window.source.size or 0
-            yield from entries(kind, window, target.name_offset or 0)
+            yield from entry_runs(kind, window, target.name_offset or 0)
     except SourceError as error:
         verdict.unread = str(error)
 

@@ -6,11 +6,15 @@ equally valid. REASONS lists these cases; entries that none of them explains are
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import NESTED, Doc, PathText
+from kdump.check.finding import ERROR, WARNING
+from kdump.kafka.index_judge import Fault
 from kdump.log import file_kinds
+from kdump.log.entries import FIXED, Entry, EntryRun
 from kdump.log.file_kinds import FileKind
 from kdump.log.paths import Target
 
@@ -34,11 +38,22 @@ REASONS = {
     "laterTransaction": "a last stable offset that includes a transaction appended together with the marker",
     "compacted": "the log cleaner has removed the batches of the entry, or the entry",
     "startUnknown": "the transactions open at the start of the segment are unknown: they started before it",
-    "behindTheCut": "entries for batches after the damage, which recovery truncates",
+    "fewerEntries": "entries are missing that a broker adds with those of the .index; lookups only start earlier",
+    "leftOver": "entries left from before a truncation, which a broker that was writing no longer counts",
+    "behindTheCut": "entries for batches at or after the damage at which recovery truncates",
 }
 """Reasons why an index may differ from the rebuilt one and still be correct."""
 MAX_WRONG_ENTRIES = 100
 """Maximum number of wrong entries of one file that are kept; the others are counted."""
+
+
+TELLING = {
+    file_kinds.INDEX: ("position", "offset"),
+    file_kinds.TIME_INDEX: ("timestamp", "offset"),
+    file_kinds.TXN_INDEX: ("lastOffset",),
+}
+"""JSON names of values in ascending order, by which an entry is found among the rebuilt ones."""
+MISSING_SEVERITIES = {file_kinds.INDEX: WARNING, file_kinds.TIME_INDEX: WARNING, file_kinds.TXN_INDEX: ERROR}
 
 
 class WrongEntry(NamedTuple):
@@ -51,6 +66,41 @@ class WrongEntry(NamedTuple):
     found: Annotated[dict[str, Any] | None, Doc()]
     expected: Annotated[dict[str, Any] | None, Doc()]
     what: Annotated[str, Doc(name="reason")]
+    severity: Annotated[str, Doc()]
+
+
+class RebuiltEntries:
+    """The entries of a rebuilt index: `data` as in the file, which is named after the offset `base`."""
+
+    def __init__(self, kind: FileKind, data: bytes, base: int) -> None:
+        self.kind, self.data, self.base = kind, data, base
+        self.size = FIXED[kind].layout.size
+
+    def expected(self, fault: Fault) -> dict[str, Any] | None:
+        """Return the values of the entry that shares a value in TELLING with a wrong one, otherwise those of the one
+        with the same number; for a missing one, those of the entry that starts with what is expected. None if there is
+        neither."""
+        names = TELLING[self.kind]
+        found = fault.entry.values if isinstance(fault.entry, Entry) else {}
+        if fault.entry is None:
+            found = {names[0]: fault.expected if fault.offset is None else fault.offset}
+        for name in names:
+            if name in found:
+                number = bisect_left(range(len(self)), found[name], key=lambda at: int(self.values(at)[name]))
+                values = self.values(number) if number < len(self) else {}
+                if values.get(name) == found[name]:
+                    return values
+        number = len(self) if fault.number is None or not found else fault.number
+        return self.values(number) if number < len(self) else None
+
+    def __len__(self) -> int:
+        return len(self.data) // self.size
+
+    def values(self, number: int) -> dict[str, Any]:
+        """Return the values of an entry by their JSON names."""
+        start = number * self.size
+        part = self.data[start : start + self.size]
+        return next(EntryRun(FIXED[self.kind], start, part, self.base).entries()).values
 
 
 @dataclass
@@ -68,17 +118,22 @@ class Verdict:
     reasons: Annotated[dict[str, int], Doc("why it differs although it is legal: counts by name")] = field(
         default_factory=dict
     )
+    severity: Annotated[
+        str | None,
+        Doc("error if a broker goes wrong with it, otherwise warning; null if it is right", after="status"),
+    ] = None
     wrong: Annotated[
         list[WrongEntry],
         Doc(
             NESTED
             + "; entry: number from 0, null for a missing entry; found and expected: an entry's values, null if there "
-            "is none"
+            "is none; severity: error or warning"
         ),
     ] = field(default_factory=list)
     wrongCount: Annotated[
         int, Doc(f"number of wrong entries; `wrong` has the first {MAX_WRONG_ENTRIES}", name="wrongEntries")
     ] = 0
+    _faults: list[Fault] = field(default_factory=list)
     unread: str = ""
     """Why it could not be read; empty if it could."""
     written: Annotated[PathText | None, Doc("path of the rebuilt file; null if none was written")] = None
@@ -98,25 +153,42 @@ class Verdict:
         assert reason in REASONS
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
-    def note(self, wrong: WrongEntry) -> None:
+    def note(self, fault: Fault) -> None:
+        """Record a wrong entry. Its expected values are known only once the rebuilt index is complete (`settle`)."""
         self.wrongCount += 1
-        if len(self.wrong) < MAX_WRONG_ENTRIES:
-            self.wrong.append(wrong)
+        if not fault.is_usable:
+            self.severity = ERROR
+        if len(self._faults) < MAX_WRONG_ENTRIES:
+            self._faults.append(fault)
 
-    def settle(self, *, is_identical: bool, is_same: bool) -> None:
+    def forgive(self, reason: str) -> None:
+        """Drop the wrong entries for a reason that explains them all."""
+        self.because(reason)
+        self._faults, self.wrongCount, self.severity = [], 0, None
+
+    def settle(self, rebuilt: RebuiltEntries, *, is_identical: bool, is_same: bool) -> None:
         """Set the status, once everything is known. `is_same`: whether it equals the rebuilt index, except for zeros at
         the end."""
         if self.path is None:
             needed = self.kind is not file_kinds.TXN_INDEX or self.rebuiltSize > 0
             self.status = MISSING if needed else NOT_NEEDED
-            self.reasons, self.wrong, self.wrongCount = {}, [], 0
+            self.severity = MISSING_SEVERITIES[self.kind] if needed else None
+            self.reasons, self.wrongCount = {}, 0
         elif self.unread:
             self.status = UNREAD
         elif is_identical:
-            self.status, self.reasons, self.wrong, self.wrongCount = IDENTICAL, {}, [], 0
+            self.status, self.reasons, self.wrongCount, self.severity = IDENTICAL, {}, 0, None
         elif self.wrongCount:
-            self.status = WRONG
+            self.status, self.severity = WRONG, self.severity or WARNING
+            self.wrong = [self._wrong(fault, rebuilt) for fault in self._faults]
         else:
             self.status = LEGAL
             if not is_same and self.reasons.keys() <= {"preallocated"}:
                 self.because("withIndex")
+
+    def _wrong(self, fault: Fault, rebuilt: RebuiltEntries) -> WrongEntry:
+        entry = fault.entry
+        position = None if entry is None else entry.position
+        found = entry.values if isinstance(entry, Entry) else None
+        severity = WARNING if fault.is_usable else ERROR
+        return WrongEntry(fault.number, position, found, rebuilt.expected(fault), fault.message, severity)

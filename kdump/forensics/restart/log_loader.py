@@ -22,9 +22,9 @@ from kdump.forensics.restart.segment_split import split
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.log_segment import LogSegment, segment_at
-from kdump.kafka.offset_index import txn_index_problem
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
 from kdump.kafka.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
+from kdump.kafka.transaction_index import sanity_problem
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
 from kdump.log.region import Limits
@@ -172,7 +172,7 @@ class _LogLoader:
         file = files.get(stem + ".txnindex")
         if file is not None:
             self.files.needs(file)
-        wrong = txn_index_problem(file, segment.base, self.how.release) if file is not None else None
+        wrong = sanity_problem(file, segment.base, self.how.release) if file is not None else None
         if wrong is None or file is None:
             return [segment]
         position, message, ends = wrong
