@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, PartitionContext
-from kdump.cluster.disks import META, Disks
+from kdump.cluster.disks import Disks
+from kdump.cluster.node_ids import META
 from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
-from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, segments_in
+from kdump.state.small_files import read_entries
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.transaction_coordinator import TransactionCoordinatorState
@@ -50,7 +50,7 @@ class LogDirContext:
         for path in disks.of_cluster(directory.path):
             self._watch_log(os.path.join(path, f"{METADATA_TOPIC}-0"))
         _, self.metadata = disks.newest_metadata(directory.path)
-        from kdump.state.release_evidence import applied_release
+        from kdump.cluster.release_evidence import applied_release
 
         self.release = applied_release([each.path for each in everything], self.metadata, options.kafka_version)
         states = [
@@ -166,7 +166,7 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
     if at is not None:
         epochs = tuple(
             CheckpointedEpoch(entry.values["epoch"], entry.values["startOffset"], entry.position, entry.size)
-            for entry in _entries(at, options)
+            for entry in read_entries(at, options.open)
         )
     return PartitionContext(
         topic=partition.topic,
@@ -188,28 +188,11 @@ def named_release(options: Options) -> AppliedRelease:
     return AppliedRelease() if release is None else AppliedRelease(release, release, release)
 
 
-def _entries(target: Target, options: Options) -> list[Entry]:
-    """Return the entries of a small text file that can be read; the rule that checks the file reports its problems."""
-    if target.kind is None:
-        return []
-    try:
-        window = options.open(target)
-    except SourceError:
-        return []
-    try:
-        found = entries(target.kind, window, 0)
-        return [item for item in found if isinstance(item, Entry) and item.type]
-    except SourceError:
-        return []
-    finally:
-        window.source.close()
-
-
 def checkpoint(target: Target, options: Options) -> Checkpoint:
     """Read an offset checkpoint: the offset of each partition."""
     return {
         (entry.values["topic"], entry.values["partition"]): CheckpointOffset(
             entry.values["offset"], target, entry.position, entry.size
         )
-        for entry in _entries(target, options)
+        for entry in read_entries(target, options.open)
     }

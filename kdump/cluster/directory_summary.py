@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 
-from kdump.cluster.disks import META, Disks
+from kdump.cluster.disks import Disks
+from kdump.cluster.node_ids import META
 from kdump.format.meta_properties import meta_properties
 from kdump.log import file_kinds, file_system
 from kdump.log.internal_topics import METADATA_TOPIC

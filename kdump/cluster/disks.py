@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import combinations
 
 from kdump.cluster.metadata import MetadataCopies, OnProgress, no_progress
+from kdump.cluster.node_ids import node_ids
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
@@ -27,19 +28,8 @@ from kdump.log.paths import UnlistedCollector
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import Open, open_window
-from kdump.state.small_files import properties
 
-META = "meta.properties"
 METADATA_LOG = f"{METADATA_TOPIC}-0"
-
-
-def node_ids(directory: LogDirectory, open_: Open = open_window) -> dict[str, str]:
-    """Return what meta.properties states, with the name node.id, which was broker.id before KRaft; empty if the file is
-    missing or cannot be read."""
-    found = properties(directory.files.get(META), open_=open_)
-    if "broker.id" in found:
-        found.setdefault("node.id", found["broker.id"])
-    return found
 
 
 @dataclass

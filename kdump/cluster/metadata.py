@@ -73,7 +73,7 @@ class MetadataCopies:
     def newer(self, directory: str, node: int | None) -> dict[str, int | None]:
         """Return what in the copy in this directory only a release newer than the newest known one writes, as newer_in
         does."""
-        from kdump.state.release_evidence import newer_in
+        from kdump.cluster.release_evidence import newer_in
 
         self._look(directory, no_progress)
         image = self.replayed(directory) if self._copies[directory].has_newer else None
@@ -109,8 +109,8 @@ class MetadataCopies:
         copy = self._copies.get(directory)
         if copy is not None and copy.seen == seen:
             return copy.age, copy.image()
+        from kdump.cluster.release_evidence import newer_in
         from kdump.state.metadata import read_metadata
-        from kdump.state.release_evidence import newer_in
 
         image = read_metadata(directory, self.limits, on_progress)
         copy = _Copy(seen)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import click
 
 from kdump.answer import ANSWERS, Object
+from kdump.cluster.node_ids import node_ids
 from kdump.commands.completion_words import listed
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
@@ -27,11 +28,11 @@ from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, style
 from kdump.state.as_of import AsOf, Change
 from kdump.state.find_state_logs import metadata_in
-from kdump.state.identity import complete_quorum, meta_properties
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.quorum_state import complete_quorum
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")
@@ -225,7 +226,7 @@ class ClusterCommand:
     ) -> Iterable[Object]:
         options = self.options
         if part == SUMMARY:
-            identity = meta_properties(log_directory) if log_directory else {}
+            identity = node_ids(log_directory) if log_directory else {}
             return [cluster_object(metadata, path_text(files.path), identity, files.committed)]
         values = PARTS[part][1](metadata, self.topic)
         if part == "configs":

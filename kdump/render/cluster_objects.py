@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kdump.answer import answer_object
+from kdump.cluster.release_evidence import newer_in
 from kdump.forensics.cluster_answer import (
     Cluster,
     ClusterAcl,
@@ -28,7 +29,6 @@ from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import MetadataImage, TopicImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
-from kdump.state.release_evidence import newer_in
 from kdump.state.secrets import HIDDEN, is_secret
 
 Object = dict[str, Any]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kdump.check.options import Options
-from kdump.cluster.disks import META, node_ids
+from kdump.cluster.node_ids import META, node_ids
 from kdump.log import file_system
 from kdump.log.directory_listing import globbed, is_directory, is_inside, is_url, length, parent, real_path
 from kdump.log.errors import SourceError, is_gone

@@ -773,7 +773,7 @@ FACTS: list[Fact] = [
         "release of Kafka that ran on the disk",
         "",
         "MetadataVersion",
-        "state.release_evidence:applied_release",
+        "cluster.release_evidence:applied_release",
         (
             at("producers", "producerPartition.kafkaVersion", of=the_disk),
             at("retention", "retention.kafkaVersion", of=the_disk, only_if=SERVED),

@@ -126,19 +126,20 @@ class CheckUnit:
         directory = directory_at(parent(here.path)) if around and self.around.first else None
         if isinstance(directory, LogDirectory):
             context = LogDirContext(directory, self.options, self._disks(directory))
-            return CheckUnit(
-                self.name,
-                self.size,
-                context.known(here),
-                self.options,
-                here,
-                siblings=self.siblings,
-                cluster=self.cluster,
-                around=context.watch,
-            )
-        now = alone(here, self.options)
-        known = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at)
-        return CheckUnit(self.name, self.size, known, self.options, here, siblings=self.siblings, around=self.around)
+            known, around_it = context.known(here), context.watch
+        else:
+            now = alone(here, self.options)
+            known, around_it = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at), self.around
+        return CheckUnit(
+            self.name,
+            self.size,
+            known,
+            self.options,
+            here,
+            siblings=self.siblings,
+            cluster=self.cluster,
+            around=around_it,
+        )
 
     def _disks(self, own: LogDirectory) -> Disks:
         """Return the log directories of the cluster as they are now."""
@@ -311,17 +312,8 @@ def _of_directory(
             around=context.watch,
         )
     for each in directory.partitions:
-        known = context.known(each)
-        yield CheckUnit(
-            each.path,
-            _size(each),
-            known,
-            options,
-            partition=each,
-            siblings=siblings,
-            cluster=cluster,
-            around=context.watch,
-        )
+        known, watch = context.known(each), context.watch
+        yield CheckUnit(each.path, _size(each), known, options, each, siblings=siblings, cluster=cluster, around=watch)
 
 
 def _size(place: PartitionDirectory) -> int:

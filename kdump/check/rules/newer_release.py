@@ -1,6 +1,6 @@
 """Family files, checkpoints: what only a release newer than the newest known one writes.
 
-Source: kdump.state.release_evidence.
+Source: kdump.cluster.release_evidence.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from kdump.check.options import Options
 from kdump.cluster import disks as cluster
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Node
+from kdump.cluster.release_evidence import disk_release
 from kdump.forensics.doctor.answers import ExaminedDisk
 from kdump.forensics.find_partitions import PartitionInput, partitions_of
 from kdump.forensics.restart.lock_holder import lock_holder
@@ -26,7 +27,6 @@ from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, listing_of_names
 from kdump.log.paths import UnlistedCollector
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import disk_release
 
 
 @dataclass

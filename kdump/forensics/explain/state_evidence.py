@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from kdump.cluster.disks import META, Disks
+from kdump.cluster.disks import Disks
+from kdump.cluster.node_ids import META
 from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.forensics.explain.disk_places import DiskPlaces
@@ -19,8 +20,8 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits
 from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
-from kdump.state.identity import complete_quorum
 from kdump.state.metadata_image import Endpoint, MetadataImage
+from kdump.state.quorum_state import complete_quorum
 from kdump.state.read_groups import read_groups
 from kdump.state.small_files import properties
 from kdump.state.transaction_coordinator import TransactionCoordinatorState, read_coordinator

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kdump.cluster.disks import Disks
+from kdump.cluster.release_evidence import disk_release
 from kdump.forensics.recovery.recovery_progress import ENDS, RecoveryFollower, RecoveryProgress
 from kdump.forensics.recovery.recovery_threads import PROC, process_start
 from kdump.forensics.recovery.recovery_time import (
@@ -28,7 +29,6 @@ from kdump.log.mounts import takes_bundles
 from kdump.log.paths import target
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import disk_release
 from kdump.state.small_files import properties
 
 THREADS_CONFIG = "num.recovery.threads.per.data.dir"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kdump.check.engine.units import units
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.cluster.disks import node_ids
+from kdump.cluster.node_ids import node_ids
 from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
 from kdump.log import file_system

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from kdump.cluster.node_ids import META
 from kdump.forensics.restart.access_rights import Rights
 from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied
@@ -19,8 +20,6 @@ from kdump.format.kafka_release import ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
 from kdump.log.errors import SourceError
 from kdump.state.releases import META_CREATED, META_EQUAL, META_VERSION_0, META_VERSION_1
-
-META = "meta.properties"
 
 
 def identify_by_checkpoint(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 
+from kdump.cluster.node_ids import META
 from kdump.forensics.restart.access_rights import ENTER, WRITE, Rights
 from kdump.forensics.restart.broker_metadata_checkpoint import identify_by_checkpoint
 from kdump.forensics.restart.checkpoint_file import read_small
@@ -21,8 +22,6 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_VERSION_0
-
-META = "meta.properties"
 
 
 def identify(directories: list[DirectoryPlan], plan: RestartPlan, rights: Rights, release: KafkaRelease) -> None:

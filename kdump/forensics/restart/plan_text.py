@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kdump.cluster.release_evidence import DEFAULT, DISK, OPTION
 from kdump.forensics.restart.plan_values import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan
 from kdump.forensics.restart.summary import totals
 from kdump.format.count_text import count_text, first_of
 from kdump.format.kafka_release import NEWEST, ZOOKEEPER, parse_release
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.state.release_evidence import DEFAULT, DISK, OPTION
 
 STARTS = {
     CLEAN: "starts after a clean shutdown",

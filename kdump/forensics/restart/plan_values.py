@@ -10,11 +10,11 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.advice import FETCH_AGAIN
+from kdump.cluster.release_evidence import OPTION, ChosenRelease
 from kdump.forensics.restart.quorum_values import Quorum
 from kdump.kafka.errors import CorruptRecord, InvalidPosition, KafkaError, RejectedBatch, UnreadableMessage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.state.other_replicas import OtherReplicas
-from kdump.state.release_evidence import OPTION, ChosenRelease
 
 EXIT, OFFLINE = "exit", "offline"
 """Effect of a failure: the broker exits, or the log directory goes offline; a broker without another one then exits,

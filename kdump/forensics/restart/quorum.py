@@ -26,8 +26,8 @@ from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.paths import target
-from kdump.state.identity import complete_quorum
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.quorum_state import complete_quorum
 from kdump.state.small_files import properties
 
 NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"

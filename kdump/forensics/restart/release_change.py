@@ -11,11 +11,7 @@ import os
 from collections.abc import Iterator
 
 from kdump.cluster.disks import METADATA_LOG
-from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
-from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
-from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import (
+from kdump.cluster.release_evidence import (
     LAST,
     LEVEL,
     DiskRelease,
@@ -26,6 +22,10 @@ from kdump.state.release_evidence import (
     level_name,
     level_text,
 )
+from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
+from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
 
 IGNORES_UNKNOWN_GROUPS = (3, 4)

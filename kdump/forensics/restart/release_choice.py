@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kdump.cluster.release_evidence import DEFAULT, DISK, OPTION, ChosenRelease, DiskRelease, completed, disk_release
 from kdump.forensics.restart.plan_values import RestartPlan
 from kdump.format.kafka_release import KRAFT, KafkaRelease, newer_release_text
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.release_evidence import DEFAULT, DISK, OPTION, ChosenRelease, DiskRelease, completed, disk_release
 from kdump.state.releases import is_tried
 
 

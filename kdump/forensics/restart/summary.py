@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, Doc, PathText, answer
+from kdump.cluster.release_evidence import ChosenRelease
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, Stops, UnreadTexts
 from kdump.forensics.restart.quorum_values import Quorum
-from kdump.state.release_evidence import ChosenRelease
 
 
 class RestartTotals(NamedTuple):

@@ -1,7 +1,4 @@
-"""Reads the IDs in meta.properties, and a KRaft node's last quorum state in quorum-state.
-
-Source: MetaProperties, FileQuorumStateStore.
-"""
+"""Reads a KRaft node's last quorum state in quorum-state. Source: FileQuorumStateStore."""
 
 from __future__ import annotations
 
@@ -10,16 +7,9 @@ import os
 
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
-from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from kdump.state.small_files import properties
-
-
-def meta_properties(directory: LogDirectory) -> dict[str, str]:
-    """Return cluster.id, node.id (broker.id before KRaft), directory.id …; empty if the file is missing or cannot be
-    read."""
-    return properties(directory.files.get("meta.properties"))
 
 
 def complete_quorum(metadata: MetadataImage, folder: str) -> None:

@@ -17,6 +17,7 @@ from contextlib import closing, suppress
 from typing import Annotated, NamedTuple
 
 from kdump.answer import Doc, PathText
+from kdump.cluster.node_ids import META
 from kdump.format.kafka_release import (
     KRAFT,
     LINES,
@@ -34,7 +35,6 @@ from kdump.log.file_kinds import OFFSET_CHECKPOINT
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, LogDirectory, directory_at
 from kdump.log.paths import Target, target
-from kdump.state.identity import meta_properties
 from kdump.state.metadata_image import MetadataImage, SupportedFeature
 from kdump.state.partition_summary import open_window
 from kdump.state.small_files import READERS, newer_version, properties
@@ -155,7 +155,7 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
     """Return the release that ran on these log directories, all of one node, with its cluster's metadata if they have
     it. Directories that cannot be read state nothing."""
     places = [place for place in map(directory_at, paths) if isinstance(place, LogDirectory)]
-    metas = [meta_properties(place) for place in places]
+    metas = [properties(place.files.get(META)) for place in places]
     mode = _mode(places, metas, metadata)
     facts = []
     if mode == ZOOKEEPER:
