@@ -228,6 +228,7 @@ def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
     200,000 files takes ls and verify less than 100 MiB."""
     from kdump.check.engine.units import units_of
     from kdump.check.options import Options
+    from kdump.cluster.disks import Disks
     from kdump.log.errors import raise_error
     from kdump.log.find_directories import find_directories
     from kdump.log.partition_directory import partition
@@ -258,7 +259,7 @@ def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
     assert len(place.segments) == 120
     assert not +kept(lambda: partition_summary(place))
     assert +kept(lambda: segments_of(place)) == {"SegmentSummary": 1, "HeaderTotals": 1}
-    (unit,) = units_of([place], Options())
+    (unit,) = units_of(Disks([place]), Options())
 
     def checked() -> CheckUnit:
         list(unit.run(CheckTotals(), lambda size: None))

@@ -20,10 +20,10 @@ from kdump.cluster.node_ids import node_ids
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
-from kdump.log.errors import SourceError
+from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
@@ -51,50 +51,62 @@ class Node:
 
 
 class Disks:
-    """The log directories of a run, which are searched when they are first needed. `copies`: the metadata in them;
-    `unlisted`: directories that cannot be listed or do not exist, each of which may be another log directory."""
+    """What is on the disks of a run, which is searched when it is first needed. `copies`: the metadata in the log
+    directories; `unlisted`: directories that cannot be listed or do not exist, each of which may be another one."""
 
     def __init__(
         self,
-        directories: Iterable[LogDirectory],
+        found: Iterable[Place],
         open_: Open = open_window,
         limits: Limits | None = None,
         unlisted: Sequence[str] = (),
     ) -> None:
-        self._searched = directories
+        self._searched = found
         self._unlisted = list(unlisted)
         self._open = open_
         self.copies = MetadataCopies(limits)
 
     @classmethod
-    def at(cls, paths: Iterable[str], limits: Limits | None = None, *, nested: bool = True) -> Disks:
-        """Return the log directories at or below the paths; those that cannot be read have none. `nested`: also look
-        below log directories, which lists all their partitions."""
-        disks = cls((), limits=limits)
-        disks._searched = disks._search(list(paths), nested)
+    def at(
+        cls,
+        paths: Iterable[str],
+        limits: Limits | None = None,
+        *,
+        open_: Open = open_window,
+        on_unreadable: OnUnreadable = lambda error: None,
+        nested: bool = True,
+    ) -> Disks:
+        """Return what is at or below the paths. Calls `on_unreadable` for each path without Kafka files, and for what
+        cannot be listed. `nested`: also look below log directories, which lists all their partitions."""
+        disks = cls((), open_, limits)
+        disks._searched = disks._search(list(paths), on_unreadable, nested)
         return disks
 
-    def _search(self, paths: list[str], nested: bool) -> Iterator[LogDirectory]:
-        collector = UnlistedCollector(lambda error: None)
-        every = []
+    def _search(self, paths: list[str], on_unreadable: OnUnreadable, nested: bool) -> Iterator[Place]:
+        collector = UnlistedCollector(on_unreadable)
+        found = []
         for path in paths:
             here = None if nested or path == "-" or is_url(path) else directory_at(path)
             try:
                 for place in find_directories(path, collector) if here is None else (here,):
-                    every.append(place.path)
-                    if isinstance(place, LogDirectory):
-                        yield place
-            except SourceError:
-                continue
-        self._unlisted = unlisted(paths, every, collector)
+                    found.append(place.path)
+                    yield place
+            except SourceError as error:
+                on_unreadable(error)
+        self._unlisted = unlisted(paths, found, collector)
+
+    @cached_property
+    def found(self) -> list[Place]:
+        """Log directories, partitions and files, in the order in which they were found."""
+        return list(self._searched)
 
     @cached_property
     def directories(self) -> list[LogDirectory]:
-        return list({each.path: each for each in self._searched}.values())
+        return list({each.path: each for each in self.found if isinstance(each, LogDirectory)}.values())
 
     @property
     def unlisted(self) -> list[str]:
-        _ = self.directories  # the search finds them
+        _ = self.found  # the search ends with them
         return self._unlisted
 
     @cached_property

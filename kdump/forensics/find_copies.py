@@ -73,7 +73,7 @@ def side(path: str, options: Options, on_unreadable: OnUnreadable) -> Side:
             raise no_kafka_files(path, f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
     copies: dict[PartitionKey, Copy] = {}
-    disks = Disks((each for each in found if isinstance(each, LogDirectory)), options.open, options.limits)
+    disks = Disks(found, options.open, options.limits)
     identities: set[str] = set()
     for place in found:
         if isinstance(place, LogDirectory):

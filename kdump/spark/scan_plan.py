@@ -117,8 +117,7 @@ def plan_group(task: GroupTask) -> GroupPlan:
     found: set[str] = set()
     kept = 0
     fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
-    directories = (found.place for found in fleet.found if isinstance(found.place, LogDirectory))
-    disks = Disks(directories, setup.check.open, setup.check.limits)
+    disks = Disks((found.place for found in fleet.found), setup.check.open, setup.check.limits)
     for job in _jobs(task, fleet, disks):
         found.add(job.key)
         pack = usable.valid(job)
@@ -158,7 +157,7 @@ def _jobs(task: GroupTask, fleet: Fleet, disks: Disks) -> Iterator[UnitJob | Sli
     for path, text in task.unreadable:
         yield UnitJob(f"{REFUSED}-{key_of(path)}", (path, text), DiskIdentity(), key_of(text), task.setup.tables)
     whose = {found.place.path: found.identity for found in fleet.found}
-    for unit in units_of([found.place for found in fleet.found], task.setup.check, disks):
+    for unit in units_of(disks, task.setup.check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         identity = whose[source]

@@ -10,6 +10,7 @@ from itertools import pairwise
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
+from kdump.cluster.disks import Disks
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, length
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
@@ -181,7 +182,7 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, filters: Pushe
     whose = {found.place.path: found.identity for found in fleet.found}
     for path, text in fleet.unreadable:
         yield TaskItem((path, text), DiskIdentity(), 0)
-    for unit in units_of([found.place for found in fleet.found], check):
+    for unit in units_of(Disks((found.place for found in fleet.found), check.open, check.limits), check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         if place is not None and not filters.place(Target(place.path, None, place.topic, place.partition)):

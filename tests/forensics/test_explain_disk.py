@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from kdump.cluster.disks import Disks
 from kdump.forensics.explain.answers import Explanation
 from kdump.forensics.explain.disk_evidence import DiskEvidence
 from kdump.forensics.explain.disk_places import DiskPlaces
@@ -151,7 +152,7 @@ def test_the_number_of_checked_partitions_is_bounded(monkeypatch: pytest.MonkeyP
 
 
 def test_paths_of_the_broker_are_found_here() -> None:
-    places = DiskPlaces((CLEAN,))
+    places = DiskPlaces((CLEAN,), Disks.at([CLEAN]))
     segment = f"{CLEAN}/orders-none-0/{0:020}.log"
     assert places.file(f"/var/lib/kafka/orders-none-0/{0:020}.log") == (segment, True)
     assert places.file("/other/meta.properties") == (f"{CLEAN}/meta.properties", True)

@@ -26,16 +26,15 @@ from kdump.check.rules.newer_release import newer_release
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
-from kdump.cluster.disks import Disks, unlisted
+from kdump.cluster.disks import Disks
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
-from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import FileWatch
-from kdump.log.log_directory import LogDirectory, Place, directory_at
+from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
-from kdump.log.paths import Target, UnlistedCollector, target
+from kdump.log.paths import Target, target
 
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
@@ -242,34 +241,21 @@ class CheckUnit:
         yield from rule.finish(part)
 
 
-def units(paths: tuple[str, ...], options: Options, on_unreadable: OnUnreadable) -> Iterator[CheckUnit]:
+def units(paths: Sequence[str], options: Options, on_unreadable: OnUnreadable) -> Iterator[CheckUnit]:
     """Yield the units for the paths, in order. Calls `on_unreadable` for each path without Kafka files."""
-    found_places, disks = find_places(paths, options, on_unreadable)
-    yield from units_of(found_places, options, disks)
+    yield from units_of(disks_at(paths, options, on_unreadable), options)
 
 
-def find_places(paths: Sequence[str], options: Options, on_unreadable: OnUnreadable) -> tuple[list[Place], Disks]:
-    """Return what is at the paths, in order, and the log directories among it. Calls `on_unreadable` for each path
-    without Kafka files."""
-    found_places: list[Place] = []
-    collector = UnlistedCollector(on_unreadable)
-    for path in paths:
-        try:
-            found_places.extend(find_directories(path, collector))
-        except SourceError as error:
-            on_unreadable(error)
-    directories = (place for place in found_places if isinstance(place, LogDirectory))
-    maybe = unlisted(paths, (place.path for place in found_places), collector)
-    return found_places, Disks(directories, options.open, options.limits, maybe)
+def disks_at(paths: Sequence[str], options: Options, on_unreadable: OnUnreadable) -> Disks:
+    """Return what is at the paths, read with these options."""
+    return Disks.at(paths, options.limits, open_=options.open, on_unreadable=on_unreadable)
 
 
-def units_of(found_places: list[Place], options: Options, disks: Disks | None = None) -> Iterator[CheckUnit]:
-    """Yield the units for these places, in order, one by one: what is read of a directory is still known when its unit
-    is used. `disks`: the log directories among them, if the caller has them."""
-    directories = (place for place in found_places if isinstance(place, LogDirectory))
-    disks = disks or Disks(directories, options.open, options.limits)
+def units_of(disks: Disks, options: Options) -> Iterator[CheckUnit]:
+    """Yield the units for what was found, in order, one by one: what is read of a directory is still known when its
+    unit is used."""
     around = Surroundings(options)
-    for place in found_places:
+    for place in disks.found:
         if isinstance(place, LogDirectory):
             others = (each.path for each in disks.others(place))
             yield from _of_directory(place, options, disks, (*others, *disks.unlisted))

@@ -51,12 +51,11 @@ class Disks(cluster.Disks):
         self._collector = UnlistedCollector(self._on_unreadable)
         self._empty: list[str] = []
         """Paths without files of Kafka's: one of them may be a log directory that failed, or a new one."""
-        self.found = [place for path in self.paths for place in self._places(path)]
-        if not self.found:
+        found = [place for path in self.paths for place in self._places(path)]
+        if not found:
             raise SourceError(self.unread[0] if self.unread else f"{self.paths[0]}: nothing of Kafka's here or below")
-        maybe = cluster.unlisted(self.paths, (place.path for place in self.found), self._collector)
-        directories = (place for place in self.found if isinstance(place, LogDirectory))
-        super().__init__(directories, self.options.open, options.limits, maybe)
+        maybe = cluster.unlisted(self.paths, (place.path for place in found), self._collector)
+        super().__init__(found, self.options.open, options.limits, maybe)
         self.brokers = [Broker(node.directories, node.ids, node.is_copy, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
@@ -78,7 +77,7 @@ class Disks(cluster.Disks):
         units: list[CheckUnit] = []
 
         def each() -> Iterator[CheckUnit]:
-            for unit in units_of(self.found, self.options, self):
+            for unit in units_of(self, self.options):
                 units.append(unit)
                 yield unit
 

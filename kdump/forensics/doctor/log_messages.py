@@ -115,8 +115,7 @@ class LogMessages:
     def report(self, disks: Disks, on: Examination, *, looks: bool = True) -> None:
         """Report what is left as items. `looks`: at the disk."""
         question = on.question
-        places = DiskPlaces(tuple(disks.paths), found=disks.found) if looks else None
-        disk = None if places is None else self._disk(places, disks, on)
+        disk = self._disk(disks, on) if looks else None
         not_looked = 0
         while self._open:
             each = self._open[0]
@@ -135,18 +134,17 @@ class LogMessages:
                 f"the time was over: {count_text(not_looked, 'kind')} of messages not looked up on the disks; run "
                 f"{_explain(self.paths, disks.paths)}"
             )
-        if places is not None:
-            self._of_other_disks(places, question)
+        if disk is not None:
+            self._of_other_disks(disk.places, question)
         self._unknown(question)
         question.answer = self._answer()
         question.isComplete = not (question.notExamined or question.unread)
 
-    def _disk(self, places: DiskPlaces, disks: Disks, on: Examination) -> DiskEvidence:
+    def _disk(self, disks: Disks, on: Examination) -> DiskEvidence:
         return DiskEvidence(
             tuple(disks.paths),
             disks.options,
             on_progress=on.read_some,
-            places=places,
             checks=disks.units,
             disks=disks,
             whole=False,  # which are questions of their own

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.check.engine.units import CheckUnit, units, units_of
+from kdump.check.engine.units import CheckUnit, disks_at, units, units_of
 from kdump.check.finding import ERROR, INFO, SEVERITIES, Code, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -77,8 +77,7 @@ class DiskEvidence:
     SourceError for a path without Kafka files, unless `on_unreadable` is given. `on_progress` is called with numbers of
     bytes as they are read, `on_total` before all of a disk is read, with its size.
 
-    `places`: what was listed at the paths, `checks`: the units of their check, `disks`: the log directories, if the
-    caller has them.
+    `checks`: the units of a check of the paths, `disks`: what was found there, if the caller has them.
     `whole`: whether to look for what concerns no single partition, too: the next startup, and damage anywhere."""
 
     def __init__(
@@ -89,14 +88,13 @@ class DiskEvidence:
         on_unreadable: OnUnreadable = raise_error,
         on_progress: Callable[[int], None] = lambda count: None,
         on_total: Callable[[int], None] = lambda size: None,
-        places: DiskPlaces | None = None,
         checks: Iterable[CheckUnit] = (),
         disks: Disks | None = None,
         whole: bool = True,
     ) -> None:
         self.options = options or Options(now=round(time.time() * 1000))
-        self.places = places or DiskPlaces(paths, on_unreadable)
-        self.disks = disks or Disks(self.places.directories, self.options.open, self.options.limits)
+        self.disks = disks or disks_at(paths, self.options, on_unreadable)
+        self.places = DiskPlaces(paths, self.disks)
         self.state = DiskState(self.places, self.options.limits, self.disks)
         self._units = {unit.name: unit for unit in checks}
         self.whole = whole
@@ -354,13 +352,13 @@ class DiskEvidence:
     def _unit(self, path: str, place: PartitionDirectory | LogDirectory) -> CheckUnit | None:
         known = self._units.get(path)
         if isinstance(place, LogDirectory):
-            every = units_of(list(self.places.directories), self.options, self.disks)
+            every = units_of(self.disks, self.options)
             return known or next((each for each in every if each.directory is place), None)
         headers_only = self._summary(place).size > LARGEST
         if known is not None:
             return replace(known, options=replace(known.options, headers_only=headers_only))
         options = Options(now=self.options.now, headers_only=headers_only, limits=self.options.limits)
-        return next(units_of([place], options), None)
+        return next(units_of(Disks([place], options.open, options.limits), options), None)
 
     # --- State and startup ---------------------------------------------------------------------------------------
 

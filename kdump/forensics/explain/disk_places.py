@@ -4,53 +4,35 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 
+from kdump.cluster.disks import Disks
 from kdump.forensics.explain.commands import partition_of
 from kdump.log import file_system
 from kdump.log.directory_listing import parent, real_path
-from kdump.log.errors import OnUnreadable, SourceError, raise_error
-from kdump.log.find_directories import find_directories
-from kdump.log.log_directory import LogDirectory, Place
+from kdump.log.errors import SourceError
+from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 
 _NAMED = re.compile(r"(?P<name>[\w.-]{1,249}-\d{1,10})(?:\.[0-9a-f]{32}-(?:delete|future|stray))?")
 
 
 class DiskPlaces:
-    """The log directories and partitions at these paths; those that were `found` there, if they have been listed.
-    Raises SourceError for a path without Kafka files, unless `on_unreadable` is given."""
+    """The log directories and partitions that were found on these disks. Raises SourceError if there is a file among
+    them."""
 
-    def __init__(
-        self,
-        paths: tuple[str, ...],
-        on_unreadable: OnUnreadable = raise_error,
-        found: Iterable[Place] | None = None,
-    ) -> None:
+    def __init__(self, paths: tuple[str, ...], disks: Disks) -> None:
         self.paths = paths
-        self.directories: list[LogDirectory] = []
+        self.directories = disks.directories
         self.partitions: dict[str, list[PartitionDirectory]] = {}
         """By topic-partition, with the directories that are not live."""
-        if found is not None:
-            for place in found:
-                self._add(place)
-            return
-        for path in paths:
-            try:
-                for place in find_directories(path, on_unreadable):
-                    self._add(place)
-            except SourceError as error:
-                on_unreadable(error)
-
-    def _add(self, place: Place) -> None:
-        if isinstance(place, LogDirectory):
-            self.directories.append(place)
-            for each in place.partitions:
-                self._add_partition(each)
-        elif isinstance(place, PartitionDirectory):
-            self._add_partition(place)
-        else:
-            raise SourceError(f"{place.path}: not a directory; pass a log directory or a partition directory")
+        for place in disks.found:
+            if isinstance(place, LogDirectory):
+                for each in place.partitions:
+                    self._add_partition(each)
+            elif isinstance(place, PartitionDirectory):
+                self._add_partition(place)
+            else:
+                raise SourceError(f"{place.path}: not a directory; pass a log directory or a partition directory")
 
     def _add_partition(self, place: PartitionDirectory) -> None:
         if place.topic is not None:

@@ -9,8 +9,6 @@ from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.forensics.space.answers import RUNNING, STOPPED, UNKNOWN
 from kdump.forensics.space.file_systems import not_the_disk
 from kdump.log.errors import OnUnreadable, SourceError
-from kdump.log.find_directories import find_directories
-from kdump.log.log_directory import LogDirectory
 from kdump.log.region import Limits
 
 
@@ -24,11 +22,9 @@ def state_of(broker: Node) -> str:
 def read_brokers(paths: Iterable[str], limits: Limits, on_unreadable: OnUnreadable) -> tuple[list[Node], Disks]:
     """Return the brokers whose log directories are at or below the paths, without copies, and all log directories.
     Raises SourceError for a path that has no log directory."""
-    found: list[LogDirectory] = []
-    for path in dict.fromkeys(paths):
-        here = [each for each in find_directories(path, on_unreadable) if isinstance(each, LogDirectory)]
-        if not here:
+    named = list(dict.fromkeys(paths))
+    disks = Disks.at(named, limits, on_unreadable=on_unreadable)
+    for path in named:
+        if not disks.below(path):
             raise SourceError(f"{path}: not a log directory; pass a broker's log directories")
-        found += here
-    disks = Disks(found, limits=limits)
     return [node for node in disks.nodes if not node.is_copy], disks
