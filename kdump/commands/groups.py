@@ -23,7 +23,6 @@ from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.partition_directory import partition
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.group_report import (
@@ -43,7 +42,7 @@ from kdump.state.find_state_logs import coordinator_logs
 from kdump.state.groups import SHARE, GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition
-from kdump.state.log_offsets import LogOffsetsByPartition, log_end
+from kdump.state.log_offsets import LogOffsetsByPartition
 from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 
 SINGLE = "add --offsets or --members"
@@ -207,7 +206,7 @@ class GroupsCommand:
         if self.moment.offset is not None:
             logs = [log for log in logs if log.topic == OFFSETS_TOPIC]
         logs = merged(logs)
-        chosen = newest(logs, self._end)
+        chosen = newest(logs)
         for log in logs:
             if log not in chosen:
                 other = f"another copy of {log.topic}-{log.partition} ends at the same offset or a higher one"
@@ -221,11 +220,6 @@ class GroupsCommand:
                 " found; pass the directory of one, or use a time"
             )
         return chosen, list(directories.values())
-
-    def _end(self, log: CoordinatorLog) -> int:
-        if not log.segments:
-            return 0
-        return log_end(partition(os.path.dirname(log.segments[-1])), []) or 0
 
     def _history(self, logs: list[CoordinatorLog], context: LagContext) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}

@@ -23,7 +23,7 @@ from kdump.spark.store import OWN, Store, key_of
 from kdump.spark.task_read_limits import TaskReadLimits
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.lag import LagContext, positions, share_positions
-from kdump.state.log_offsets import LogOffsetsByPartition, log_end
+from kdump.state.log_offsets import LogOffsetsByPartition
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.version import __version__
 
@@ -117,7 +117,7 @@ def _fingerprint(replicas: LogReplicas, places: Iterable[PartitionDirectory], li
 
 def _rows(replicas: LogReplicas, places: Iterable[PartitionDirectory], limits: Limits) -> Iterator[dict[str, Any]]:
     logs = [_log(place) for place in places]
-    (chosen,) = newest(logs, lambda log: log_end(partition(log.path), []) or 0)
+    (chosen,) = newest(logs)
     source = None if replicas.source is None else path_text(replicas.source)
     common = {"cluster": replicas.cluster, "source": source, "coordinator": chosen.partition}
     for row in group_rows(read_groups([chosen], limits=limits), limits):

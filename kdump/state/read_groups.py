@@ -9,12 +9,14 @@ from typing import NamedTuple
 from kdump.log.directory_listing import is_directory, length, parent, real_path
 from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
+from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from kdump.log.region import Batch, Limits
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead
 from kdump.state.internal_records import ROOM, bounded, read_records
+from kdump.state.log_offsets import log_end
 from kdump.state.share_replay import apply_share
 
 STEP = 1 << 20
@@ -115,12 +117,14 @@ def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
     return [found[key] for key in sorted(found)]
 
 
-def newest(logs: Sequence[CoordinatorLog], end_of: Callable[[CoordinatorLog], int]) -> list[CoordinatorLog]:
+def newest(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
     """Return one log per partition, sorted by topic and partition: of several copies, the one with the highest end
     offset."""
-    chosen: dict[tuple[str, int], CoordinatorLog] = {}
+    copies: dict[tuple[str, int], list[CoordinatorLog]] = {}
     for log in merged(logs):
-        key = (log.topic, log.partition)
-        if key not in chosen or end_of(log) > end_of(chosen[key]):
-            chosen[key] = log
-    return [chosen[key] for key in sorted(chosen)]
+        copies.setdefault((log.topic, log.partition), []).append(log)
+    return [found[0] if len(found) == 1 else max(found, key=_end) for _, found in sorted(copies.items())]
+
+
+def _end(log: CoordinatorLog) -> int:
+    return (log_end(partition(os.path.dirname(log.segments[-1])), []) or 0) if log.segments else 0

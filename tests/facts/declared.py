@@ -290,9 +290,12 @@ def has_clients(said: Said) -> bool:
 
 
 def live_directories(command: str, type_: str, condition: Condition) -> Callable[[Everything], Iterable[Statement]]:
-    """Return what yields the number of objects of a type that hold, for each log directory that `ls` shows."""
+    """Return what yields the number of objects of a type that hold, for each log directory that `ls` shows. A broker
+    that exits has not loaded all."""
 
     def find(everything: Everything) -> Iterator[Statement]:
+        if any(said["stops"] for said in everything[command]["restartPlan"]):
+            return
         counts = Counter(directory(said) for said in everything[command][type_] if condition.holds(said))
         for said in everything["ls"]["logDirectory"]:
             subject = os.path.abspath(said["directory"])
@@ -673,7 +676,7 @@ FACTS: list[Fact] = [
                     "restartPartition",
                     Condition(lambda said: LIVE.holds(said) and THERE.holds(said), ""),
                 ),
-                LIVE.words,
+                "the directory is live, and the broker starts",
             ),
             at("space", "spaceDirectory.partitions"),
         ),

@@ -15,9 +15,7 @@ class Known(NamedTuple):
     example: tuple[str, int]
 
 
-TWO_LOGS = "of two copies of the metadata, some take the first, some the newest, and restart-plan that of the node"
 KNOWN = [
-    Known("live partitions", ("ls", "space", "restart-plan"), TWO_LOGS, ("4.4.0-kraft/clean", 57)),
     Known(
         "metadata offset",
         ("cluster", "space"),

@@ -176,7 +176,7 @@ def second(root: Path) -> Path:
         if ids.exists():
             lines = ids.read_text(errors="replace").splitlines()
             kept = [line for line in lines if not line.startswith("directory.id")]
-            given = ["directory.id=AAAAAAAAAAAAAAAAAAAAAQ"] if len(kept) < len(lines) else []
+            given = ["directory.id=second-log-directory_A"] if len(kept) < len(lines) else []
             ids.write_text("\n".join([*kept, *given, ""]))
     return other
 

@@ -63,6 +63,10 @@ MENDED = [
     ("whether retention deletes segments next", "3.3.2-zk/crash", 99),
     ("live partitions", "4.1.0-kraft/clean", 82),
     ("whether an index is right", "3.3.2-zk/crash", 130),
+    ("missing partitions", "3.3.2-zk/clean", 36),
+    ("whether a topic's configs are known", "3.6.2-kraft/clean", 224),
+    ("release", "3.3.2-kraft/clean", 64),
+    ("open transactions", "3.9.1-zk/crash", 326),
 ]
 
 

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.log.partition_directory import partition
 from kdump.log.region import Limits
 from kdump.render.group_report import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
@@ -28,7 +27,7 @@ from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.spark.unit_sums import MAX_ROWS
 from kdump.state.find_state_logs import logs_in
 from kdump.state.lag import LagContext
-from kdump.state.log_offsets import LogOffsetsByPartition, log_end
+from kdump.state.log_offsets import LogOffsetsByPartition
 from kdump.state.metadata import read_metadata
 from kdump.state.read_groups import newest, read_groups
 from kdump.state.transaction_coordinator import read_coordinator
@@ -45,10 +44,7 @@ def at_once(paths: Iterable[Path]) -> list[GroupDescription]:
     directories = [each for each in (directory_at(str(path)) for path in paths) if isinstance(each, LogDirectory)]
     images = [image for image in (read_metadata(each.path) for each in directories) if image is not None]
     metadata = max((image for image in images if image.topics), key=lambda image: image.end_offset, default=None)
-    logs = newest(
-        [log for each in directories for log in logs_in(each)],
-        lambda log: log_end(partition(log.path), []) or 0,
-    )
+    logs = newest([log for each in directories for log in logs_in(each)])
     context = LagContext(LogOffsetsByPartition(directories), metadata)
     read = read_groups(logs, limits=limits)
     return list(describe_groups(read, context, lambda name: True, lambda name: True))

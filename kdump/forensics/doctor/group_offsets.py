@@ -14,15 +14,14 @@ from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.log.internal_topics import OFFSETS_TOPIC
-from kdump.log.partition_directory import partition
 from kdump.state.as_of import Change
 from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.lag import CommittedPosition, LagContext, SharePosition, positions, share_positions
-from kdump.state.log_offsets import LogOffsetsByPartition, log_end
+from kdump.state.log_offsets import LogOffsetsByPartition
 from kdump.state.offset_rewinds import Rewind
-from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
+from kdump.state.read_groups import merged, newest, read_groups
 
 BEHIND = 3
 """Number of groups with the largest lag that are named."""
@@ -66,7 +65,7 @@ class GroupsExamination:
         question = self.on.question
         directories = self.disks.directories
         logs = merged([log for each in directories for log in logs_in(each)])
-        chosen = newest(logs, self._end)
+        chosen = newest(logs)
         self._source = os.path.dirname(chosen[0].path) if chosen else ""
         if not chosen:
             question.notExamined.append(f"there is no {OFFSETS_TOPIC} on these disks")
@@ -91,11 +90,6 @@ class GroupsExamination:
         for problem in [*groups.problems, *ends.problems][:1]:
             question.notExamined.append(f"the groups are incomplete: {problem}")
         question.isComplete = not question.notExamined
-
-    def _end(self, log: CoordinatorLog) -> int:
-        if not log.segments:
-            return 0
-        return log_end(partition(os.path.dirname(log.segments[-1])), []) or 0
 
     def _change(self, change: Change) -> None:
         if change.entity != "offset" or change.group is None:
