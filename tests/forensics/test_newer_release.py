@@ -89,6 +89,8 @@ def test_a_level_above_the_known_ones(tmp_path: Path, name: str) -> None:
     for version in (BEFORE, NEWEST.number):
         found = plan(disk, version)
         assert (found.verdict, found.status) == ("stopped", 3)
+        stated = f"the disk is that of a release newer than {NEWEST.number}"
+        assert stated in command.run("restart-plan", disk, "--kafka-version", version).stdout.splitlines()[1]
     assert plan(disk, "4.9").verdict == "unknown"
 
 
@@ -109,12 +111,13 @@ def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str) ->
     assert "b" in image.topics
     assert (list(image.newer.values()), image.problems[0].partition(": ")[2]) == ([1], next(iter(image.newer)))
     assert next(iter(image.newer)).startswith(said)
-    for version in (None, BEFORE, NEWEST.number):
+    for version in (None, BEFORE, NEWEST.number, "4.9"):
         found = plan(disk, version)
         assert found.verdict == "unknown"
-        assert found.unknowns[0].startswith(said)
+        assert found.unknowns == list(image.newer)
     assert said in first_line("restart-plan", disk)
     assert first_line("doctor", disk).startswith(f"{disk}: UNKNOWN RELEASE: {said}")
+    assert "the metadata is damaged" not in command.run("doctor", disk).stdout
     cluster = command.run("cluster", disk)
     assert said in cluster.stdout.splitlines()[0]
     assert said in cluster.stderr

@@ -22,6 +22,7 @@ from kdump.core.record_columns import RecordColumns, headers
 from kdump.format.batch_header import KNOWN_ATTRIBUTES
 from kdump.format.control_record import CONTROL_TYPES, decode_control
 from kdump.format.count_text import count_text
+from kdump.format.kafka_release import newer_text
 from kdump.format.numbers import int64
 from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns, records
@@ -185,7 +186,7 @@ PRODUCER_FIELDS_INVALID = Code(
         "sequence."
     ),
     consequence=(
-        "brokers and consumers of Kafka 4.3 ignore it; without a producer ID the batch opens no transaction, without a "
+        "brokers and consumers ignore it; without a producer ID the batch opens no transaction, without a "
         "sequence it is not detected as a duplicate"
     ),
     fix=f"{WRITER}. If the sequence is missing, a leader rejects the batch from a producer: {_SUSPECT}",
@@ -417,7 +418,7 @@ def _control(target: Target, make: Make, batch: DefaultRecordBatch) -> Iterator[
         control = decode_control(record.key, record.value)
         markers = markers or control.type in MARKERS
         if control.problem is None and control.typeId is not None and control.typeId not in CONTROL_TYPES:
-            message = f"control record of type {control.typeId}, which is not a type of Kafka 4.3"
+            message = newer_text("control record of type", control.typeId, None)
             if batch.isTransactional:  # ProducerAppendInfo.append treats it as an end marker
                 consequence = "a broker that rebuilds its producer state from it exits (IllegalArgumentException)"
                 yield make(CONTROL_BATCH_INVALID, message=message, consequence=consequence)

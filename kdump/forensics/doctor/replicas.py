@@ -61,7 +61,8 @@ class ReplicasExamination:
                     self._partition(name, number, info, problems, least)
         self._brokers(metadata)
         for problem in metadata.problems[:1]:
-            question.notExamined.append(f"the metadata is damaged, so it may be out of date: {problem}")
+            state = "has what is not known here" if metadata.newer else "is damaged"
+            question.notExamined.append(f"the metadata {state}, so it may be out of date: {problem}")
         self._answer(metadata)
         question.isComplete = not question.notExamined
 

@@ -83,8 +83,9 @@ def release_texts(plan: RestartPlan) -> Iterator[str]:
     rules = NEWEST.number if parse_release(release.version).is_newer else release.version
     text = f"release: Kafka {release.version}{mode} (--kafka-version)"
     if release.source == OPTION:
-        stated = f"that of {release.diskVersion}" if release.diskVersion else "that of a release that no file states"
-        text += f"; the disk is {stated}" if plan.change is not None else ""
+        stated = release.diskVersion or "a release that no file states"
+        stated = f"a release {stated}" if release.newer else stated
+        text += f"; the disk is that of {stated}" if plan.change is not None else ""
     elif release.source == DEFAULT:
         text = f"release: Kafka {release.version}{mode}; {release.reason} (--kafka-version)"
     else:

@@ -384,7 +384,7 @@ class RestartPlan:
     def unknowns(self) -> list[str]:
         """Why it is not known whether the node starts; empty if it is known."""
         if not self.is_named:
-            return [*self.newer, *self.doubts]
+            return list(dict.fromkeys([*self.newer, *self.doubts]))
         return [] if self.verdictOfRules == STOPPED else self.doubts
 
     @property
