@@ -33,3 +33,22 @@ class InvalidPosition(KafkaError):
 
 class RejectedBatch(KafkaError):
     """A batch that contradicts the state of its producer, which neither recovery nor loading survives."""
+
+
+class InvalidOffset(KafkaError):
+    """InvalidOffsetException: offsets are not in ascending order where an index entry is due. Recovery of unflushed
+    segments then empties the whole segment; if it happens while segments are opened, the broker exits."""
+
+
+class FullIndex(KafkaError):
+    """An entry for which an index has no room, or that it does not take."""
+
+
+class Overflow(KafkaError):
+    """LogSegmentOffsetOverflowException: an offset is below the segment's base offset, or too far above it. The segment
+    is split. `last_offset`: that of the batch."""
+
+    def __init__(self, position: int, offset: int, last_offset: int, base: int) -> None:
+        message = f"offset {last_offset} in segment {base}"
+        super().__init__(message, "LogSegmentOffsetOverflowException", position, offset)
+        self.last_offset = last_offset

@@ -32,11 +32,17 @@ class RecordBatchView(NamedTuple):
 
     position: int
     size: int
-    base: int
-    """baseOffset; the stored offset of magic 0 and 1."""
-    last: int
+    baseOffset: int
+    """For magic 0 and 1, the stored offset, which is the last one."""
+    lastOffset: int
     magic: int
     header: BatchHeader | None
+    timestamp: int = -1
+    """Of magic 1; epoch ms."""
+
+    @property
+    def maxTimestamp(self) -> int:
+        return self.timestamp if self.header is None else self.header.maxTimestamp
 
     @property
     def end(self) -> int:
@@ -105,7 +111,8 @@ class FileLogInputStream:
             return NoBatch(f"a batch of {size} bytes, of which only {_left(window, position)} are there")
         magic = view[16]
         if magic < 2 or magic > 127:
-            return RecordBatchView(position, size, base, base, magic - 256 * (magic > 127), None)
+            timestamp = int.from_bytes(view[18:26], "big", signed=True) if magic else -1
+            return RecordBatchView(position, size, base, base, magic - 256 * (magic > 127), None, timestamp)
         if len(view) < BATCH_HEADER.size:
             reason = f"{count_text(len(view), 'byte')} left, less than a"
             return NoBatch(f"{reason} header", f"{reason} batch header")

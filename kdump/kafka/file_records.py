@@ -41,7 +41,7 @@ def base_offset(window: Window, head: RecordBatchView) -> int:
     """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1 has to be decompressed for it. Raises
     UnreadableMessage."""
     if head.header is not None or head.magic < 0 or legacy_header(window, head).compression == "none":
-        return head.base
+        return head.baseOffset
     batch = FileLogInputStream(window).batch(head, Limits())
     assert isinstance(batch, LegacyRecordBatch)
     read_wrapper(batch)
@@ -49,7 +49,7 @@ def base_offset(window: Window, head: RecordBatchView) -> int:
         return batch.baseOffset
     wrong = batch.problems[0].reason if batch.problems else "its content is invalid"
     message = f"the broker has to decompress a message of magic {head.magic}, which cannot be read: {wrong}"
-    raise UnreadableMessage(message, "InvalidRecordException", head.position, head.base)
+    raise UnreadableMessage(message, "InvalidRecordException", head.position, head.baseOffset)
 
 
 def search(window: Window, target: int, start: int, end: int) -> RecordBatchView | None:
@@ -61,12 +61,12 @@ def search(window: Window, target: int, start: int, end: int) -> RecordBatchView
         if base == target:
             return head
         if base > target:
-            return before if before is not None and before.last >= target else head
+            return before if before is not None and before.lastOffset >= target else head
         before = head
-    return before if before is not None and before.last >= target else None
+    return before if before is not None and before.lastOffset >= target else None
 
 
 def search_by_last_offset(window: Window, target: int, start: int, end: int) -> RecordBatchView | None:
     """Return the first batch at or after byte `start` whose last offset is at or above `target`, as
     FileRecords.searchForOffsetWithSize does up to 4.0; None if there is none. Raises CorruptRecord."""
-    return next((head for head in read_batches(window, start, end) if head.last >= target), None)
+    return next((head for head in read_batches(window, start, end) if head.lastOffset >= target), None)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka.errors import CorruptRecord, InvalidPosition, KafkaError
-from kdump.kafka.file_log_input_stream import RecordBatchView, read_batches
+from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, read_batches
 from kdump.kafka.file_records import search, search_by_last_offset
 from kdump.kafka.offset_index import OffsetIndex, read_index
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager
@@ -101,10 +101,10 @@ class LogSegment:
             found = self.find(window, self.offset_index().last_offset)
             if found is None:
                 return LogEnd(self.base, self.first, self.base - 1)
-            last, highest = found, found.last
+            last, highest = found, found.lastOffset
             for head in read_batches(window, found.position, self.size):
-                last, highest = head, max(highest, head.last)
-            return LogEnd(last.last + 1, last.end, highest)
+                last, highest = head, max(highest, head.lastOffset)
+            return LogEnd(last.lastOffset + 1, last.end, highest)
 
     def position_of(self, offset: int) -> int:
         """Return the position of the first batch whose last offset is at or above `offset`, or of an invalid batch
@@ -112,7 +112,7 @@ class LogSegment:
         with self.window() as window:
             try:
                 for head in read_batches(window, self.first, self.size):
-                    if head.last >= offset:
+                    if head.lastOffset >= offset:
                         return head.position
             except CorruptRecord as error:
                 return error.position
@@ -130,8 +130,9 @@ class LogSegment:
             first = self.find(window, start)
             if first is None or first.position >= end:
                 return 0
+            stream = FileLogInputStream(window)
             for head in read_batches(window, first.position, end):
-                state.append(window, head)
+                state.append(head, stream)
             return end - first.position
 
 

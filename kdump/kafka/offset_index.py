@@ -5,9 +5,6 @@ Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex.
 
 from __future__ import annotations
 
-import sys
-from array import array
-
 from kdump.format.index import INDEX_ENTRY
 from kdump.log import file_system
 from kdump.log.errors import SourceError
@@ -54,30 +51,6 @@ class OffsetIndex:
                 return middle
             low, high = (low, middle - 1) if offset > target else (middle, high)
         return low
-
-
-class OffsetIndexWriter:
-    """Builds the offset index that recovery writes. The caller adds an entry once more than index.interval.bytes follow
-    the previous one."""
-
-    def __init__(self, base: int) -> None:
-        self.base = base
-        self.values = array("i")
-        self.last_offset = base
-
-    def append(self, offset: int, position: int) -> None:
-        self.values.extend((offset - self.base, position))
-        self.last_offset = offset
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.values
-
-    def index(self) -> OffsetIndex:
-        values = array("i", self.values)
-        if sys.byteorder == "little":
-            values.byteswap()
-        return OffsetIndex(self.base, values.tobytes())
 
 
 def _size(path: str, size: int | None) -> int:

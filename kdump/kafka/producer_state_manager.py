@@ -7,7 +7,9 @@ Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerApp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import NamedTuple
 
 from kdump.format.control_record import KEY, decode_control
 from kdump.format.kafka_release import NEWEST, KafkaRelease
@@ -18,9 +20,11 @@ from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
-from kdump.log.region import Limits
+from kdump.log.region import Batch, DefaultRecordBatch, Limits
 from kdump.log.window import Window
+from kdump.state.marker import ABORT, COMMIT
 from kdump.state.releases import MARKER_UNDERFLOW
+from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS
 
 NEVER = -1
 LARGEST = 256 * 1024 * 1024
@@ -86,7 +90,7 @@ class SnapshotFiles:
                     return None
         finally:
             window.source.close()
-        return found
+        return dict(sorted(found.items(), key=itemgetter(1)))
 
     def remove_stray(self, bases: list[int]) -> None:
         """removeStraySnapshots: removes snapshots without a segment, except the newest if it is above the last
@@ -101,14 +105,63 @@ class SnapshotFiles:
             self.remove(newest, "no segment starts at its offset")
 
 
-class ProducerStateManager:
+class CompletedTxn(NamedTuple):
+    """A transaction that a marker at `offset` has ended. `first_offset`: None if no data of it is known; `stable`: last
+    stable offset after it."""
+
+    producer_id: int
+    is_aborted: bool
+    offset: int
+    first_offset: int | None
+    stable: int
+
+
+class OngoingTxns:
+    """The producers' open transactions, as far as batches change them (ongoingTxns; ProducerAppendInfo.append)."""
+
+    def __init__(self, ongoing: Mapping[int, int] | None = None, release: KafkaRelease = NEWEST) -> None:
+        self.release = release
+        self.open: dict[int, int] = dict(ongoing or {})
+        """First offsets by producer ID, in ascending order."""
+        self.known = bool(self.open)
+        """Whether the state contains any producer."""
+
+    def append(self, head: RecordBatchView | Batch, stream: FileLogInputStream | None = None) -> CompletedTxn | None:
+        """Add a batch, and return the transaction that it ends; one without a producer ID changes nothing. `stream`:
+        reads the batch of a view. Raises CorruptRecord if recovery truncates here, RejectedBatch if the broker exits,
+        and SourceError if it is not known."""
+        header = head.header if isinstance(head, (RecordBatchView, DefaultRecordBatch)) else None
+        if header is None or header.producerId < 0:
+            return None
+        self.known = True
+        producer = header.producerId
+        if header.isControlBatch:
+            batch = head if stream is None or isinstance(head, Batch) else stream.batch(head, Limits())
+            assert isinstance(batch, Batch)
+            marker = _marker(batch, self.release)
+            if marker is None:
+                return None
+            first = self.open.pop(producer, None)
+            stable = next(iter(self.open.values()), header.baseOffset + 1)
+            return CompletedTxn(producer, marker == ABORT, header.baseOffset, first, stable)
+        if header.isTransactional:
+            self.open.setdefault(producer, header.baseOffset)
+            if len(self.open) > MAX_OPEN_TRANSACTIONS:
+                raise SourceError(f"more than {MAX_OPEN_TRANSACTIONS} transactions are open")
+        elif producer in self.open:
+            message = f"producer {producer} wrote a non-transactional batch while its transaction from offset "
+            message += f"{self.open[producer]} is open"
+            exception = f"InvalidTxnStateException: Expected transactional write from producer {producer}"
+            raise RejectedBatch(message, exception, head.position, header.baseOffset)
+        return None
+
+
+class ProducerStateManager(OngoingTxns):
     """Simulates ProducerStateManager: `map_end` is its mapEndOffset, `last_snap` its lastSnapOffset."""
 
     def __init__(self, snapshots: SnapshotFiles, release: KafkaRelease = NEWEST) -> None:
-        self.snapshots, self.release = snapshots, release
-        self.open: dict[int, int] = {}
-        self.known = False
-        """Whether the state contains any producer."""
+        super().__init__(release=release)
+        self.snapshots = snapshots
         self.map_end = 0
         self.last_snap = 0
 
@@ -143,53 +196,32 @@ class ProducerStateManager:
             self.snapshots.write(self.map_end, self.open)
             self.last_snap = self.map_end
 
-    def append(self, window: Window, head: RecordBatchView) -> None:
-        """Add a batch; one without a producer ID changes nothing. Raises CorruptRecord if recovery truncates here,
-        RejectedBatch if the broker exits."""
-        header = head.header
-        if header is None or header.producerId < 0:
-            return
-        self.known = True
-        producer = header.producerId
-        if header.isControlBatch:
-            if _ends_transaction(window, head, self.release):
-                self.open.pop(producer, None)
-        elif header.isTransactional:
-            self.open.setdefault(producer, head.base)
-        elif producer in self.open:
-            message = f"producer {producer} wrote a non-transactional batch while its transaction from offset "
-            message += f"{self.open[producer]} is open"
-            exception = f"InvalidTxnStateException: Expected transactional write from producer {producer}"
-            raise RejectedBatch(message, exception, head.position, head.base)
 
-
-def _ends_transaction(window: Window, head: RecordBatchView, release: KafkaRelease) -> bool:
-    """Return True if a control batch contains a marker; False if compaction has removed it."""
-    assert head.header is not None
-    batch = FileLogInputStream(window).batch(head, Limits())
+def _marker(batch: Batch, release: KafkaRelease) -> str | None:
+    """Return the marker in a control batch of a producer, COMMIT or ABORT; None if compaction has removed it."""
     record = next(iter(records(batch, values=False)), None)
     if record is None:
-        if head.header.recordCount > 0 and batch.problems:
-            raise CorruptRecord(head.position, f"Invalid record: {batch.problems[0].reason}", invalid=True)
-        return False
+        if (batch.recordCount or 0) > 0 and batch.problems:
+            raise CorruptRecord(batch.position, f"Invalid record: {batch.problems[0].reason}", invalid=True)
+        return None
     key, value = record.key or b"", record.value
     if len(key) < KEY.size:
         reason = "Invalid value size found for control record key. Must have at least 4 bytes, but found only"
-        raise CorruptRecord(head.position, f"{reason} {len(key)}", invalid=True)
+        raise CorruptRecord(batch.position, f"{reason} {len(key)}", invalid=True)
     control = decode_control(record.key, record.value)
-    if control.type not in ("COMMIT", "ABORT"):
+    if control.type not in (COMMIT, ABORT):
         message = f"a producer's control record has type {control.typeId}, expected a transaction marker"
         kind = control.type.partition("(")[0]
         exception = f"IllegalArgumentException: Invalid control record type for end transaction marker {kind}"
-        raise RejectedBatch(message, exception, head.position, head.base)
+        raise RejectedBatch(message, exception, batch.position, batch.baseOffset)
     if len(value or b"") < END_TXN_VALUE and not MARKER_UNDERFLOW.applies(release):
         reason = (
             f"Invalid value size found for end transaction marker. Must have at least {END_TXN_VALUE} bytes, but found"
         )
-        raise CorruptRecord(head.position, f"{reason} only {len(value or b'')}", invalid=True)
+        raise CorruptRecord(batch.position, f"{reason} only {len(value or b'')}", invalid=True)
     if value is None or len(value) < END_TXN_VALUE:
         message = f"the value of a transaction marker has {len(value or b'')} bytes"
-        raise RejectedBatch(message, "BufferUnderflowException", head.position, head.base)
+        raise RejectedBatch(message, "BufferUnderflowException", batch.position, batch.baseOffset)
     if int.from_bytes(value[:2], "big", signed=True) < 0:
-        raise CorruptRecord(head.position, "Invalid version found for end transaction marker", invalid=True)
-    return True
+        raise CorruptRecord(batch.position, "Invalid version found for end transaction marker", invalid=True)
+    return control.type

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kdump.forensics.reindex.build import SPLITS, TRUNCATES
 from kdump.forensics.reindex.run import Reindexed, ReindexSummary
-from kdump.forensics.reindex.segment import RecoveryEnd
+from kdump.forensics.reindex.segment import SPLITS, TRUNCATES, RecoveryEnd
 from kdump.forensics.reindex.verdict import (
     IDENTICAL,
     LEGAL,

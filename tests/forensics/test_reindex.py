@@ -17,9 +17,10 @@ import pytest
 
 import kdump
 from kdump.forensics.output_directory import OutputError
-from kdump.forensics.reindex.build import SPLITS, THROWS, TRUNCATES, IndexBuilder
+from kdump.forensics.reindex.segment import SPLITS, THROWS, TRUNCATES
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, WRONG
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.kafka.index_builder import IndexBuilder
 from kdump.log.region import Batch
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, numbers_in, read_regions, sample

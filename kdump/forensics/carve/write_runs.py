@@ -7,7 +7,8 @@ from typing import BinaryIO
 
 from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.output_directory import PASSING, OutputDirectory
-from kdump.forensics.reindex.build import IndexBuilder, RecoveryStop
+from kdump.kafka.errors import KafkaError
+from kdump.kafka.index_builder import IndexBuilder
 from kdump.log.region import Batch
 
 
@@ -32,7 +33,7 @@ class Writer:
         if self._builder is not None:
             try:
                 self._builder.add(batch, batch.position - run.position)
-            except RecoveryStop as stop:
+            except KafkaError as stop:
                 self._builder = None
                 run.note = f"no indexes written, because of the batch at byte {batch.position}: {stop}"
         for piece in batch.chunks(0, batch.size):
@@ -50,7 +51,7 @@ class Writer:
     def _indexes(self, run: CarvedRun, builder: IndexBuilder) -> None:
         try:
             indexes = builder.finish()
-        except RecoveryStop as stop:
+        except KafkaError as stop:
             run.note = f"no indexes written: {stop}"
             return
         endings = ((".index", indexes.index), (".timeindex", indexes.timeindex), (".txnindex", indexes.txnindex))

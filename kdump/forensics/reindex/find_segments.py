@@ -11,8 +11,8 @@ from kdump.check.engine.units import units
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.cluster.node_ids import node_ids
-from kdump.forensics.reindex.build import INTERVAL, LARGEST_INDEX
 from kdump.format.numbers import parse_int
+from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError

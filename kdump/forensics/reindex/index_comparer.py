@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.forensics.reindex.verdict import Verdict
+from kdump.kafka.index_builder import INTERVAL
 from kdump.kafka.offset_index_judge import PER_APPEND, OffsetIndexJudge
-from kdump.kafka.segment_recovery import INTERVAL
 from kdump.kafka.time_index_judge import TimeIndexJudge
 from kdump.log.entries import Entry, EntryRun
 from kdump.log.region import Batch, Region

@@ -19,12 +19,12 @@ from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, i
 from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
+from kdump.kafka.producer_state_manager import OngoingTxns
 from kdump.log.errors import OnUnreadable, SourceError, raise_error, went_away
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import is_live
-from kdump.state.transaction_tracker import OpenTransactions
 
 ENDINGS: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})
@@ -216,7 +216,7 @@ class _Partition:
         self.question = question
         self.options = options
         self.on_unreadable = on_unreadable
-        self.transactions = OpenTransactions()
+        self.transactions = OngoingTxns()
         self.reached = -1
         """Number of the segment at whose beginning `transactions` is valid; -1: of none."""
         self.is_broken = False
@@ -260,7 +260,7 @@ class _Partition:
         producer snapshot there, or nothing. Return notes on what is unknown."""
         self.question.known_from = 0
         loaded = snapshot_at(self.place.partition, offset, self.options) if offset > 0 else None
-        self.transactions = OpenTransactions() if loaded is None else loaded[1]
+        self.transactions = OngoingTxns() if loaded is None else loaded
         if offset == 0 or loaded is not None:
             return []
         self.question.known_from = offset
@@ -282,7 +282,7 @@ class _Partition:
         for verdict in rebuilt.verdicts:
             if verdict.unread:
                 self.on_unreadable(SourceError(verdict.unread))
-        matters = bool(self.transactions.epochs) or any(each.size for each in rebuilt.verdicts[2:])
+        matters = self.transactions.known or any(each.size for each in rebuilt.verdicts[2:])
         target, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition
         following = sum(each.offset > segment.offset for each in place.partition.segments)

@@ -13,21 +13,14 @@ from typing import Annotated, NamedTuple
 from kdump.answer import Doc
 from kdump.check.engine.neighbor_files import MAX_BYTES_READ_AGAIN
 from kdump.check.options import Options
-from kdump.forensics.reindex.build import (
-    INTERVAL,
-    LARGEST_INDEX,
-    THROWS,
-    TRUNCATES,
-    BatchEffects,
-    IndexBuilder,
-    IndexBytes,
-    RecoveryStop,
-)
 from kdump.forensics.reindex.index_comparer import OffsetIndexComparer, TimeIndexComparer
 from kdump.forensics.reindex.verdict import RebuiltEntries, Verdict
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.kafka.errors import CorruptRecord, KafkaError, Overflow
 from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
+from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX, IndexBuilder, IndexBytes
 from kdump.kafka.index_judge import ORDER, SIZE, ZEROS, Fault
+from kdump.kafka.producer_state_manager import CompletedTxn, OngoingTxns
 from kdump.kafka.transaction_index import (
     AbortMarker,
     AbortMarkers,
@@ -41,8 +34,9 @@ from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.region import TORN, Batch, Region
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
-from kdump.state.transaction_tracker import OpenTransactions
 
+TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
+"""What a broker does at a batch that recovery rejects: truncate the log there, fail to start, or split the segment."""
 MAX_ENDINGS = 1000
 """Maximum number of Endings of one segment that are kept."""
 PIECE = 1 << 20
@@ -107,13 +101,12 @@ class _TxnIndexComparer:
         self.aborts = AbortMarkers()
         self.walked = 0
 
-    def added(self, batch: Batch, added: BatchEffects) -> None:
-        """Process the next batch; `added` states which transaction it aborted, if any."""
-        if added.aborted is not None:
-            entry, offset = added.entry, batch.lastOffset
-            first, stable = (-1, offset + 1) if entry is None else (entry.firstOffset, entry.lastStableOffset)
-            whole = entry is not None
-            self.aborts.add(AbortMarker(offset, added.aborted, first, stable, batch.position, batch.size, whole))
+    def add(self, batch: Batch, completed: CompletedTxn) -> None:
+        """Process the marker of a transaction."""
+        if completed.is_aborted:
+            producer, _, offset, first, stable = completed
+            whole, first = first is not None, -1 if first is None else first
+            self.aborts.add(AbortMarker(offset, producer, first, stable, batch.position, batch.size, whole))
 
     def finish(self, cut: int | None) -> None:
         """Judge the entries. `cut`: the last offset before the damage at which recovery stops, None if it does not."""
@@ -163,14 +156,13 @@ class _IndexComparers:
         self.times = TimeIndexComparer(_items(times, TIME_INDEX, options), times, **how)
         self.aborted = _TxnIndexComparer(segment, aborted, question, options)
 
-    def batch(self, batch: Batch, added: BatchEffects) -> None:
-        """Process a batch that the builder has accepted."""
+    def batch(self, batch: Batch, *, indexed: bool) -> None:
+        """Process a batch that recovery accepts. `indexed`: a rebuilt .index has an entry for it."""
         self.offsets.batch(batch)
         self.times.batch(batch)
         # Without an .index, entries are due where a rebuilt one would have them.
-        if self.offsets.here if self.offsets.verdict.path is not None else added.indexed:
+        if self.offsets.here if self.offsets.verdict.path is not None else indexed:
             self.times.due()
-        self.aborted.added(batch, added)
 
     def gap(self, end: int) -> None:
         """Process bytes up to `end` that recovery rejects."""
@@ -196,7 +188,7 @@ class _IndexComparers:
 
 def rebuild(
     segment: SegmentFiles,
-    transactions: OpenTransactions,
+    transactions: OngoingTxns,
     question: RebuildOptions,
     options: Options,
     *,
@@ -213,13 +205,13 @@ def rebuild(
             found.endings.append(RecoveryEnd(0, reason, THROWS))
             return found
         judges = _IndexComparers(segment, question, options) if judged else None
-        builder = IndexBuilder(
-            segment.offset, question.interval, largest=question.largest, transactions=transactions, segment=segment.log
-        )
+        builder = IndexBuilder(segment.offset, question.interval, largest=question.largest, transactions=transactions)
         for item in kafka_batches(window, name_offset=segment.offset, limits=options.limits):
-            ending = _take(item, builder, judges) if isinstance(item, Batch) else _ending(item, question)
             if isinstance(item, Batch):
+                ending = _take(item, builder, judges, found)
                 question.on_progress(item.size)
+            else:
+                ending = _ending(item, question)
             if ending is not None:
                 if judges is not None:
                     judges.gap(_gap_end(item) if question.past_damage else END)
@@ -227,15 +219,11 @@ def rebuild(
                     found.endings.append(ending)
                 if not question.past_damage:
                     break
-            elif isinstance(item, Batch):
-                found.batches += 1
-                found.lastOffset = item.lastOffset
-                found.valid = item.end if not found.endings else found.valid
         found.size = window.source.size or found.valid  # the size of a compressed file is known only now
         try:
             indexes = builder.finish()
-        except RecoveryStop as stop:
-            found.endings.insert(0, RecoveryEnd(found.valid, str(stop), stop.does))
+        except KafkaError as error:
+            found.endings.insert(0, RecoveryEnd(found.valid, str(error), _does(error)))
             return found
         if judges is not None:
             judges.finish(indexes, found, options)
@@ -245,20 +233,33 @@ def rebuild(
         return found
 
 
-def _take(batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None) -> RecoveryEnd | None:
-    """Add the next batch; return the RecoveryEnd if recovery rejects it."""
-    description = f"the batch with offset {batch.lastOffset}"
+def _take(
+    batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None, found: RebuiltSegment
+) -> RecoveryEnd | None:
+    """Take the next batch as LogSegment.recover does; return the RecoveryEnd if recovery stops at it."""
+    last = batch.lastOffset
+    description = f"the batch with offset {last}"
     if batch.magic > 1 and batch.size < BATCH_HEADER.size:
         return RecoveryEnd(batch.position, f"a batch of {batch.size} bytes, less than a header", TRUNCATES)
     if not batch.crcValid:
         return RecoveryEnd(batch.position, f"the checksum of {description} does not match", TRUNCATES)
     try:
-        added = builder.add(batch)
-    except RecoveryStop as stop:
-        return RecoveryEnd(batch.position, f"{description}: {stop}", stop.does)
-    if judges is not None:
-        judges.batch(batch, added)
+        indexed = builder.index(batch)
+        found.batches += 1
+        found.lastOffset = max(last, found.lastOffset or 0)
+        found.valid = batch.end if not found.endings else found.valid
+        if judges is not None:
+            judges.batch(batch, indexed=indexed)
+        completed = builder.update_producers(batch)
+        if completed is not None and judges is not None:
+            judges.aborted.add(batch, completed)
+    except KafkaError as error:
+        return RecoveryEnd(batch.position, f"{description}: {error}", _does(error))
     return None
+
+
+def _does(error: KafkaError) -> str:
+    return TRUNCATES if isinstance(error, CorruptRecord) else SPLITS if isinstance(error, Overflow) else THROWS
 
 
 def _gap_end(item: Batch | StreamStop) -> int:

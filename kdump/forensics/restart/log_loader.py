@@ -20,10 +20,12 @@ from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
 from kdump.forensics.restart.segment_split import split
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka.errors import InvalidOffset, Overflow
+from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.log_segment import LogSegment, segment_at
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
-from kdump.kafka.segment_recovery import INTERVAL, InvalidOffset, Overflow, Recovered, recover
+from kdump.kafka.segment_recovery import Recovered, recover
 from kdump.kafka.transaction_index import sanity_problem
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
@@ -35,7 +37,8 @@ from kdump.state.releases import EPOCHS_AT_LOAD, EPOCHS_FROM_CHECKPOINT, REMOTE_
 @dataclass
 class LoadParameters:
     """What the loading of a log depends on. `log_start`, `recovery_point`: offsets from the checkpoints, 0 without a
-    line. `interval`: index.interval.bytes. `remote`: whether the topic uses remote storage."""
+    line. `interval`: index.interval.bytes, `largest`: segment.index.bytes. `remote`: whether the topic uses remote
+    storage."""
 
     open: Open
     rights: Rights
@@ -43,6 +46,7 @@ class LoadParameters:
     log_start: int = 0
     recovery_point: int = 0
     interval: int = INTERVAL
+    largest: int = LARGEST_INDEX
     remote: bool = False
     release: KafkaRelease = NEWEST
     limits: Limits = field(default_factory=Limits)
@@ -190,14 +194,8 @@ class _LogLoader:
         epochs = self.epochs if EPOCHS_AT_LOAD.applies(self.how.release) else LeaderEpochFileCache()
         try:
             found = self._recover_segment(segment, epochs)
-        except InvalidOffset as error:
-            head = error.head
-            remedy = f"move {segment.target.path} away, or salvage it: its offsets decrease at byte {head.position}"
-            exception = f"InvalidOffsetException: Attempt to append an offset {head.last}"
-            stop = StartupFailure(EXIT, segment.target.path, head.position, head.base, str(error), exception, remedy)
-            raise StartupFailed(stop) from error
         except Overflow as error:
-            return self._split(error)
+            return self._split(segment, error)
         self._cut(segment, found.valid, found.reason)
         return [segment]
 
@@ -212,9 +210,9 @@ class _LogLoader:
         whole = segment.size
         plan.bytesRead += whole - segment.first
         try:
-            found = recover(segment, state, epochs, self.how.interval, self.how.on_progress)
+            found = recover(segment, state, epochs, self.how.interval, self.how.largest, self.how.on_progress)
         except Overflow as error:
-            path, position = segment.target.path, error.head.position
+            path, position = segment.target.path, error.position
             self.files.step("recover", path, str(error), position=position, offset=segment.base, size=whole)
             raise
         state.take_snapshot()
@@ -253,13 +251,12 @@ class _LogLoader:
         reason = f"to load producer state, from offset {offset} on"
         self.files.step("scan", segment.target.path, reason, offset=offset, size=size)
 
-    def _split(self, error: Overflow) -> list[LogSegment]:
+    def _split(self, segment: LogSegment, error: Overflow) -> list[LogSegment]:
         """Split a segment, and return the segments that replace it; batches keep their offsets."""
-        segment, head = error.segment, error.head
-        parts = split(segment, head)
+        parts = split(segment, error)
         reason = f"{error} is more than {MAX_RELATIVE_OFFSET} above its base offset: split into {len(parts)} segments"
         size = segment.size - segment.first
-        self.files.step("split", segment.target.path, reason, position=parts[0].size, offset=head.base, size=size)
+        self.files.step("split", segment.target.path, reason, position=parts[0].size, offset=error.offset, size=size)
         if segment.base in self.snapshots.files:
             self.snapshots.remove(segment.base, "its segment is split")
         for part in parts:
@@ -336,8 +333,8 @@ class _LogLoader:
                         segment.index = None  # frees memory: only the last segment's is needed again
                 return
             except Overflow as error:
-                number = self.segments.index(error.segment)
-                self.segments[number : number + 1] = self._split(error)
+                number = self.segments.index(segment)
+                self.segments[number : number + 1] = self._split(segment, error)
 
     def _recover_one(self, segment: LogSegment) -> bool:
         """Recover a segment; return True if it is truncated. Raises Overflow, StartupFailed, SourceError."""
@@ -348,7 +345,7 @@ class _LogLoader:
             reason = f"{error}; the broker then empties the whole segment"
             segment.size, segment.index, segment.rebuilt = segment.first, None, True
             path, size = segment.target.path, self.sizes[segment.base]
-            self.files.step("recover", path, reason, position=error.head.position, offset=segment.base, size=size)
+            self.files.step("recover", path, reason, position=error.position, offset=segment.base, size=size)
             return self._cut(segment, segment.first, reason)
 
     def _drop_following(self, segment: LogSegment, following: list[LogSegment]) -> None:

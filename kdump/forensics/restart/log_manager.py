@@ -49,7 +49,7 @@ from kdump.forensics.work_progress import WorkProgress
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
 from kdump.kafka.errors import KafkaError
-from kdump.kafka.segment_recovery import INTERVAL
+from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log import file_system
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
@@ -264,7 +264,9 @@ class LogManager:
             return how
         interval = parse_int(effective(self.metadata, topic, "index.interval.bytes", None))
         interval = INTERVAL if interval is None or interval < 0 else interval
-        return replace(how, interval=interval, remote=is_tiered(self.metadata, topic))
+        largest = parse_int(effective(self.metadata, topic, "segment.index.bytes", None))
+        largest = LARGEST_INDEX if largest is None or largest < 0 else largest
+        return replace(how, interval=interval, largest=largest, remote=is_tiered(self.metadata, topic))
 
     def _settled(
         self,

@@ -12,7 +12,15 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.advice import FETCH_AGAIN
 from kdump.cluster.release_evidence import OPTION, ChosenRelease
 from kdump.forensics.restart.quorum_values import Quorum
-from kdump.kafka.errors import CorruptRecord, InvalidPosition, KafkaError, RejectedBatch, UnreadableMessage
+from kdump.kafka.errors import (
+    CorruptRecord,
+    FullIndex,
+    InvalidOffset,
+    InvalidPosition,
+    KafkaError,
+    RejectedBatch,
+    UnreadableMessage,
+)
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.state.other_replicas import OtherReplicas
 
@@ -61,6 +69,8 @@ REMEDIES: dict[type[KafkaError], str] = {
     ".kafka_cleanshutdown is missing and the recovery point is in this segment or before it",
     UnreadableMessage: "save what is readable (kdump inspect --extract), then truncate {file} at byte {position}",
     InvalidPosition: "delete {file}: the broker rebuilds it",
+    InvalidOffset: "move {file} away, or salvage it: its offsets decrease at byte {position}",
+    FullIndex: "increase segment.index.bytes of the topic, or salvage {file}",
     RejectedBatch: f"truncate a copy of {{file}} at byte {{position}}; or, {FETCH_AGAIN}",
 }
 

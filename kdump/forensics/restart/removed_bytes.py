@@ -94,7 +94,7 @@ def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: 
             for head in read_batches(window, segment.first, segment.first + size):
                 header = head.header
                 records = header.recordCount if header and header.recordCount == header.possible_records else None
-                found.add(1, records, head.size, head.base, head.last)
+                found.add(1, records, head.size, head.baseOffset, head.lastOffset)
         else:
             headers = summarize_headers(segment.target, window)
             found.batches, found.records = headers.batches, None if headers.uncounted else headers.records

@@ -6,21 +6,22 @@ Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 from __future__ import annotations
 
 from kdump.forensics.restart.plan_values import EXIT, StartupFailed, StartupFailure
-from kdump.kafka.file_log_input_stream import RecordBatchView, read_batches
+from kdump.kafka.errors import Overflow
+from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.file_records import base_offset
 from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.offset_index import OffsetIndex
 
 
-def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
-    """Return the segments that replace `segment`, as parts of its file; `head` is the batch that does not fit. Raises
-    StartupFailed, KafkaError, SourceError."""
+def split(segment: LogSegment, error: Overflow) -> list[LogSegment]:
+    """Return the segments that replace `segment`, as parts of its file; `error` tells of the batch that does not fit.
+    Raises StartupFailed, KafkaError, SourceError."""
     segment.index = OffsetIndex(segment.base)
     last = segment.next_offset().offset - 1
     if last < segment.base or segment.fits(last):
         exception = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
-        message = f"offset {head.last} does not fit into the segment, but its last offset {last} does"
-        raise StartupFailed(_stop(segment, head.position, head.last, message, exception))
+        message = f"offset {error.last_offset} does not fit into the segment, but its last offset {last} does"
+        raise StartupFailed(_stop(segment, error.position or 0, error.last_offset, message, exception))
     parts: list[LogSegment] = []
     with segment.window() as window:
         position = segment.first
@@ -43,7 +44,7 @@ def split(segment: LogSegment, head: RecordBatchView) -> list[LogSegment]:
                 position,
             )
             for each in read_batches(window, position, segment.size):
-                if not part.fits(each.last):
+                if not part.fits(each.lastOffset):
                     break
                 part.size = each.end
             if part.size == position:

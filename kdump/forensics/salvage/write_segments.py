@@ -12,12 +12,15 @@ from contextlib import ExitStack
 from typing import BinaryIO, Protocol
 
 from kdump.forensics.output_directory import PASSING, OutputDirectory
-from kdump.forensics.reindex.build import IndexBuilder, RecoveryStop
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
+from kdump.kafka.errors import KafkaError
+from kdump.kafka.index_builder import IndexBuilder
+from kdump.kafka.producer_state_manager import OngoingTxns
 from kdump.log.errors import SourceError
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
+from kdump.state.marker import marker_of
 from kdump.state.transaction_tracker import OpenTransactions
 
 LARGEST_FILE = 1 << 30
@@ -56,6 +59,7 @@ class SegmentWriter:
         self.directory = directory
         self.writing = directory + PASSING
         self.transactions = OpenTransactions()
+        self._ongoing = OngoingTxns()
         self.names: list[int] = []
         """Base offsets of the segments written so far."""
         self.last = -1
@@ -81,15 +85,27 @@ class SegmentWriter:
         assert self._file is not None
         try:
             self._builder.add(head.batch, self._size)
-        except RecoveryStop as error:
+        except KafkaError as error:
             raise BatchRejected(str(error)) from error
         if write_batch(self._file, head.batch) != size:
             raise SourceError(
                 f"{place.target.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
             )
+        self._count(head)
         at, self._size = self._size, self._size + size
         self.last = head.last
         return f"{self.directory}/{self._name('log')}", at
+
+    def _count(self, head: SalvageCandidate) -> None:
+        """Count a batch in the transactions."""
+        batch = head.batch
+        if batch.producerId is None or batch.producerId < 0:
+            return
+        marker = marker_of(batch)
+        if marker is not None:
+            self.transactions.marker(batch, marker)
+        elif not batch.isControlBatch:
+            self.transactions.data(head.strand.place.target, batch)
 
     def _rolls(self, head: SalvageCandidate, home: int, size: int) -> bool:
         assert self._builder is not None
@@ -121,7 +137,7 @@ class SegmentWriter:
             self.names.pop()
         self._end()
         self.names.append(base)
-        self._builder = IndexBuilder(base, transactions=self.transactions)
+        self._builder = IndexBuilder(base, transactions=self._ongoing)
         self._stack = ExitStack()
         self._file = self._stack.enter_context(self.out.writing(f"{self.writing}/{self._name('log')}"))
         self._size = 0
