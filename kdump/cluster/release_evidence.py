@@ -57,6 +57,8 @@ NEWER = (LAST[0], LAST[1] + 1)
 LAST_WITH_ZOOKEEPER = (3, 9)
 WITH_FORMAT_IN_CHECKPOINT = (4, 4)
 """First release whose kafka-storage writes levels of features into a metadata snapshot at offset 0 (KIP-1170)."""
+NEWER_NUMBER = f"newer than {NEWEST.number}"
+"""The release of a disk that has what no known release writes, in words."""
 OF_DISTRIBUTIONS = "confluent."
 """Prefix of features that Kafka itself does not have."""
 
@@ -83,7 +85,7 @@ class ChosenRelease(NamedTuple):
     diskVersion: Annotated[
         str | None,
         Doc(
-            "release of Kafka that the disk itself states: 4.3.1, 2.8 or older, or newer than 4.4.0; null if it states "
+            f"release of Kafka that the disk itself states: 4.3.1, 2.8 or older, or {NEWER_NUMBER}; null if it states "
             "none",
             after="doubt",
         ),
@@ -113,7 +115,7 @@ class DiskRelease(NamedTuple):
     def number(self) -> str:
         """The number of the release, in words if it is not known."""
         if self.newer:
-            return f"newer than {NEWEST.number}"
+            return NEWER_NUMBER
         return f"{self.oldest} or older" if self.oldest else self.release.number
 
 

@@ -88,7 +88,7 @@ class ReportCommand:
     def run(self) -> int:
         """Run the command and return its exit status."""
         from kdump.format.count_text import count_text
-        from kdump.render.findings_report import incomplete, totals_text, verdict
+        from kdump.render.findings_report import incomplete, newer, totals_text, verdict
         from kdump.render.postmortem.report import report
 
         options = self.options
@@ -126,7 +126,8 @@ class ReportCommand:
             counts = facts.totals.findings
             severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
             word, _ = verdict(counts[ERROR], counts[WARNING], facts.totals)
-            self.output.line("; ".join([word + (f": {severities}" if severities else ""), *incomplete(facts.totals)]))
+            parts = [word + (f": {severities}" if severities else ""), *newer(facts.newer), *incomplete(facts.totals)]
+            self.output.line("; ".join(parts))
             charts = ""
             if options.charts is not None:
                 charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"

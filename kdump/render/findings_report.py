@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import NamedTuple
@@ -250,8 +251,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         places = f"{len(self.hit)} of {self.places} places" if self.places > 1 else ""
         word, style = verdict(errors, warnings, totals)
         counts = ", ".join(parts) + (f" in {places}" if places and parts else "")
-        newer = [printable(path_text(first_of([*self.newer])))] if self.newer else []
-        headline = "; ".join([word + (f": {counts}" if counts else ""), *newer, *incomplete(totals)])
+        headline = "; ".join([word + (f": {counts}" if counts else ""), *newer(self.newer), *incomplete(totals)])
         first, *rest = wrap(headline, self.width, subsequent_indent="  ", break_on_hyphens=False)
         self.output.line(self.paint(word, style) + first[len(word) :])
         for line in rest:
@@ -311,6 +311,12 @@ def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:
     if totals.unread:
         return "NOT ALL WAS READ", "bad"
     return ("NO DAMAGE", "torn") if warnings else ("OK", "name")
+
+
+def newer(messages: Iterable[str]) -> list[str]:
+    """Return what only a release newer than the newest known one writes, for the headline of any verdict."""
+    names = [*dict.fromkeys(messages)]
+    return [printable(path_text(first_of(names)))] if names else []
 
 
 def incomplete(totals: CheckTotals) -> list[str]:

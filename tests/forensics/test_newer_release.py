@@ -121,8 +121,9 @@ def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str) ->
     cluster = command.run("cluster", disk)
     assert said in cluster.stdout.splitlines()[0]
     assert said in cluster.stderr
-    verified = command.run("verify", disk)
-    assert said in verified.stdout.splitlines()[0]
+    for name, options in (("verify", ()), ("report", ("--out", tmp_path / "report.html"))):
+        assert said in command.run(name, disk, *options).stdout.splitlines()[0]
+    assert said in (tmp_path / "report.html").read_text()
     assert not [each for each in command.objects("verify", disk) if each.get("severity") == "error"]
 
 
@@ -232,6 +233,8 @@ def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | byt
     found = plan(disk)
     assert found.verdict == "unknown"
     assert said in found.unknowns[0]
+    assert found.release is not None
+    assert (found.release.diskVersion, said in found.release.newer[0]) == (f"newer than {NEWEST.number}", True)
 
 
 def test_what_format_writes_is_no_state(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.check.finding import ERROR, WARNING, Finding
+from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Difference, PartitionTransactions, Transaction
 from kdump.forensics.postmortem.buckets import Buckets, doubling, of_time
@@ -143,3 +144,9 @@ class PostMortem:
     stats: Stats = field(default_factory=lambda: Stats("", partitions=0))
     series: list[Series] = field(default_factory=list)
     untimed: int = 0
+
+    @property
+    def newer(self) -> list[str]:
+        """What only a release newer than the newest known one writes."""
+        facts = (*self.others, *self.partitions)
+        return [each.message for one in facts for each in one.findings if each.code == NEWER_RELEASE.code]

@@ -14,7 +14,7 @@ from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
-from kdump.render.findings_report import incomplete, totals_text, verdict
+from kdump.render.findings_report import incomplete, newer, totals_text, verdict
 from kdump.render.postmortem.charts import ChartSet
 from kdump.render.postmortem.finding_evidence import ExplainedFindings, FindingsSection
 from kdump.render.postmortem.labels import PageLabels
@@ -114,7 +114,7 @@ def _context(made: PostMortem, section: FindingsSection, names: PageLabels) -> d
     return {
         "word": word,
         "tone": STYLES[style],
-        "details": "; ".join(filter(None, [", ".join(severities) + where, *incomplete(totals)])),
+        "details": "; ".join(filter(None, [", ".join(severities) + where, *newer(made.newer), *incomplete(totals)])),
         "first": [each for each in section.explained if each.severity != INFO][:SHORT],
         "more": sum(each.severity != INFO for each in section.explained[SHORT:]),
         "incomplete": incomplete(totals),
