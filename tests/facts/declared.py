@@ -291,10 +291,10 @@ def has_clients(said: Said) -> bool:
 
 def live_directories(command: str, type_: str, condition: Condition) -> Callable[[Everything], Iterable[Statement]]:
     """Return what yields the number of objects of a type that hold, for each log directory that `ls` shows. A broker
-    that exits has not loaded all."""
+    that exits has not loaded all, and restart-plan says nothing about a copy of partitions."""
 
     def find(everything: Everything) -> Iterator[Statement]:
-        if any(said["stops"] for said in everything[command]["restartPlan"]):
+        if not any(everything[command].values()) or any(said["stops"] for said in everything[command]["restartPlan"]):
             return
         counts = Counter(directory(said) for said in everything[command][type_] if condition.holds(said))
         for said in everything["ls"]["logDirectory"]:

@@ -66,7 +66,9 @@ MENDED = [
     ("missing partitions", "3.3.2-zk/clean", 36),
     ("whether a topic's configs are known", "3.6.2-kraft/clean", 224),
     ("release", "3.3.2-kraft/clean", 64),
+    ("whether retention deletes segments next", "3.3.2-kraft/crash", 562),
     ("open transactions", "3.9.1-zk/crash", 326),
+    ("truncated bytes", "3.3.2-zk/crash", 6),
 ]
 
 

@@ -46,7 +46,8 @@ class TimedSegment(ObservedSegment):
 
     def _newest(self) -> int:
         self.opened.count += 1
-        stamp = complete_timestamp(self.target) if self.recovers else indexed_timestamp(self.target)
+        read = complete_timestamp if self.recovers else indexed_timestamp
+        stamp = read(self.target) if self.size or not self.recovers else None
         if stamp is None and self.recovers:
             stamp = self._of_batches()
         return self.modified if stamp is None else stamp
