@@ -15,6 +15,16 @@ TransactionalId = Annotated[
     str | None, Doc("transactional ID, from __transaction_state on the same disks; null if not there")
 ]
 ProducerId = Annotated[int, Doc("producer ID")]
+LogStartOffset = Annotated[
+    int | None,
+    Doc(
+        "base offset of the first segment, or that in log-start-offset-checkpoint if it is higher or the topic tiered",
+        OFFSET,
+    ),
+]
+LogEndOffset = Annotated[
+    int | None, Doc("offset after the last valid batch of the last segment, or its base offset; null if unread", OFFSET)
+]
 """Fields that answers about partitions share."""
 
 COMMITTED, ABORTED, OPEN, HANGING = "committed", "aborted", "open", "hanging"
@@ -79,8 +89,8 @@ class PartitionTransactions(NamedTuple):
     topic: TopicName
     partition: PartitionNumber
     path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
-    logStartOffset: Annotated[int | None, Doc("from log-start-offset-checkpoint, or else the first segment's", OFFSET)]
-    logEndOffset: Annotated[int | None, Doc("offset after the last valid batch", OFFSET)]
+    logStartOffset: LogStartOffset
+    logEndOffset: LogEndOffset
     highWatermark: Annotated[
         int | None, Doc("high watermark in replication-offset-checkpoint, written every 5 s", OFFSET)
     ]
@@ -242,8 +252,8 @@ class PartitionProducers(NamedTuple):
     topic: TopicName
     partition: PartitionNumber
     path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
-    logStartOffset: Annotated[int | None, Doc("from log-start-offset-checkpoint, or else the first segment's", OFFSET)]
-    logEndOffset: Annotated[int | None, Doc("offset after the last valid batch", OFFSET)]
+    logStartOffset: LogStartOffset
+    logEndOffset: LogEndOffset
     producers: Annotated[int, Doc("number of producers on the disk or in the snapshot")]
     live: Annotated[int, Doc("number of these in the state of a broker that starts on this disk")]
     expired: Annotated[int, Doc("number of these that the broker removes because they were idle for too long")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, PathText, answer
+from kdump.forensics.answers import LogEndOffset, LogStartOffset
 
 
 class NotLive(NamedTuple):
@@ -109,9 +110,7 @@ class ListedPartition(NamedTuple):
     partition: Annotated[int | None, Doc("partition number")]
     state: Annotated[str, Doc("live, delete, future or stray")]
     sizes: Annotated[FileSizes, INLINE]
-    logStartOffset: Annotated[
-        int | None, Doc("from log-start-offset-checkpoint, or else the first segment's base offset", OFFSET)
-    ]
+    logStartOffset: LogStartOffset
     localLogStartOffset: Annotated[
         int | None, Doc("log start offset on this disk; lower offsets may be in remote storage", OFFSET)
     ]
@@ -119,7 +118,7 @@ class ListedPartition(NamedTuple):
     recoveryPoint: Annotated[
         int | None, Doc("from recovery-point-offset-checkpoint; what is below has been flushed", OFFSET)
     ]
-    logEndOffset: Annotated[int | None, Doc("offset after the last batch", OFFSET)]
+    logEndOffset: LogEndOffset
     offsets: Annotated[int | None, Doc("logEndOffset minus logStartOffset")]
     headers: Annotated[ListedHeaders, INLINE]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
-from kdump.forensics.answers import KafkaVersion, PartitionNumber, SourcePath, TopicName
+from kdump.forensics.answers import KafkaVersion, LogEndOffset, LogStartOffset, PartitionNumber, SourcePath, TopicName
 from kdump.forensics.retention.configs import Setting
 
 HELD, FREE, UNKNOWN = "held", "free", "unknown"
@@ -139,10 +139,8 @@ class PartitionRetention(NamedTuple):
     heldSegments: Annotated[int, Doc("number of segments that are due, but blocked")]
     heldBytes: Annotated[int, Doc("size of these segments", BYTES)]
     nextDeletionAt: Annotated[int | None, Doc("time of the next deletion after the next check", EPOCH_MS)]
-    logStartOffset: Annotated[
-        int | None, Doc("offset in log-start-offset-checkpoint, or the base offset of the first segment", OFFSET)
-    ]
-    logEndOffset: Annotated[int | None, Doc("offset after the last valid batch", OFFSET)]
+    logStartOffset: LogStartOffset
+    logEndOffset: LogEndOffset
     highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)]
     lastStableOffset: Annotated[
         int | None, Doc("first offset of the oldest open transaction, or the log end offset", OFFSET)
