@@ -35,6 +35,7 @@ test compares the answers). What does change:
 | paths, in keys and in texts | begin as the path was given |
 | the lines of `verify`, `ls`, `retention` and other lists of partitions | are in the order of the paths |
 | lists of log directories, and the commands to run next | name the paths in the order in which they were given |
+| the numbers of the log directories in a bundle | are those of the order of the paths |
 | `mostAt`, `newestAt` and `oldestAt` of `stats` | of equal values, are the place of the first |
 
 ## CSV

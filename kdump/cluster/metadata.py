@@ -44,11 +44,12 @@ class Age(NamedTuple):
 
 class _Copy(NamedTuple):
     """What is known of a copy whose files were as `seen` when it was read. `age` is None if there is none; `image`
-    returns None if it is no longer in memory. `has_newer`: see MetadataCopies.newer."""
+    returns None if it is no longer in memory. `has_newer`, `quorum`: see the methods of these names."""
 
     seen: dict[str, Identity]
     age: Age | None = None
     has_newer: bool = False
+    quorum: MetadataImage | None = None
     image: Callable[[], MetadataImage | None] = lambda: None
 
 
@@ -69,6 +70,11 @@ class MetadataCopies:
             del self._copies[directory]
             _, image = self._look(directory, on_progress)
         return image
+
+    def quorum(self, directory: str) -> MetadataImage | None:
+        """Return what a node replays of the quorum: voters, leader and kraft.version; None without a metadata log."""
+        self._look(directory, no_progress)
+        return self._copies[directory].quorum
 
     def newer(self, directory: str, node: int | None) -> dict[str, int | None]:
         """Return what in the copy in this directory only a release newer than the newest known one writes, as newer_in
@@ -111,11 +117,13 @@ class MetadataCopies:
             return copy.age, copy.image()
         from kdump.cluster.release_evidence import newer_in
         from kdump.state.metadata import read_metadata
+        from kdump.state.metadata_image import MetadataImage
 
         image = read_metadata(directory, self.limits, on_progress)
         copy = _Copy(seen)
         if image is not None:
             has_newer = any(newer_in(image, node) for node in {None, *image.brokers, *image.controllers})
-            copy = _Copy(seen, Age.of(image), has_newer, ref(image))
+            quorum = MetadataImage(voters=image.voters, leader=image.leader, kraft_version=image.kraft_version)
+            copy = _Copy(seen, Age.of(image), has_newer, quorum, ref(image))
         self._copies[directory] = copy
         return copy.age, image

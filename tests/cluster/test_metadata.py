@@ -64,6 +64,9 @@ def test_each_copy_is_read_once(read: list[str]) -> None:
     for _ in range(3):
         assert copies.newest(COPIES)[0] == "newest"
         assert copies.newer("older", 1) == {}
+        quorum = copies.quorum("older")
+        assert quorum is not None
+        assert quorum.leader == COPIES["older"].leader
     assert sorted(read) == sorted(COPIES)
     assert copies.ages()["longer"] == Age(True, 2, 9, 0)
 

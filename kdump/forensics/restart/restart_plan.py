@@ -152,7 +152,7 @@ def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
     if directory is None or directory.failed:
         return
     own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
-    metadata = disks.copies.replayed(directory.path)
+    metadata = disks.copies.quorum(directory.path)
     plan.quorum = read_quorum(directory, own, metadata)
     directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 

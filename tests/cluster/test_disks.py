@@ -1,0 +1,92 @@
+"""Which log directories are one node's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kdump.cluster.disks import Disks
+from tests.each_case import each_case
+from tests.restart_recipe import edit
+
+META = "version=1\ncluster.id={}\nnode.id={}\n"
+
+
+def directory(at: Path, *partitions: str, node: int | None = 1, own: str = "", cluster: str = "c") -> Path:
+    """Create a log directory with empty partitions."""
+    for name in partitions:
+        (at / name).mkdir(parents=True)
+        (at / name / f"{0:020}.log").touch()
+    at.mkdir(exist_ok=True)
+    (at / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    if node is not None:
+        (at / "meta.properties").write_text(META.format(cluster, node) + (f"directory.id={own}\n" if own else ""))
+    return at
+
+
+def nodes(*paths: Path) -> list[tuple[int | None, bool, str]]:
+    """Return each node's ID, whether it is a copy, and the names of its log directories; the same in any order."""
+    found, turned = ([*Disks.at(map(str, given)).nodes] for given in (paths, paths[::-1]))
+    names = [
+        [(node.node_id, node.is_copy, " ".join(Path(each.path).name for each in node.directories)) for node in each]
+        for each in (found, turned)
+    ]
+    assert names[0] == names[1]
+    return names[0]
+
+
+def test_of_one_node(tmp_path: Path) -> None:
+    one = directory(tmp_path / "a", "t-0", own="A")
+    two = directory(tmp_path / "b", "t-1", own="B")
+    other = directory(tmp_path / "c", "t-0", node=2, own="C")
+    foreign = directory(tmp_path / "d", "t-2", own="D", cluster="e")
+    assert nodes(one, two, other) == [(1, False, "a b"), (2, False, "c")]
+    assert nodes(two, foreign) == [(1, False, "b"), (1, False, "d")]
+
+
+def test_a_copy_is_no_other_log_directory(tmp_path: Path) -> None:
+    """It has the same ID, whatever is in it: of the two, the first by its real path counts."""
+    one, two = (directory(tmp_path / name, f"t-{name}-0", own="A") for name in "ab")
+    other = directory(tmp_path / "c", "u-0", own="C")
+    assert nodes(one, two, other) == [(1, False, "a c"), (1, True, "b")]
+    (tmp_path / "z").symlink_to(one)
+    assert nodes(tmp_path / "z", two) == [(1, False, "z"), (1, True, "b")]
+
+
+@each_case(
+    "first, second, together",
+    [
+        (["t-0"], ["t-1"], True),
+        (["t-0"], ["t-0", "u-0"], False),
+        # What is left behind when metadata.log.dir is changed.
+        (["t-0", "__cluster_metadata-0"], ["u-0", "__cluster_metadata-0"], True),
+        (["__cluster_metadata-0"], ["u-0", "__cluster_metadata-0"], False),
+    ],
+)
+def test_before_directories_had_ids(
+    first: list[str], second: list[str], together: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("disk")
+    found = nodes(directory(root / "a", *first), directory(root / "b", *second))
+    assert found == ([(1, False, "a b")] if together else [(1, False, "a"), (1, True, "b")])
+
+
+def test_without_meta_properties(tmp_path: Path) -> None:
+    """A log directory that lost it is that of the only node, unless a partition would be there twice. Partitions that
+    somebody copied are not."""
+    one = directory(tmp_path / "a", "t-0", own="A")
+    lost = directory(tmp_path / "b", "t-1", node=None)
+    twice = directory(tmp_path / "c", "t-0", node=None)
+    copied = directory(tmp_path / "d", "t-2", node=None)
+    (copied / "recovery-point-offset-checkpoint").unlink()
+    assert nodes(one, lost) == [(1, False, "a b")]
+    assert nodes(one, twice) == [(1, False, "a"), (None, False, "c")]
+    assert nodes(one, lost, copied) == [(1, False, "a b"), (None, False, "d")]
+
+
+def test_a_node_before_kraft(tmp_path: Path) -> None:
+    one, two = directory(tmp_path / "a", "t-0"), directory(tmp_path / "b", "t-1")
+    for path in (one, two):
+        edit(path / "meta.properties", lambda data: data.replace(b"node.id", b"broker.id"))
+    assert nodes(one, two) == [(1, False, "a b")]
