@@ -18,9 +18,9 @@ import pytest
 
 import kdump
 from kdump.commands.restart_plan import EXAMPLES
-from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.log_manager import parse_name
-from kdump.forensics.restart.plan_values import PartitionPlan, StartupFailed
+from kdump.forensics.restart.plan_values import PartitionPlan, startup_failure
+from kdump.kafka import checkpoint_file
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.log.errors import SourceError
@@ -445,9 +445,9 @@ def test_leader_epoch_checkpoints(disk: Path, text: str, kind: str) -> None:
 def test_partition_metadata(tmp_path: Path, text: str, kind: str) -> None:
     path = tmp_path / "partition.metadata"
     path.write_text(text)
-    with pytest.raises(StartupFailed) as stopped:
+    with pytest.raises(checkpoint_file.BadLine) as error:
         checkpoint_file.topic_id(str(path))
-    assert stopped.value.stop.kind == kind
+    assert startup_failure(error.value).kind == kind
 
 
 def test_swap_files_take_the_place_of_segments(disk: Path) -> None:

@@ -131,11 +131,13 @@ class IndexJudge:
         is_usable: bool = False,
         offset: int | None = None,
         expected: int | None = None,
+        actual: int | None = None,
         number: int | None = None,
     ) -> None:
         """Note a wrong entry: by default the current one."""
         self.faults += 1
-        actual = entry.values["position" if what == BEYOND else "offset"] if expected is not None else None
+        if actual is None and expected is not None:
+            actual = entry.values["position" if what == BEYOND else "offset"]
         number = self.number if number is None else number
         self.note(Fault(what, entry, number, message, is_usable, offset, expected, actual, self.before))
 

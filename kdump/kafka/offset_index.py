@@ -53,19 +53,15 @@ class OffsetIndex:
         return low
 
 
-def _size(path: str, size: int | None) -> int:
-    """Return the size in bytes, 0 if unknown. Raises SourceError if it is too large to read."""
-    if (size or 0) > LARGEST:
-        raise SourceError(f"{path}: {size} bytes, too large for an index (at most {LARGEST} are read)")
-    return size or 0
-
-
 def read_index(path: str, base: int) -> OffsetIndex:
     """Read the index at `path`; it has no entries if there is no file. Raises SourceError."""
     if not file_system.isfile(path):
         return OffsetIndex(base)
     source = open_source(path)
     try:
-        return OffsetIndex(base, source.read_at(0, _size(path, source.size)))
+        size = source.size or 0
+        if size > LARGEST:
+            raise SourceError(f"{path}: {size} bytes, too large for an index (at most {LARGEST} are read)")
+        return OffsetIndex(base, source.read_at(0, size))
     finally:
         source.close()

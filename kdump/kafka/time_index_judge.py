@@ -72,22 +72,16 @@ class TimeIndexJudge(IndexJudge):
             self.wrong(entry, f"{message}which no batch contains", offset=offset)
         elif stored != timestamp:
             message += f"but its batch has maxTimestamp {timestamp}"
-            self._false(entry, message, timestamp)
+            self.wrong(entry, message, offset=offset, expected=timestamp, actual=stored)
         elif self.largest > stored or self.largest == stored >= 0:
-            self._false(entry, f"{message}but an earlier batch has maxTimestamp {self.largest}", self.largest)
+            message += f"but an earlier batch has maxTimestamp {self.largest}"
+            self.wrong(entry, message, offset=offset, expected=self.largest, actual=stored)
         elif stored <= self.last_time:
             message += "which is not above the timestamp before it: no release writes such an entry"
             self.wrong(entry, message, what=ORDER, is_usable=True, offset=offset)
         else:
             self.last_time = stored
             self.confirm(entry, last)
-
-    def _false(self, entry: Entry, message: str, expected: int) -> None:
-        """Note an entry with a timestamp that is not that of its batch, or not the first."""
-        self.faults += 1
-        values, number = entry.values, self.number
-        fault = Fault(MISMATCH, entry, number, message, False, values["offset"], expected, values["timestamp"])
-        self.note(fault._replace(before=self.before))
 
     def finish(self, size: int | None) -> None:
         while self.entry is not None:

@@ -17,11 +17,11 @@ import pytest
 
 import kdump
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.identity import is_reserved
 from kdump.forensics.restart.log_files import padded
 from kdump.forensics.restart.plan_values import RestartPlan
 from kdump.format.versioned_messages import uuid_text
+from kdump.kafka.checkpoint_file import number
 from kdump.state.metadata import read_metadata
 from tests import command, craft
 from tests.conftest import FIXTURES, numbers_in, sample

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kdump.forensics.restart.checkpoint_file import BadLine, offsets
 from kdump.forensics.restart.replica_moves import parse_name
 from kdump.format.numbers import LONG_MAX
+from kdump.kafka.checkpoint_file import BadLine, offsets
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC

@@ -23,7 +23,6 @@ NOT_NEEDED, UNREAD = "notNeeded", "unread"
 """identical: byte for byte what was rebuilt. legal: differs in a way in which a broker may write it. wrong: contradicts
 the segment. missing: does not exist, and a broker needs it. notNeeded: there is no .txnindex, and nothing was aborted.
 unread: could not be read."""
-STATUSES = (IDENTICAL, LEGAL, WRONG, MISSING, NOT_NEEDED, UNREAD)
 
 REASONS = {
     "preallocated": "zeros after the last entry: a broker preallocates the index files of the active segment",

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 
 from kdump.cluster.node_ids import META
 from kdump.forensics.restart.access_rights import Rights
-from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
+from kdump.kafka.checkpoint_file import read_small
 from kdump.log.errors import SourceError
 from kdump.state.releases import META_CREATED, META_EQUAL, META_VERSION_0, META_VERSION_1
 

@@ -11,12 +11,12 @@ import os
 from kdump.cluster.node_ids import META
 from kdump.forensics.restart.access_rights import ENTER, WRITE, Rights
 from kdump.forensics.restart.broker_metadata_checkpoint import identify_by_checkpoint
-from kdump.forensics.restart.checkpoint_file import read_small
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.format.meta_properties import meta_properties
+from kdump.kafka.checkpoint_file import read_small
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC

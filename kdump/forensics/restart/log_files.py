@@ -10,9 +10,9 @@ import os
 from contextlib import suppress
 
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.checkpoint_file import number
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka.checkpoint_file import number
 from kdump.kafka.log_segment import segment_at
 from kdump.kafka.producer_state_manager import Open
 from kdump.log import file_system

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.log_changes import report_epoch_changes, report_snapshot_changes
 from kdump.forensics.restart.log_end import below_start, report_hidden_bytes
@@ -20,6 +19,7 @@ from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
 from kdump.forensics.restart.segment_split import split
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka import checkpoint_file
 from kdump.kafka.errors import InvalidOffset, Overflow
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache

@@ -17,9 +17,7 @@ from functools import partial
 from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.check.options import Options
 from kdump.cluster.disks import METADATA_LOG
-from kdump.forensics.restart import checkpoint_file
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.checkpoint_file import BadLine
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.metadata_log import load_metadata_log
@@ -34,6 +32,7 @@ from kdump.forensics.restart.plan_values import (
     StartupFailure,
     Step,
     startup_failure,
+    storage_stop,
 )
 from kdump.forensics.restart.replica_moves import Moves, parse_name
 from kdump.forensics.restart.root_files import (
@@ -48,6 +47,8 @@ from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.forensics.work_progress import WorkProgress
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
+from kdump.kafka import checkpoint_file
+from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log import file_system
@@ -170,7 +171,7 @@ class LogManager:
                 return
         checkpoints = {name: self._offsets(directory, name) for name in OFFSETS}
         points, starts, marks = (checkpoints[name] for name in OFFSETS)
-        self._cleaner(directory)
+        self._offsets(directory, CLEANER)
         try:
             listed = items(directory.path) if self.rights.can(directory.path, READ) else []
             entries = sorted(listed, key=lambda item: natural(item.name))
@@ -312,7 +313,7 @@ class LogManager:
         except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
         except KafkaError as error:
-            plan.stops.append(startup_failure(error))
+            plan.stops.append(startup_failure(error, self.release))
         except SourceError as error:
             plan.unread.append(str(error))
         except OSError as error:
@@ -339,10 +340,11 @@ class LogManager:
             denial = self.rights.java_error(topic_id_at)
             if denial is not None and not file_system.isdir(topic_id_at):
                 stop = denied(topic_id_at, "read", denial, self.rights)
-                raise StartupFailed(checkpoint_file.storage_stop(stop, self.release))
-            topic_id = checkpoint_file.topic_id(topic_id_at, self.release)
-        except StartupFailed as stopped:
-            plan.stops.append(stopped.stop)
+                plan.stops.append(storage_stop(stop, self.release))
+                return
+            topic_id = checkpoint_file.topic_id(topic_id_at)
+        except KafkaError as error:
+            plan.stops.append(startup_failure(error, self.release))
             return
         except SourceError as error:
             plan.unread.append(str(error))
@@ -469,17 +471,6 @@ class LogManager:
             return False
         directory.stops.append(denied(path, "read", denial, self.rights))
         return True
-
-    def _cleaner(self, directory: DirectoryPlan) -> None:
-        path = os.path.join(directory.path, CLEANER)
-        if self._refused(directory, path):
-            return
-        try:
-            read_stable(path, lambda: checkpoint_file.offsets(path, self.release), BadLine)
-        except SourceError as error:
-            directory.unread.append(str(error))
-        except BadLine as error:
-            self._bad_checkpoint(directory, path, error)
 
     def _bad_checkpoint(self, directory: DirectoryPlan, path: str, error: BadLine) -> None:
         name = os.path.basename(path)

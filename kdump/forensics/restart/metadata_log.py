@@ -12,10 +12,17 @@ import os
 import re
 
 from kdump.check.advice import FETCH_METADATA_AGAIN
-from kdump.forensics.restart.checkpoint_file import topic_id
 from kdump.forensics.restart.log_loader import LoadParameters, load
-from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.forensics.restart.plan_values import (
+    EXIT,
+    PartitionPlan,
+    StartupFailed,
+    StartupFailure,
+    Step,
+    startup_failure,
+)
 from kdump.format.kafka_release import KafkaRelease
+from kdump.kafka.checkpoint_file import BadLine, topic_id
 from kdump.kafka.errors import CorruptRecord
 from kdump.kafka.file_log_input_stream import UP_TO_MAGIC, read_batches
 from kdump.kafka.file_records import ensure_valid
@@ -40,7 +47,10 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
     """Load the metadata log from its files as they were `seen`, and fill in its plan. Raises StartupFailed,
     SourceError, OSError."""
     load(plan, how, seen)
-    topic_id(os.path.join(plan.path, "partition.metadata"))
+    try:
+        topic_id(os.path.join(plan.path, "partition.metadata"))
+    except BadLine as error:
+        raise StartupFailed(startup_failure(error)) from error
     end = plan.logEndOffset or 0
     newest = _snapshots(plan, seen, how.release)
     if newest is not None and newest[0] > end:

@@ -12,6 +12,8 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.advice import FETCH_AGAIN
 from kdump.cluster.release_evidence import OPTION, ChosenRelease
 from kdump.forensics.restart.quorum_values import Quorum
+from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import (
     CorruptRecord,
     FullIndex,
@@ -23,6 +25,7 @@ from kdump.kafka.errors import (
 )
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.state.other_replicas import OtherReplicas
+from kdump.state.releases import STORAGE_EXCEPTION
 
 EXIT, OFFLINE = "exit", "offline"
 """Effect of a failure: the broker exits, or the log directory goes offline; a broker without another one then exits,
@@ -75,11 +78,38 @@ REMEDIES: dict[type[KafkaError], str] = {
 }
 
 
-def startup_failure(error: KafkaError) -> StartupFailure:
+SMALL_FILES = {
+    "leader-epoch-checkpoint": "delete {file} (only recovery restores the epochs from the batches), or copy it from "
+    "another replica",
+    "partition.metadata": "copy {file} from another replica of the partition; its two lines are 'version: 0' and "
+    "'topic_id: ID'",
+}
+
+
+def startup_failure(error: KafkaError, release: KafkaRelease = NEWEST) -> StartupFailure:
     """Return the stop for an exception that nothing handles while a log is loaded: the broker exits."""
+    if isinstance(error, BadLine):
+        return _small_file_failure(error, release)
     file, position = error.file, error.position
     remedy = REMEDIES[type(error)].format(file=file, name=os.path.basename(file), position=position)
     return StartupFailure(EXIT, file, position, error.offset, str(error), error.exception, remedy)
+
+
+def _small_file_failure(error: BadLine, release: KafkaRelease) -> StartupFailure:
+    """Return the stop for an exception while reading a small file of a partition."""
+    name = os.path.basename(error.file)
+    remedy = SMALL_FILES[name].format(file=error.file)
+    message = f"{name} cannot be read: {error}"
+    newer = f"{name} {error.newer}" if error.newer else ""
+    kind = EXIT if error.is_number else OFFLINE
+    stop = StartupFailure(kind, error.file, error.position, None, message, error.exception, remedy, newer)
+    return storage_stop(stop, release)
+
+
+def storage_stop(stop: StartupFailure, release: KafkaRelease) -> StartupFailure:
+    """Return the stop for an IOException that reading a partition's small file has turned into a KafkaStorageException:
+    releases that do not handle it while they load logs exit."""
+    return stop._replace(kind=EXIT) if STORAGE_EXCEPTION.applies(release) else stop
 
 
 class Step(NamedTuple):

@@ -13,10 +13,10 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from kdump.forensics.restart import checkpoint_file
-from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan, StartupFailed
+from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka import checkpoint_file
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.state.releases import STRAY_NAMES
@@ -62,7 +62,7 @@ class Moves:
             return False
         try:
             topic_id = checkpoint_file.topic_id(os.path.join(path, "partition.metadata"))
-        except (StartupFailed, SourceError):
+        except (checkpoint_file.BadLine, SourceError):
             return True
         return topic_id is None or bool(strays.reason(parsed[0], parsed[1], topic_id, directory.nodeId)[0])
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import closing
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata import Age
-from kdump.log import file_kinds
+from kdump.kafka import checkpoint_file
 from kdump.log.directory_listing import is_url
-from kdump.log.entries import Entry, entries
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
-from kdump.log.window import Window
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.remote_log import RemoteLog, read_remote_log
@@ -64,20 +62,13 @@ class Clusters:
         return self._checkpoints[directory]
 
     def _bad_lines(self, directory: str, on_unreadable: OnUnreadable) -> Iterator[str]:
-        log_directory = directory_at(directory) if directory and not is_url(directory) else None
-        for name in CHECKPOINTS:
-            target = log_directory.files.get(name) if isinstance(log_directory, LogDirectory) else None
-            if target is None:
-                continue
+        for name in CHECKPOINTS if directory and not is_url(directory) else ():
             try:
-                with closing(self.options.open(target).source) as source:
-                    found = entries(file_kinds.OFFSET_CHECKPOINT, Window(source), 0)
-                    bad = next((item for item in found if not isinstance(item, Entry)), None)
+                checkpoint_file.offsets(os.path.join(directory, name))
             except SourceError as error:
                 on_unreadable(error)
-                continue
-            if bad is not None:
-                yield f"{name}, byte {bad.position}: {bad.reason}"
+            except checkpoint_file.BadLine as error:
+                yield f"{name}, byte {error.position}: {error}"
 
     def _of(self, directory: str) -> tuple[MetadataImage | None, int | None]:
         log_directory = directory_at(directory) if directory and not is_url(directory) else None

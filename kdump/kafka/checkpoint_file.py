@@ -1,5 +1,4 @@
-"""Reads checkpoints and partition.metadata as Java does: which errors it tolerates, and which stop the broker or fail
-the log directory.
+"""Reads checkpoints and partition.metadata as Java does: which errors it tolerates, and which it throws.
 
 Source: org.apache.kafka.server.common.CheckpointFile.read, OffsetCheckpointFile, LeaderEpochCheckpointFile,
 PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler.
@@ -7,39 +6,39 @@ PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler.
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
-from kdump.forensics.restart.plan_values import EXIT, OFFLINE, StartupFailed, StartupFailure
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.known_releases import newer_version
 from kdump.format.numbers import parse_int, parse_long
 from kdump.format.text_files import CHECKPOINT
+from kdump.kafka.errors import KafkaError
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log import file_system
 from kdump.log.directory_listing import is_no_file
 from kdump.log.entries import LARGEST_TEXT
 from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.source import open_source
-from kdump.state.releases import CHECKPOINT_NUMBERS, STORAGE_EXCEPTION
+from kdump.state.releases import CHECKPOINT_NUMBERS
 
 MAX_SHOWN_CHARACTERS = 60
 SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
 
 
-class BadLine(Exception):
-    """The exception that Java throws. `is_number`: an unchecked exception, usually a NumberFormatException, which no
-    handler treats as a disk failure."""
+class BadLine(KafkaError):
+    """The exception that Java throws at a byte of a small file. `is_number`: an unchecked exception, usually a
+    NumberFormatException, which no handler treats as a disk failure; `newer`: what only a newer release than the newest
+    known one writes, empty if that is not the reason."""
 
     def __init__(
-        self, position: int, message: str, is_number: bool = False, exception: str = "", newer: str = ""
+        self, position: int | None, message: str, is_number: bool = False, exception: str = "", newer: str = ""
     ) -> None:
-        super().__init__(message)
-        self.newer = newer
-        self.position = position
-        self.is_number = is_number
-        self.exception = exception or f"IOException: Error while reading checkpoint file: {message}"
+        io_exception = f"IOException: Error while reading checkpoint file: {message}"
+        super().__init__(message, exception or io_exception, position)
+        self.newer, self.is_number = newer, is_number
 
 
 class CheckpointLine(NamedTuple):
@@ -147,14 +146,14 @@ def offsets(path: str, release: KafkaRelease = NEWEST) -> dict[tuple[str, int], 
 
 def _bad_number(line: CheckpointLine, text: str, release: KafkaRelease) -> BadLine:
     if CHECKPOINT_NUMBERS.applies(release):
-        return BadLine(line.position, f'For input string: "{text}"', is_number=True)
+        message = f'For input string: "{text}"'
+        return BadLine(line.position, message, True, f"NumberFormatException: {message}")
     return BadLine(line.position, f"Malformed line in checkpoint file: {_short(line.text)}")
 
 
 def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None:
-    """Read leader-epoch-checkpoint; None if the file does not exist. Raises StartupFailed, SourceError."""
-    remedy = f"delete {path} (only recovery restores the epochs from the batches), or copy it from another replica"
-    try:
+    """Read leader-epoch-checkpoint; None if the file does not exist. Raises BadLine, SourceError."""
+    with named(path):
         lines = read_text(path)
         if lines is None:
             return None
@@ -165,71 +164,41 @@ def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None
                 raise _bad_number(line, words[0] if epoch is None else words[1], release)
             if epoch < 0 or start < 0:
                 message = f"Received invalid partition leader epoch entry {epoch} {start}"
-                raise BadLine(line.position, message, is_number=True)
+                raise BadLine(line.position, message, True, f"IllegalArgumentException: {message}")
             found.append(EpochEntry(epoch, start))
         return found
-    except BadLine as error:
-        message = f"leader-epoch-checkpoint cannot be read: {error}"
-        if error.is_number:
-            kind = "IllegalArgumentException" if "invalid" in str(error) else "NumberFormatException"
-            raise StartupFailed(
-                StartupFailure(EXIT, path, error.position, None, message, f"{kind}: {error}", remedy)
-            ) from error
-        newer = f"{os.path.basename(path)} {error.newer}" if error.newer else ""
-        stop = StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy, newer)
-        raise StartupFailed(storage_stop(stop, release)) from error
 
 
-def storage_stop(stop: StartupFailure, release: KafkaRelease) -> StartupFailure:
-    """Return the stop for an IOException that reading a partition's small file has turned into a KafkaStorageException:
-    releases that do not handle it while they load logs exit."""
-    return stop._replace(kind=EXIT) if STORAGE_EXCEPTION.applies(release) else stop
-
-
-def topic_id(path: str, release: KafkaRelease = NEWEST) -> str | None:
-    """Read the topic ID in partition.metadata; None if the file does not exist. Raises StartupFailed, SourceError."""
-    try:
-        return _topic_id(path)
-    except StartupFailed as failed:
-        if failed.stop.kind == OFFLINE:
-            raise StartupFailed(storage_stop(failed.stop, release)) from failed
-        raise
-
-
-def _topic_id(path: str) -> str | None:
-    remedy = f"copy {path} from another replica of the partition; its two lines are 'version: 0' and 'topic_id: ID'"
-    try:
+def topic_id(path: str) -> str | None:
+    """Read the topic ID in partition.metadata; None if the file does not exist. Raises BadLine, SourceError."""
+    with named(path):
         lines = read_text(path)
-    except BadLine as error:
-        message = f"partition.metadata cannot be read: {error}"
-        raise StartupFailed(
-            StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy)
-        ) from error
-    if lines is None:
-        return None
-    if not lines:
-        message, exception = "partition.metadata is empty", "NullPointerException"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
-    for number_of, line in enumerate(lines[:2]):
-        words = SPACES.split(line.text)
-        value = number(words[1], 32) if len(words) == 2 and number_of == 0 else 0
-        if len(words) != 2 or value is None or value < 0:
-            message = f"partition.metadata cannot be read: {_short(line.text)}"
-            exception = "IOException: Malformed line in partition metadata file"
-            raise StartupFailed(StartupFailure(OFFLINE, path, line.position, None, message, exception, remedy))
-    if len(lines) < 2:
-        raise StartupFailed(
-            StartupFailure(
-                EXIT, path, None, None, "partition.metadata ends after its version", "NullPointerException", remedy
-            )
-        )
-    found = SPACES.split(lines[1].text)[1]
-    if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
-        message = f"partition.metadata has an invalid topic ID: {found!r}"
-        raise StartupFailed(
-            StartupFailure(EXIT, path, lines[1].position, None, message, "IllegalArgumentException", remedy)
-        )
-    if found == "A" * 22:
-        message, exception = "partition.metadata has the zero topic ID", "IOException: Invalid topic ID"
-        raise StartupFailed(StartupFailure(OFFLINE, path, lines[1].position, None, message, exception, remedy))
-    return found
+        if lines is None:
+            return None
+        if not lines:
+            raise BadLine(0, "it is empty", True, "NullPointerException")
+        for number_of, line in enumerate(lines[:2]):
+            words = SPACES.split(line.text)
+            value = number(words[1], 32) if len(words) == 2 and number_of == 0 else 0
+            if len(words) != 2 or value is None or value < 0:
+                exception = "IOException: Malformed line in partition metadata file"
+                raise BadLine(line.position, _short(line.text), exception=exception)
+        if len(lines) < 2:
+            raise BadLine(None, "it ends after its version", True, "NullPointerException")
+        found = SPACES.split(lines[1].text)[1]
+        if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
+            message = f"invalid topic ID: {found!r}"
+            raise BadLine(lines[1].position, message, True, "IllegalArgumentException")
+        if found == "A" * 22:
+            raise BadLine(lines[1].position, "the zero topic ID", exception="IOException: Invalid topic ID")
+        return found
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Let an exception name the file that was read."""
+    try:
+        yield
+    except KafkaError as error:
+        error.file = path
+        raise
