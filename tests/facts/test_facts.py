@@ -58,6 +58,7 @@ MENDED = [
     ("logEndOffset", "4.3.1-kraft/clean", 54),
     ("logStartOffset", "3.9.1-zk/clean", 387),
     ("lastOffset", "3.6.2-kraft/crash", 288),
+    ("lastOffset", "4.4.0-kraft/crash", 90),
     ("damages", "3.3.2-zk/crash", 130),
     ("damages", "4.3.1-kraft/clean", 209),
     ("whether retention deletes segments next", "3.3.2-zk/crash", 99),

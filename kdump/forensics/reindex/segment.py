@@ -246,7 +246,7 @@ def _take(
     try:
         indexed = builder.index(batch)
         found.batches += 1
-        found.lastOffset = max(last, found.lastOffset or 0)
+        found.lastOffset = last  # LogSegment.readNextOffset
         found.valid = batch.end if not found.endings else found.valid
         if judges is not None:
             judges.batch(batch, indexed=indexed)
