@@ -47,6 +47,7 @@ def contents() -> dict[str, list[str]]:
         "Begin": ["install", "carry", "cli", INCIDENTS],
         "Commands": commands(),
         "Reference": [
+            "facts",
             "findings",
             "format",
             "messages",

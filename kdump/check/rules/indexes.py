@@ -212,7 +212,7 @@ class IndexRule(Rule):
             self.judge.accept_run(heads, first, stop)
 
     def finish(self, part: SegmentContext) -> Iterable[Finding]:
-        judge = self.judge
+        judge, self.judge = self.judge, None  # it calls `note`, a cycle that would keep both until a garbage collection
         if judge is None:
             return
         judge.finish(part.size)
