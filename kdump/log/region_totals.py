@@ -101,8 +101,9 @@ class RegionTotals:
         found.batches += 1
         if found.records is not None:
             found.records = None if batch.recordCount is None else found.records + batch.possible_records
+        # Also that of a damaged batch: mostly, only headers are read.
+        found.first = base if found.first is None else found.first
         if intact:
-            found.first = base if found.first is None else found.first
             found.last = batch.lastOffset
         found.used(batch.magic, batch.compression)
         newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
