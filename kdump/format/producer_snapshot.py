@@ -7,6 +7,7 @@ the schema.
 
 from typing import Annotated, NamedTuple
 
+from kdump.format.kafka_release import newer_text
 from kdump.format.layout import INT16, INT32, INT64, UINT32, Field, layout
 
 VERSIONS = (0, 1)
@@ -34,6 +35,12 @@ class ProducerEntry(NamedTuple):
         int, Field(INT32, "epoch of the transaction coordinator that wrote its last marker; -1: none")
     ]
     currentTxnFirstOffset: Annotated[int, Field(INT64, "first offset of its open transaction; -1: none", "offset")]
+
+
+def newer_snapshot(version: int, what: str = "version") -> str:
+    """Return that a snapshot has a version that only a release newer than the newest known one writes; empty if it has
+    another one."""
+    return newer_text(what, version, max(VERSIONS)) if version > max(VERSIONS) else ""
 
 
 SNAPSHOT_HEADER = layout(SnapshotHeader, "ProducerStateManager; schema ProducerSnapshot")

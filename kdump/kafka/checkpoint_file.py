@@ -169,8 +169,9 @@ def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None
         return found
 
 
-def topic_id(path: str) -> str | None:
-    """Read the topic ID in partition.metadata; None if the file does not exist. Raises BadLine, SourceError."""
+def topic_id(path: str, newer: list[str] | None = None) -> str | None:
+    """Read the topic ID in partition.metadata; None if the file does not exist. A version that only a release newer
+    than the newest known one writes is added to `newer`: the known ones read on. Raises BadLine, SourceError."""
     with named(path):
         lines = read_text(path)
         if lines is None:
@@ -183,6 +184,8 @@ def topic_id(path: str) -> str | None:
             if len(words) != 2 or value is None or value < 0:
                 exception = "IOException: Malformed line in partition metadata file"
                 raise BadLine(line.position, _short(line.text), exception=exception)
+            if number_of == 0 and newer is not None:
+                newer += filter(None, [newer_version("PartitionMetadataFile", value, "partition.metadata version")])
         if len(lines) < 2:
             raise BadLine(None, "it ends after its version", True, "NullPointerException")
         found = SPACES.split(lines[1].text)[1]

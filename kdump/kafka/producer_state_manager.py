@@ -8,11 +8,13 @@ Source: org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerApp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from operator import itemgetter
 from typing import NamedTuple
 
 from kdump.format.control_record import KEY, decode_control
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.producer_snapshot import SNAPSHOT_HEADER, newer_snapshot
 from kdump.kafka.errors import CorruptRecord, RejectedBatch
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView
 from kdump.log import file_kinds
@@ -91,6 +93,19 @@ class SnapshotFiles:
         finally:
             window.source.close()
         return dict(sorted(found.items(), key=itemgetter(1)))
+
+    def newer(self) -> str:
+        """Return that the newest snapshot has a version that only a release newer than the newest known one writes;
+        empty if it has another one. The release that ran last has written it. Raises SourceError."""
+        target = self.files[max(self.files)] if self.files else None
+        if target is None:
+            return ""
+        window = self.open(target)
+        with closing(window.source):
+            data = bytes(window.view(0, SNAPSHOT_HEADER.size))
+        if len(data) < SNAPSHOT_HEADER.size:
+            return ""
+        return newer_snapshot(SNAPSHOT_HEADER.read(data).version, ".snapshot version")
 
     def remove_stray(self, bases: list[int]) -> None:
         """removeStraySnapshots: removes snapshots without a segment, except the newest if it is above the last

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kdump.core.integer_rows import IntegerRows
 from kdump.format.index import TXN_INDEX_ENTRY
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.known_releases import newer_message
 from kdump.kafka.index_judge import MISMATCH, Fault
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
@@ -24,6 +25,8 @@ from kdump.log.source import open_source
 from kdump.log.window import Window
 from kdump.state.releases import TXN_INDEX_VERSION
 
+TWO_BYTES = 1 << 8
+"""The lowest version whose first byte is not zero."""
 COMPACTED, LATER, UNKNOWN_START = "compacted", "laterTransaction", "startUnknown"
 """Why an entry may differ from the log: the log cleaner has removed batches; a transaction was appended together with
 the marker; the transaction may have begun below the offsets that are known."""
@@ -192,15 +195,27 @@ def next_begins(window: Window, abort: AbortMarker, offset: int, limits: Limits,
     return False, walked
 
 
-def sanity_problem(path: str, base: int, release: KafkaRelease = NEWEST) -> tuple[int, str, bool] | None:
+def newer_entry(version: int) -> str:
+    """Return that the last entry of a file has a version that only a release newer than the newest known one writes;
+    empty if it has another one. The first byte is not zero in damaged files alone: no release is near version 256."""
+    return newer_message("control", "AbortedTxn", version) if version < TWO_BYTES else ""
+
+
+def sanity_problem(
+    path: str, base: int, release: KafkaRelease = NEWEST, newer: list[str] | None = None
+) -> tuple[int, str, bool] | None:
     """Return the first error that TransactionIndex.sanityCheck finds: byte position, message, and whether the broker
-    exits (otherwise it recovers the segment). None if there is no error. Raises SourceError."""
+    exits (otherwise it recovers the segment). None if there is no error. What only a release newer than the newest
+    known one writes is added to `newer`. Raises SourceError."""
     source = open_source(path)
     size = TXN_INDEX_ENTRY.size
     try:
         total = source.size or 0
         if total > LARGEST:
             raise SourceError(f"{path}: {total} bytes, too large for an index (at most {LARGEST} are read)")
+        if newer is not None and total >= size:
+            last = TXN_INDEX_ENTRY.read(source.read_at(total // size * size - size, size))
+            newer += filter(None, [newer_entry(last.version)])
         for position in range(0, total - size + 1, size):
             data = source.read_at(position, size)
             if len(data) < size:

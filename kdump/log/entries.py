@@ -11,9 +11,15 @@ from kdump.format import java_properties, text_files
 from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
-from kdump.format.kafka_release import newer_text
 from kdump.format.layout import Layout
-from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS, ProducerEntry
+from kdump.format.producer_snapshot import (
+    CRC_START,
+    PRODUCER_ENTRY,
+    SNAPSHOT_HEADER,
+    VERSIONS,
+    ProducerEntry,
+    newer_snapshot,
+)
 from kdump.log import file_kinds
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import FileKind
@@ -216,12 +222,11 @@ def _snapshot(window: Window) -> Iterator[Item]:
         return
     header = SNAPSHOT_HEADER.read(data)
     yield Entry("", 0, len(data), data, header._asdict(), SNAPSHOT_HEADER, "header")
-    is_newer = header.version > max(VERSIONS)
+    newer = newer_snapshot(header.version)
     if header.version not in VERSIONS:
         reason = f"version {header.version} is unknown; decoded as version 1"
-        code = NEWER if is_newer else "snapshot-invalid"
-        reason = newer_text("version", header.version, max(VERSIONS)) if is_newer else reason
-        yield Problem(code, name, "version", 0, reason, 1, header.version)
+        code = NEWER if newer else "snapshot-invalid"
+        yield Problem(code, name, "version", 0, newer or reason, 1, header.version)
     found = 0
     size = len(data)
     for item in _fixed(window, size, PRODUCER, 0, padded=False):
@@ -231,7 +236,7 @@ def _snapshot(window: Window) -> Iterator[Item]:
             yield from item.entries()
         else:
             yield item
-    if is_newer:
+    if newer:
         return  # with other fields, perhaps
     if found != header.producerEntries:
         reason = f"producerEntries is {header.producerEntries}, but there are {found}"

@@ -214,6 +214,7 @@ def test_features_of_a_distribution_say_nothing(tmp_path: Path) -> None:
         ("a-0/leader-epoch-checkpoint", "1\n0\n", "leader-epoch-checkpoint version 1, above 0"),
         ("a-0/partition.metadata", "version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n", "partition.metadata version 1, "),
         ("a-0/00000000000000000000.snapshot", b"\0\x02" + bytes(8), "00000000000000000000.snapshot version 2, above 1"),
+        ("a-0/00000000000000000000.txnindex", b"\0\x01" + bytes(32), "AbortedTxn version 1, above 0"),
     ],
 )
 def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | bytes, said: str) -> None:
@@ -221,6 +222,8 @@ def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | byt
     disk = broker_of(tmp_path / "disk", KNOWN_BY_ALL)
     (disk / "a-0").mkdir()
     (disk / "a-0" / f"{0:020}.log").write_bytes(log([b"v"]))
+    for index in ("index", "timeindex"):
+        (disk / "a-0" / f"{0:020}.{index}").touch()
     (disk / "a-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")
     path = disk / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -228,13 +231,52 @@ def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | byt
     assert [(each["code"], each["severity"]) for each in findings] == [("newer-release", "warning")]
     assert said in findings[0]["message"]
     assert NEWEST.number in findings[0]["message"]
-    if "partition.metadata" in name or name.endswith(".snapshot"):
-        return  # a broker starts with both: it does not look at the one, and deletes the other
+    said = said.removeprefix(f"{0:020}")
     found = plan(disk)
-    assert found.verdict == "unknown"
+    assert (found.verdict, found.status) == ("unknown", 2)
     assert said in found.unknowns[0]
     assert found.release is not None
     assert (found.release.diskVersion, said in found.release.newer[0]) == (f"newer than {NEWEST.number}", True)
+    result = command.run("restart-plan", disk)
+    assert said in result.stdout.splitlines()[0]
+    assert f"by the rules of Kafka {found.release.version} it" in result.stdout.splitlines()[0]
+    assert "it may be any" not in result.stdout
+    assert [said in line for line in command.run("doctor", disk).stdout.splitlines()[:2]].count(True) >= 1
+    if "partition.metadata" in name or name.endswith(".snapshot"):
+        # A broker of a known release starts with both: it does not look at the one, and deletes the other.
+        assert plan(disk, NEWEST.number).verdict == "clean"
+
+
+def test_a_transaction_index_of_a_newer_version(tmp_path: Path) -> None:
+    """Also after entries that a known release wrote. An entry before such ones, or with another first byte, is
+    damaged."""
+
+    def entry(version: int, last: int) -> bytes:
+        return version.to_bytes(2, "big") + b"".join(each.to_bytes(8, "big") for each in (7, 0, last, last + 1))
+
+    for number, (versions, codes, verdict) in enumerate(
+        [
+            ((0, 1, 1), ["newer-release"], "unknown"),
+            ((1, 0), ["txn-index-invalid"], "clean"),
+            ((256,), ["txn-index-invalid"], "stopped"),
+        ]
+    ):
+        disk = broker_of(tmp_path / str(number), KNOWN_BY_ALL)
+        folder = disk / "a-0"
+        folder.mkdir()
+        (folder / f"{0:020}.log").write_bytes(log([b"v"]))
+        for index in ("index", "timeindex"):
+            (folder / f"{0:020}.{index}").touch()
+        (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")
+        path = folder / f"{0:020}.txnindex"
+        path.write_bytes(b"".join(entry(version, last) for last, version in enumerate(versions)))
+        found = command.objects("verify", disk, status=int(codes != ["newer-release"]))
+        of_entries = [each for each in found if each.get("file") == str(path) and each["code"] != "txn-index-mismatch"]
+        assert [each["code"] for each in of_entries] == codes
+        assert plan(disk).verdict == verdict
+        # 4.3 reads one byte of the two.
+        assert plan(disk, "4.3").verdict == ("clean" if 256 not in versions else "stopped")
+        assert plan(disk, NEWEST.number).verdict == "stopped"
 
 
 def test_what_format_writes_is_no_state(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules.producer_snapshots import SnapshotEntry
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.txn_index_entries import IndexedAborts
-from kdump.kafka.transaction_index import AbortMarker, next_begins
+from kdump.kafka.transaction_index import AbortMarker, newer_entry, next_begins
 from kdump.log.entries import Entry, EntryRun, Item, entry_runs, single_entries
 from kdump.log.entries import entries as read_entries
 from kdump.log.errors import SourceError
@@ -107,7 +107,7 @@ class NeighborFiles(Resumable):
         except SourceError as error:
             self.totals.add_unreadable(error)
             return None
-        return target, entries
+        return None if len(entries) and newer_entry(entries[len(entries) - 1][1]["version"]) else (target, entries)
 
     def begins(self, part: SegmentContext, abort: AbortMarker, offset: int) -> bool:
         """Return True if the next transaction after a marker begins at `offset`. Also returns True if the file is

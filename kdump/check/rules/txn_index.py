@@ -13,10 +13,11 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
 from kdump.check.rules.indexes import REBUILD, UNWRITTEN, UNWRITTEN_WARNING
+from kdump.check.rules.newer_release import newer_release
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.index import TXN_INDEX_ENTRY
-from kdump.kafka.transaction_index import AbortMarker, AbortMarkers, TransactionIndexJudge, entry_problem
+from kdump.kafka.transaction_index import AbortMarker, AbortMarkers, TransactionIndexJudge, entry_problem, newer_entry
 from kdump.log.entries import Entry, Item
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
@@ -58,6 +59,8 @@ TXN_INDEX_MISMATCH = Code(
 def invalid_entries(target: Target, items: Iterable[Item]) -> Iterator[Finding]:
     """Yield findings for a .txnindex on its own, given everything in it."""
     last = -1 if target.name_offset is None else target.name_offset - 1
+    newer: tuple[Entry, str] | None = None
+    """The first entry since which each is of a newer version, and what is wrong with it if an older one follows."""
     for item in items:
         if isinstance(item, Region):
             yield TXN_INDEX_INVALID.finding(target, message=item.reason, position=item.position, size=item.size)
@@ -65,9 +68,19 @@ def invalid_entries(target: Target, items: Iterable[Item]) -> Iterator[Finding]:
             continue
         values = item.values
         reason = entry_problem(values, last)
+        if newer_entry(values["version"]):
+            newer = newer or (item, reason)
+            continue  # with other fields, perhaps
+        if newer is not None:
+            first, message = newer
+            yield TXN_INDEX_INVALID.finding(target, message=message, position=first.position, size=first.size)
+            newer = None
         if reason:
             yield TXN_INDEX_INVALID.finding(target, message=reason, position=item.position, size=item.size)
         last = max(last, values["lastOffset"])
+    if newer is not None:
+        first, _ = newer
+        yield newer_release(target, newer_entry(first.values["version"]), first.position, first.size)
 
 
 LARGEST_OFFSET = 2**63 - 1

@@ -115,6 +115,7 @@ class _LogLoader:
         for name, path in sorted(self.files.files.items()):
             if name.endswith(".snapshot"):
                 self.snapshots.files[self.files.offset(name)] = target(path)
+        self.plan.newer += filter(None, [self.snapshots.newer()])
 
     def _snapshot_written(self, offset: int) -> None:
         """Check that a producer snapshot can be written. Raises StartupFailed if not."""
@@ -176,7 +177,7 @@ class _LogLoader:
         file = files.get(stem + ".txnindex")
         if file is not None:
             self.files.needs(file)
-        wrong = sanity_problem(file, segment.base, self.how.release) if file is not None else None
+        wrong = sanity_problem(file, segment.base, self.how.release, self.plan.newer) if file is not None else None
         if wrong is None or file is None:
             return [segment]
         position, message, ends = wrong

@@ -342,7 +342,7 @@ class LogManager:
                 stop = denied(topic_id_at, "read", denial, self.rights)
                 plan.stops.append(storage_stop(stop, self.release))
                 return
-            topic_id = checkpoint_file.topic_id(topic_id_at)
+            topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer)
         except KafkaError as error:
             plan.stops.append(startup_failure(error, self.release))
             return

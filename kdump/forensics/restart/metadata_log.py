@@ -48,7 +48,7 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
     SourceError, OSError."""
     load(plan, how, seen)
     try:
-        topic_id(os.path.join(plan.path, "partition.metadata"))
+        topic_id(os.path.join(plan.path, "partition.metadata"), plan.newer)
     except BadLine as error:
         raise StartupFailed(startup_failure(error)) from error
     end = plan.logEndOffset or 0

@@ -58,7 +58,9 @@ def unknown_text(plan: RestartPlan) -> str:
     assert plan.release is not None
     reasons = ", ".join(plan.unknowns[:MAX_REASONS])
     more = len(plan.unknowns) - MAX_REASONS
-    rules = "otherwise" if plan.is_named else f"by the rules of Kafka {NEWEST.number}"
+    is_newer = parse_release(plan.release.version).is_newer
+    of = NEWEST.number if is_newer else plan.release.version
+    rules = "otherwise" if plan.is_named else f"by the rules of Kafka {of}"
     parts = [f"{rules} it {STARTS[plan.verdictOfRules]}", *loss_texts(plan)]
     return f"{reasons}{f', and {more} more reasons' if more > 0 else ''}; {', '.join(parts)}"
 

@@ -226,6 +226,8 @@ class PartitionPlan:
     """End offset of the metadata snapshot at which an emptied metadata log starts again: what is lost below it is in
     the snapshot."""
     replicas: OtherReplicas | None = None
+    newer: list[str] = field(default_factory=list)
+    """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""
     openTransactions: int = 0
     """Number of open transactions in the producer state at the log end."""
     stray: Annotated[
@@ -418,7 +420,8 @@ class RestartPlan:
     def newer(self) -> list[str]:
         """What only a newer release than the newest known one writes."""
         texts = [] if self.release is None else list(self.release.newer)
-        return list(dict.fromkeys([*texts, *(stop.newer for stop in self.allStops if stop.newer)]))
+        texts += (stop.newer for stop in self.allStops if stop.newer)
+        return list(dict.fromkeys([*texts, *(text for each in self.partitions for text in each.newer)]))
 
     @property
     def unknowns(self) -> list[str]:

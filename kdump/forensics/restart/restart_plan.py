@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from kdump.check.options import Options
 from kdump.cluster.disks import METADATA_LOG, Disks
-from kdump.cluster.release_evidence import NEWER_NUMBER
+from kdump.cluster.release_evidence import DISK, NEWER_NUMBER, OPTION
 from kdump.forensics.restart.access_rights import Rights, broker_rights
 from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import node_directories
@@ -138,7 +138,10 @@ def predict_startup(
     if not is_selected(METADATA_TOPIC):
         plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
     if plan.newer and plan.release is not None:  # also in the directory of a partition
+        named = plan.release.source == OPTION
         plan.release = plan.release._replace(diskVersion=NEWER_NUMBER, newer=tuple(plan.newer))
+        if not named:
+            plan.release = plan.release._replace(source=DISK, doubt="")
     source = "this disk's metadata" if source in here else f"the metadata of {source}"
     _assume(plan, metadata, source, is_broker, is_whole, rights)
     if is_alone:
