@@ -23,8 +23,11 @@ def read_brokers(paths: Iterable[str], limits: Limits, on_unreadable: OnUnreadab
     """Return the brokers whose log directories are at or below the paths, without copies, and all log directories.
     Raises SourceError for a path that has no log directory."""
     named = list(dict.fromkeys(paths))
-    disks = Disks.at(named, limits, on_unreadable=on_unreadable)
+    errors: list[SourceError] = []
+    disks = Disks.at(named, limits, on_unreadable=errors.append)
     for path in named:
         if not disks.below(path):
             raise SourceError(f"{path}: not a log directory; pass a broker's log directories")
+    for error in errors:
+        on_unreadable(error)
     return [node for node in disks.nodes if not node.is_copy], disks
