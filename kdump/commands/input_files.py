@@ -10,7 +10,7 @@ import click
 from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
-from kdump.log.errors import SourceError, is_gone
+from kdump.log.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
 from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content, by_name
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live, targets
@@ -112,7 +112,8 @@ def unreadable_line() -> str:
     if not found:
         return ""
     more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-    return f"NOT ALL WAS READ: {printable(path_text(found[0]))}{more}"
+    head = NOT_KNOWN if all(isinstance(each, NotKnown) for each in found) else "NOT ALL WAS READ"
+    return f"{head}: {printable(path_text(found[0]))}{more}"
 
 
 def print_unreadable() -> bool:
@@ -120,9 +121,12 @@ def print_unreadable() -> bool:
     report; if it has no other output, write the first line alone. Return True if a file or directory could not be
     read."""
     output = click.get_current_context().meta.get(OUTPUT)
-    if output is None or not failures():
+    if output is None:
         return False
-    output.finish()
+    if failures() or any(isinstance(each, NotKnown) for each in _reported().values()):
+        output.finish()
+    if not failures():
+        return False
     found = _unreported()
     for text in found[:MAX_FAILURES_LISTED]:
         print_error(text)

@@ -19,7 +19,7 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
-    from cython.cimports.kdump.core.integers import minus, plus, varint_at
+    from cython.cimports.kdump.core.integers import int16_at, minus, plus, varint_at
     from cython.cimports.kdump.core.record_columns import read_rows
 else:
     from kdump.core.column_numbers import (
@@ -34,6 +34,7 @@ else:
         HEADERS_COUNT,
         HEADERS_START,
         KEY_SIZE,
+        KEY_START,
         LAST_OFFSET,
         LOG_APPEND_TIME,
         MAX_TIMESTAMP,
@@ -46,8 +47,10 @@ else:
         RECORDS_AT_ONCE,
         ROWS_READ,
         TIMESTAMP_DELTA,
+        VALUE_SIZE,
+        VALUE_START,
     )
-    from kdump.core.integers import minus, plus, varint_at
+    from kdump.core.integers import int16_at, minus, plus, varint_at
     from kdump.core.record_columns import read_rows
 
 
@@ -140,6 +143,66 @@ def count_valid_batches(
                 break
             row += 1
     return row
+
+
+def count_known_batches(
+    heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, highest: array[int]
+) -> int:
+    """Return the first batch of first..stop (exclusive) that is compressed, does not decode, or has a record of a
+    coordinator's topic that is newer: with a type of key that `highest` does not have, or a version of the value above
+    highest[type]. Returns `stop` if there is none."""
+    head: cython.longlong[::1] = heads.block
+    data: cython.const[cython.uchar][::1] = heads.data
+    rows: cython.longlong[::1] = array("q", bytes(8 * RECORD_WIDTH * RECORDS_AT_ONCE))
+    versions: cython.longlong[::1] = highest
+    types: cython.Py_ssize_t = len(highest)
+    row: cython.Py_ssize_t = first
+    place: cython.Py_ssize_t
+    with cython.nogil:
+        while row < stop:
+            place = row * HEADER_WIDTH
+            if head[place + ATTRIBUTES] & CODEC or not _are_known(head, place, data, rows, versions, types):
+                break
+            row += 1
+    return row
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+@cython.returns(cython.bint)
+def _are_known(
+    head: cython.longlong[::1],
+    place: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1],
+    rows: cython.longlong[::1],
+    highest: cython.longlong[::1],
+    types: cython.Py_ssize_t,
+):
+    """Return True if no record of the batch whose header starts at head[place] stops count_known_batches."""
+    count: cython.longlong = head[place + RECORD_COUNT]
+    position: cython.Py_ssize_t = head[place + BATCH_START] + HEADER_SIZE
+    end: cython.Py_ssize_t = head[place + BATCH_END]
+    room: cython.Py_ssize_t = RECORDS_AT_ONCE * RECORD_WIDTH
+    at: cython.Py_ssize_t
+    stop: cython.Py_ssize_t
+    status: cython.Py_ssize_t
+    kind: cython.longlong
+    while count > 0:
+        position, stop, status = read_rows(data, position, end, count, True, rows, 0, room)
+        if status != ROWS_READ and status != NO_ROOM:
+            return False
+        count -= stop // RECORD_WIDTH
+        at = 0
+        while at < stop:
+            if rows[at + KEY_SIZE] >= 2:
+                kind = int16_at(data, rows[at + KEY_START])
+                if kind >= types or (
+                    kind >= 0 and rows[at + VALUE_SIZE] >= 2 and int16_at(data, rows[at + VALUE_START]) > highest[kind]
+                ):
+                    return False
+            at += RECORD_WIDTH
+    return position == end
 
 
 class RecordCheck(NamedTuple):

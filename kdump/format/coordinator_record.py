@@ -48,11 +48,16 @@ class MessagePart(NamedTuple):
     decoded: Decoded | None = None
     problem: DecodeError | None = None
     note: str = ""
+    newerType: str = ""
+    """Of a key, that only a newer release than the newest known one writes its type; else empty."""
 
     @property
     def newer(self) -> str:
-        """Of a value, its version, if only a newer release than the newest known one writes it; else empty."""
+        """The type of a key or the version of a value that only a newer release than the newest known one writes; else
+        empty."""
         schema = self.schema
+        if self.newerType:
+            return self.newerType
         if schema is None or schema.type != "coordinator-value" or (self.number or 0) <= schema.valid.highest:
             return ""
         return newer_text(f"{schema.name} version", self.number or 0, schema.valid.highest)
@@ -63,6 +68,11 @@ class CoordinatorRecord(NamedTuple):
 
     key: MessagePart
     value: MessagePart | None
+
+    @property
+    def newer(self) -> str:
+        """What only a newer release than the newest known one writes; else empty."""
+        return self.key.newer or ("" if self.value is None else self.value.newer)
 
 
 def decode_coordinator_record(folder: str, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
@@ -93,8 +103,9 @@ def decode_key(folder: str, data: bytes | None, spans: list[Span] | None = None)
     schema = by_api_key(folder, "coordinator-key").get(number)
     if schema is None:
         newest = max(by_api_key(folder, "coordinator-key"))
-        reason = newer_text("type", number, newest) if number > newest else f"type {number} is unknown"
-        return MessagePart(number, problem=DecodeError(STRUCT, "type", 0, reason))
+        newer = newer_text("type", number, newest) if number > newest else ""
+        problem = DecodeError(STRUCT, "type", 0, newer or f"type {number} is unknown")
+        return MessagePart(number, problem=problem, newerType=newer and f"{STRUCT} {newer}")
     # The type implies the version of the key's message: the lowest, whatever else the schema lists.
     return _message(number, schema, *try_decode(schema, schema.valid.lowest, data, KEY.size, spans=spans))
 

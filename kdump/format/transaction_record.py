@@ -65,12 +65,12 @@ def decode_transaction(key: bytes | None, value: bytes | None) -> TransactionMet
         error = decoded_key.problem
         assert error is not None
         problem = error.changed(struct="TransactionLogKey")
-        return TransactionMetadata(None, tombstone=value is None, problem=problem)
+        return TransactionMetadata(None, tombstone=value is None, problem=problem, newer=decoded_key.newer)
     transaction = TransactionMetadata(decoded_key.decoded.value["transactionalId"], tombstone=value is None)
     if decoded_value is None:
         return transaction
     if decoded_value.decoded is None:
-        return transaction._replace(problem=decoded_value.problem)
+        return transaction._replace(problem=decoded_value.problem, newer=decoded_value.newer)
     record_fields = decoded_value.decoded.value
     fields = {name: record_fields[name] for name in TransactionMetadata._fields if name in record_fields}
     transaction = transaction._replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 class SourceError(Exception):
@@ -33,6 +33,21 @@ class ReadingStopped(SourceError):
 
 class Unread(str):
     """The text of a SourceError in a list of problems that are text: something was not read at all."""
+
+
+class NotKnown(Unread):
+    """That something was read that only a release newer than the newest known one writes: what it means is not known.
+    It begins with where it is."""
+
+
+NOT_KNOWN = "NOT ALL IS KNOWN"
+"""How an answer begins that depends on it."""
+
+
+def not_known(problems: Iterable[str]) -> str:
+    """Return how an answer begins if one of the problems is a NotKnown; else an empty string."""
+    first = next((each for each in problems if isinstance(each, NotKnown)), "")
+    return first and f"{NOT_KNOWN}: {first}; "
 
 
 class Gone(str):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.format.coordinator_record import decode_coordinator_record
-from kdump.log.errors import within
+from kdump.log.errors import NotKnown, within
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.committed_offsets import OffsetAndMetadata
@@ -37,6 +37,8 @@ class OffsetReplay:
         self.offset = 0
         self.timestamp: int | None = None
         self.record = ""
+        self.told: set[tuple[str, str]] = set()
+        """Logs, with what of a newer release has been noted of each: at the first such record."""
         self.open: dict[str, set[int]] = {}
         """Producer IDs of the partition's open transactions, by the groups with pending offsets in them."""
 
@@ -72,11 +74,13 @@ class OffsetReplay:
         does not decode."""
         decoded = decode_coordinator_record(folder, key, value)
         problem = decoded.key.problem or (decoded.value.problem if decoded.value else None)
+        if decoded.newer and (self.name, decoded.newer) not in self.told:
+            self.told.add((self.name, decoded.newer))
+            self.note(NotKnown(within(self.name, f"at offset {self.offset}: {decoded.newer}")))
         if problem is not None:
-            self.at(str(problem))
+            if not decoded.newer:
+                self.at(str(problem))
             return None
-        if decoded.value is not None and decoded.value.newer:
-            self.at(decoded.value.newer)
         assert decoded.key.schema is not None
         assert decoded.key.decoded is not None
         self.record = decoded.key.schema.name.removesuffix("Key")

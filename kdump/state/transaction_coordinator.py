@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kdump.format.transaction_record import TransactionMetadata, decode_transaction
-from kdump.log.errors import Gone, SourceError, Unread, listing_error, unread
+from kdump.log.errors import Gone, NotKnown, SourceError, Unread, listing_error, unread
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
@@ -118,6 +118,8 @@ class _Replay:
         self.name = ""
         self.room = ROOM
         self.is_full = False
+        self.told: set[tuple[str, str]] = set()
+        """Logs, with what of a newer release has been noted of each: at the first such record."""
 
     def note(self, problem: str) -> None:
         if len(self.found.problems) < MAX_PROBLEMS:
@@ -132,11 +134,13 @@ class _Replay:
             )
             return
         decoded = decode_transaction(record.key, record.value)
+        if decoded.newer and (self.name, decoded.newer) not in self.told:
+            self.told.add((self.name, decoded.newer))
+            self.note(NotKnown(f"{self.name}: at offset {record.offset}: {decoded.newer}"))
         if decoded.problem is not None or decoded.transactionalId is None:
-            self.note(f"offset {record.offset}: {decoded.problem}")
+            if not decoded.newer:
+                self.note(f"offset {record.offset}: {decoded.problem}")
             return
-        if decoded.newer:
-            self.note(f"offset {record.offset}: {decoded.newer}")
         self.found.history.add(decoded, self.name, record.offset or 0, record.timestamp)
         before = self.found.by_id.pop(decoded.transactionalId, None)
         self.room += _size(before) if before else 0

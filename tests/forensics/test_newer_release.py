@@ -361,27 +361,68 @@ def test_bundles_keep_records_of_a_newer_release(tmp_path: Path, redacts: bool) 
     assert ("\x01\x64\0\x02x|" in kept) != redacts
 
 
-def test_records_of_coordinators(tmp_path: Path) -> None:
-    """A newer version is read as far as it is known; the command says so, and is not complete."""
-    offsets = tmp_path / "__consumer_offsets-0"
-    offsets.mkdir()
+def coordinator_logs(root: Path, codec: str = "none") -> tuple[Path, Path]:
+    """Make logs of coordinators with newer values at offset 0, and a newer type of key in __consumer_offsets at 1."""
+    offsets = root / "__consumer_offsets-0"
+    offsets.mkdir(parents=True)
     key = b"\0\1" + b"".join(len(each).to_bytes(2, "big") + each for each in (b"g", b"t")) + bytes(4)
     value = (9).to_bytes(2, "big") + bytes(8) + b"\xff\xff\xff\xff" + b"\x01" + bytes(8) + b"\0"
     unknown = (99).to_bytes(2, "big") + b"x"
     (offsets / f"{0:020}.log").write_bytes(
-        batch([record(0, key=key, value=value), record(1, key=unknown, value=value)])
+        batch(
+            [record(0, key=key, value=value), record(1, key=unknown, value=value), record(2, key=key, value=value)],
+            codec,
+        )
     )
-    said = command.run("groups", offsets).stderr
-    assert "at offset 0: OffsetCommitValue version 9, above " in said
-    assert "type 99, above " in said
-    states = tmp_path / "__transaction_state-0"
+    states = root / "__transaction_state-0"
     states.mkdir()
     key, value = (
         b"\0\0\0\1x",
         (9).to_bytes(2, "big") + bytes(8) + bytes(2) + bytes(4) + b"\0" + b"\0" + bytes(16) + b"\0",
     )
     (states / f"{0:020}.log").write_bytes(batch([record(0, key=key, value=value)]))
-    assert (
-        f"TransactionLogValue version 9, above 1, the highest in Kafka {NEWEST.number}"
-        in command.run("transactions", tmp_path).stderr
-    )
+    return offsets, states
+
+
+NEWER_MESSAGES = ("OffsetCommitValue version 9, above ", "CoordinatorRecord type 99, above ")
+NEWER_TRANSACTION = f"TransactionLogValue version 9, above 1, the highest in Kafka {NEWEST.number}"
+
+
+def test_records_of_coordinators(tmp_path: Path) -> None:
+    """A newer version is read as far as it is known; the first line says so, and the status is that of an answer that
+    is not complete."""
+    offsets, states = coordinator_logs(tmp_path)
+    for name, path, texts in (("groups", offsets, NEWER_MESSAGES), ("transactions", tmp_path, (NEWER_TRANSACTION,))):
+        result = command.run(name, path)
+        assert result.exit_code == 2
+        assert result.stdout.splitlines()[0].startswith("NOT ALL IS KNOWN: ")
+        assert texts[0] in result.stdout.splitlines()[0]
+        for each in texts:
+            assert each in result.stderr
+    result = command.run("transactions", states, "--coordinator")
+    assert (result.exit_code, NEWER_TRANSACTION in result.stdout.splitlines()[0]) == (2, True)
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_verify_names_records_of_coordinators(tmp_path: Path, codec: str) -> None:
+    """Each is named once in a segment, at the first such record."""
+    offsets, states = coordinator_logs(tmp_path, codec)
+    found = [each for each in command.objects("verify", tmp_path) if each.get("code") == "newer-release"]
+    at = [(each["file"], each["offset"], each["severity"], each["message"]) for each in found]
+    for number, (folder, offset, message) in enumerate(
+        [(offsets, 0, NEWER_MESSAGES[0]), (offsets, 1, NEWER_MESSAGES[1]), (states, 0, NEWER_TRANSACTION)]
+    ):
+        assert at[number][:3] == (str(folder / f"{0:020}.log"), offset, "warning")
+        assert message in at[number][3]
+    assert len(found) == 3
+    said = " ".join(command.run("verify", tmp_path).stdout.split("\n\n")[0].split())
+    assert said.startswith("NO DAMAGE: ")
+    assert NEWER_MESSAGES[0] in said
+
+
+def test_doctor_names_records_of_coordinators(tmp_path: Path) -> None:
+    disk = broker_of(tmp_path / "disk", KNOWN_BY_ALL)
+    coordinator_logs(disk)
+    lines = command.run("doctor", disk).stdout.split("\n\n")[0].splitlines()
+    assert any(line.startswith("  groups ") and NEWER_MESSAGES[0] in line for line in lines)
+    assert any(line.startswith("  transactions ") and NEWER_TRANSACTION in line for line in lines)

@@ -127,6 +127,7 @@ class PartitionCheck(Resumable):
             transactions=self.transactions,
             entries=self.entries_of_index,
             compaction=self.compaction,
+            limits=self.options.limits,
             is_one_log=self.alone or self.partition.topic is not None,
         )
 
@@ -135,6 +136,8 @@ class PartitionCheck(Resumable):
         given, families = self._inputs(), self.options.chosen
         if self.alone:
             families -= NEXT_TO_SEGMENTS
+        if self.options.headers_only:
+            families -= {"records"}
         if not given.is_one_log:
             families -= {"snapshots"}
         return make_observers(given, families)

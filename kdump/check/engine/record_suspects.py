@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.core.column_numbers import ATTRIBUTES
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_checks import count_valid_batches, records_agree
-from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, codec_name
-from kdump.format.codec.decompress_small import decompress_small
+from kdump.format.batch_header import COMPRESSION
+from kdump.log.batch_payload import payload_of
 from kdump.log.region import Limits
 
 
@@ -27,14 +27,7 @@ def first_record_suspect(heads: HeaderColumns, row: int, stop: int, limits: Limi
         row = count_valid_batches(heads, row, stop, keyed)
         if row == stop or not heads.of(row, ATTRIBUTES) & COMPRESSION.mask:
             return row
-        payload = _payload(heads, row, limits.max_decompressed_size)
+        payload = payload_of(heads, row, limits.max_decompressed_size)
         if payload is None or not records_agree(heads, row, payload, keyed):
             return row
         row += 1
-
-
-def _payload(heads: HeaderColumns, row: int, limit: int) -> bytes | None:
-    """Return the decompressed payload of a batch; None if it is invalid or too large for the fast path."""
-    codec = codec_name(COMPRESSION.of(heads.of(row, ATTRIBUTES)))
-    start = heads.of(row, BATCH_START) + BATCH_HEADER.size
-    return decompress_small(codec, memoryview(heads.data)[start : heads.of(row, BATCH_END)], limit)

@@ -10,6 +10,7 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import Observer
 from kdump.check.rules.indexes import OffsetIndexRule
 from kdump.check.rules.leader_epochs import LeaderEpochRule
+from kdump.check.rules.newer_release import CoordinatorRecordRule
 from kdump.check.rules.offsets import OffsetRule
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.rules.producers import ProducerSequenceRule
@@ -22,7 +23,9 @@ from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.check.watchers.txn_index_entries import TxnIndexEntries
+from kdump.log.internal_topics import COORDINATOR_TOPICS
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.region import Limits
 
 
 class RuleInputs(NamedTuple):
@@ -36,6 +39,7 @@ class RuleInputs(NamedTuple):
     transactions: TransactionWatcher
     entries: TxnIndexEntries
     compaction: CompactionWatcher
+    limits: Limits
     is_one_log: bool
 
 
@@ -44,14 +48,24 @@ class RuleEntry(NamedTuple):
 
     families: frozenset[str]
     make: Callable[[RuleInputs], Observer]
+    topics: tuple[str, ...] = ()
+    """The topics to which the rule applies; empty for all."""
+
+    def applies(self, topic: str | None) -> bool:
+        return not self.topics or topic in self.topics
 
 
-def _for(*families: str, make: Callable[[RuleInputs], Observer]) -> RuleEntry:
-    return RuleEntry(frozenset(families), make)
+def _for(*families: str, make: Callable[[RuleInputs], Observer], topics: tuple[str, ...] = ()) -> RuleEntry:
+    return RuleEntry(frozenset(families), make, topics)
 
 
 RULES = (
     _for("files", make=lambda given: SegmentSizeRule()),
+    _for(
+        "records",
+        make=lambda given: CoordinatorRecordRule(given.known.topic or "", given.limits),
+        topics=COORDINATOR_TOPICS,
+    ),
     _for("offsets", "snapshots", make=lambda given: given.compaction),
     _for("offsets", make=lambda given: OffsetRule(given.compaction, separate=not given.is_one_log)),
     _for("epochs", make=lambda given: LeaderEpochRule(given.known)),
@@ -83,4 +97,5 @@ NEXT_TO_SEGMENTS = frozenset({"indexes", "snapshots"})
 
 def make_observers(given: RuleInputs, families: frozenset[str]) -> list[Observer]:
     """Return the rules of these families and the watchers that they need, in order."""
-    return [entry.make(given) for entry in RULES if entry.families & families]
+    entries = (entry for entry in RULES if entry.families & families and entry.applies(given.known.topic))
+    return [entry.make(given) for entry in entries]

@@ -1,15 +1,28 @@
 """Family files, checkpoints: what only a release newer than the newest known one writes.
 
-Source: kdump.cluster.release_evidence.
+Source: kdump.cluster.release_evidence; for records of the coordinators, kdump.format.coordinator_record.
 """
 
 from __future__ import annotations
 
 import os
+from array import array
+from collections.abc import Iterable, Iterator
 
 from kdump.check.finding import WARNING, Code, Finding
+from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.core.column_numbers import RECORD_COUNT
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_checks import count_known_batches
+from kdump.core.record_columns import RecordColumns, decode_all
+from kdump.format.coordinator_record import KEY, VALUE, decode_coordinator_record
 from kdump.format.kafka_release import NEWEST_KNOWN
+from kdump.format.schema import by_api_key
+from kdump.log.batch_payload import payload_of
+from kdump.log.batch_records import records
+from kdump.log.internal_topics import SCHEMAS
 from kdump.log.paths import Target
+from kdump.log.region import Limits
 
 NEWER_RELEASE = Code(
     code="newer-release",
@@ -27,3 +40,84 @@ def newer_release(target: Target, text: str, position: int = 0, size: int = 0, o
     name = os.path.basename(target.path)
     message = text if text.startswith(name) or not text.startswith("version ") else f"{name} {text}"
     return NEWER_RELEASE.finding(target, message=message, position=position, size=size, offset=offset)
+
+
+LARGEST = 2**15 - 1
+"""The largest INT16."""
+
+
+class CoordinatorRecordRule(Rule):
+    """Checks records in the topics of the coordinators: the type of each key, and the version of each value. Reports
+    the first record of each in a segment."""
+
+    def __init__(self, topic: str, limits: Limits) -> None:
+        self.folder = SCHEMAS[topic]
+        self.limits = limits
+        values = by_api_key(self.folder, "coordinator-value")
+        keys = by_api_key(self.folder, "coordinator-key")
+        known = (values[number].valid.highest if number in values else LARGEST for number in range(max(keys) + 1))
+        self._highest = array("q", known)
+        """The highest known version of the value by type of key."""
+        self._told: set[tuple[int, int]] = set()
+        """Types of keys and versions of values that have been reported; version -1 for a newer type."""
+
+    def begin(self, part: SegmentContext) -> Iterable[Finding]:
+        self._told.clear()
+        return NONE
+
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        while (first := count_known_batches(heads, first, stop, self._highest)) < stop:
+            if self._is_suspect(heads, first):
+                return first
+            first += 1
+        return stop
+
+    def _is_suspect(self, heads: HeaderColumns, row: int) -> bool:
+        payload = payload_of(heads, row, self.limits.max_decompressed_size)
+        if payload is None:
+            return True
+        columns = RecordColumns(payload)
+        count = heads.of(row, RECORD_COUNT)
+        if not decode_all(columns, 0, len(payload), count):
+            return True
+        keys, values = (columns.key_start, columns.key_size), (columns.value_start, columns.value_size)
+        return any(
+            self._newer(_prefix(payload, *keys, number), _prefix(payload, *values, number)) is not None
+            for number in range(count)
+        )
+
+    def batch(self, seen: BatchContext) -> Iterable[Finding]:
+        return NONE if not seen.is_valid or seen.batch.isControlBatch else self._of_records(seen)
+
+    def _of_records(self, seen: BatchContext) -> Iterator[Finding]:
+        for record in records(seen.batch, values=False):
+            kind = self._newer(*(each[: KEY.size] if each is not None else None for each in (record.key, record.value)))
+            if kind is None:
+                continue
+            self._told.add(kind)
+            text = decode_coordinator_record(self.folder, record.key, record.value).newer
+            batch = seen.batch
+            yield newer_release(seen.part.target, text, batch.position, batch.size, record.offset)
+
+    def _newer(self, key: bytes | None, value: bytes | None) -> tuple[int, int] | None:
+        """Return the type of a newer key, or the version of a newer value, unless it has been reported; `key` and
+        `value` are cut after it."""
+        if key is None or len(key) < KEY.size:
+            return None
+        number = KEY.read(key).type
+        if number >= len(self._highest):
+            found = (number, -1)
+        elif number < 0 or value is None or len(value) < VALUE.size:
+            return None
+        else:
+            version = VALUE.read(value).version
+            if version <= self._highest[number]:
+                return None
+            found = (number, version)
+        return None if found in self._told else found
+
+
+def _prefix(data: bytes, starts: memoryview, sizes: memoryview, number: int) -> bytes | None:
+    """Return the first bytes of a record's key or value."""
+    size, start = sizes[number], starts[number]
+    return None if size < 0 else data[start : start + min(size, KEY.size)]

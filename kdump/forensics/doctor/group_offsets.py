@@ -13,6 +13,7 @@ from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
+from kdump.log.errors import not_known
 from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.state.as_of import Change
 from kdump.state.find_state_logs import logs_in
@@ -130,7 +131,7 @@ class GroupsExamination:
         text += f"; {troubled:,} with offsets that cannot be used" if troubled else ""
         if self._deleted:
             text += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
-        self.on.question.answer = text
+        self.on.question.answer = not_known(groups.problems) + text
 
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
         evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]

@@ -10,6 +10,8 @@ from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.forensics.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.forensics.transactions import TransactionsQuery, transactions_of
 from kdump.format.count_text import count_text
+from kdump.log.errors import not_known
+from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 NEVER = (
     "do not delete the .txnindex or .snapshot files to get rid of it: consumers then read its records as committed",
@@ -64,10 +66,14 @@ class TransactionsExamination:
         parts = [f"{self.hanging:,} HANGING" if self.hanging else "", f"{self.open:,} open" if self.open else ""]
         found = " and ".join(filter(None, parts))
         count = count_text(question.partitions, "partition")
+        coordinators = (place.known.coordinator for place in self.disks.places)
+        problems = (each.problems for each in coordinators if isinstance(each, TransactionCoordinatorState))
+        begin = next(filter(None, map(not_known, problems)), "")
         if not found:
-            question.answer = f"no open transaction in {count}: no read_committed consumer waits for one"
+            question.answer = f"{begin}no open transaction in {count}: no read_committed consumer waits for one"
         else:
-            question.answer = f"{found}; read_committed consumers stop below the log end in {self.blocked:,} of {count}"
+            stopped = f"read_committed consumers stop below the log end in {self.blocked:,} of {count}"
+            question.answer = f"{begin}{found}; {stopped}"
 
     def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
         for answer in transactions_of(place, query, self.on.now, self.on.read_some, self.on.unreadable):
