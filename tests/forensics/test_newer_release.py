@@ -10,6 +10,7 @@ import pytest
 import kdump
 from kdump.cluster.release_evidence import LAST, LEVEL, first_release, highest_level
 from kdump.forensics.restart.plan_values import RestartPlan
+from kdump.forensics.restart.restart_plan import USE_NEWER
 from kdump.format.kafka_release import NEWEST, newer_text, parse_release
 from kdump.format.known_releases import features, newest
 from kdump.state.metadata import read_metadata
@@ -163,6 +164,11 @@ def test_every_level_since_the_snapshot_counts(tmp_path: Path) -> None:
     assert expected in found.stops[0].exception
     covered = controller(tmp_path / "covered", *values, newest=snapshot(KNOWN_BY_ALL))
     assert plan(covered, "4.3").verdict == "clean"
+    # What no known release supports is named once.
+    found = plan(broker_of(tmp_path / "newer", feature(LEVEL, HIGHEST + 1), KNOWN_BY_ALL))
+    assert [text.partition(", ")[0] for text in found.unknowns] == [f"metadata.version was set to {HIGHEST + 1}"]
+    found = plan(tmp_path / "newer", "4.9")
+    assert found.change is None or not found.change.wayBack
     # A broker does not refuse it as a controller does: what it does is not known here.
     found = plan(broker_of(tmp_path / "broker", *values), "4.3")
     assert (found.verdict, found.stops, found.status) == ("unknown", [], 2)
@@ -242,6 +248,12 @@ def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | byt
     assert f"by the rules of Kafka {found.release.version} it" in result.stdout.splitlines()[0]
     assert "it may be any" not in result.stdout
     assert [said in line for line in command.run("doctor", disk).stdout.splitlines()[:2]].count(True) >= 1
+    doctor = command.run("doctor", disk).stdout
+    for report in (result.stdout, doctor):  # nothing that writes an older version over it
+        assert "again, as in the other log directories" not in report
+    stops = found.allStops
+    assert [stop.remedy == USE_NEWER for stop in stops] == [True] * len(stops)
+    assert all(stop.remedy != USE_NEWER for stop in plan(disk, NEWEST.number).allStops)
     if "partition.metadata" in name or name.endswith(".snapshot"):
         # A broker of a known release starts with both: it does not look at the one, and deletes the other.
         assert plan(disk, NEWEST.number).verdict == "clean"

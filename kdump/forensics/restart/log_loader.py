@@ -177,14 +177,18 @@ class _LogLoader:
         file = files.get(stem + ".txnindex")
         if file is not None:
             self.files.needs(file)
-        wrong = sanity_problem(file, segment.base, self.how.release, self.plan.newer) if file is not None else None
+        newer: list[str] = []
+        wrong = sanity_problem(file, segment.base, self.how.release, newer) if file is not None else None
+        self.plan.newer += newer
         if wrong is None or file is None:
             return [segment]
         position, message, ends = wrong
         if ends:
             remedy = f"delete {file} and {segment.stem}.index: the broker then rebuilds both"
             raise StartupFailed(
-                StartupFailure(EXIT, file, position, None, message, f"KafkaException: {message}", remedy)
+                StartupFailure(
+                    EXIT, file, position, None, message, f"KafkaException: {message}", remedy, "".join(newer)
+                )
             )
         self.files.step("rebuild", file, f"{message}: the segment is recovered", position=position)
         return self._recover_at_load(segment)

@@ -427,7 +427,9 @@ class RestartPlan:
     def unknowns(self) -> list[str]:
         """Why it is not known whether the node starts; empty if it is known."""
         if not self.is_named:
-            return list(dict.fromkeys([*self.newer, *self.doubts]))
+            newer = self.newer
+            doubts = (each for each in self.doubts if not each.startswith(tuple(newer)))
+            return list(dict.fromkeys([*newer, *doubts]))
         return [] if self.verdictOfRules == STOPPED else self.doubts
 
     @property

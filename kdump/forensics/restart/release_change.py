@@ -175,7 +175,7 @@ def release_change(
     if metadata is not None and is_new and metadata.formatted and not FORMAT_IN_CHECKPOINT.applies(release):
         levels = ", ".join(level_text(*each) for each in sorted(metadata.formatted.items()))
         change.wayBack.append(f"a new log is not started with what kafka-storage wrote at offset 0: {levels}")
-    if release.line > disk.until and release.mode == KRAFT:
+    if release.line > disk.until and release.mode == KRAFT and not disk.newer:
         change.wayBack.append(
             f"once {LEVEL} is upgraded beyond {disk.until[0]}.{disk.until[1]}, that release does not start any more"
         )

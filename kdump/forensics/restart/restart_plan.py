@@ -14,7 +14,7 @@ from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
-from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, StartupFailure
 from kdump.forensics.restart.quorum import quorum_warnings, read_quorum
 from kdump.forensics.restart.release_change import refusals, release_change
 from kdump.forensics.restart.release_choice import choose_release
@@ -30,6 +30,11 @@ from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounts import takes_bundles
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE
+
+USE_NEWER = (
+    "use a newer kdump, one that knows the release that ran here, and leave the file as it is; --kafka-version shows "
+    "what one of the known releases needs"
+)
 
 
 def restart_plan(
@@ -108,9 +113,12 @@ def predict_startup(
 
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)
+        _advise(plan, each.stops)
         if is_selected(each.topic):
             on_plan(each)
 
+    for directory in plan.directories:
+        _advise(plan, directory.stops)
     for each in manager.metadata_logs():
         add(each)
     is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
@@ -137,6 +145,8 @@ def predict_startup(
     plan.withoutMetadata = release.mode == KRAFT and not strays.of_zookeeper and is_unknown
     if not is_selected(METADATA_TOPIC):
         plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
+    for stops in (plan.stops, *(directory.stops for directory in plan.directories)):
+        _advise(plan, stops)
     if plan.newer and plan.release is not None:  # also in the directory of a partition
         named = plan.release.source == OPTION
         plan.release = plan.release._replace(diskVersion=NEWER_NUMBER, newer=tuple(plan.newer))
@@ -147,6 +157,17 @@ def predict_startup(
     if is_alone:
         plan.assumptions.append("the node is the cluster's only controller, as stated in quorum-state or the metadata")
     return plan
+
+
+def _advise(plan: RestartPlan, stops: list[StartupFailure]) -> None:
+    """Advise against writing an older version over a file that only a newer release writes, unless a known release was
+    asked for."""
+    if plan.is_named or plan.release is None:
+        return
+    for number, stop in enumerate(stops):
+        name = os.path.basename(stop.file)
+        if stop.newer or any(text.startswith(f"{name} version ") for text in plan.release.newer):
+            stops[number] = stop._replace(remedy=USE_NEWER)
 
 
 def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
