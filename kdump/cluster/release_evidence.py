@@ -150,7 +150,7 @@ def level_text(name: str, level: int) -> str:
 def earlier_level_text(name: str, level: int, offset: int | None) -> str:
     """Return that a record at `offset`, None for the snapshot, set a feature to a level that it no longer has."""
     at = "" if offset is None else f" at offset {offset}"
-    return f"{name} was set to {level_name(name, level)}{at}"
+    return f"{name} was set{at} to {level_name(name, level)}"
 
 
 def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRelease:

@@ -155,7 +155,7 @@ def test_every_level_since_the_snapshot_counts(tmp_path: Path) -> None:
     found = plan(lowered)
     assert found.release is not None
     assert (found.verdict, found.release.version) == ("clean", "4.4.0")
-    assert "metadata.version was set to 4.4-IV0 at offset 1" in found.release.reason
+    assert "metadata.version was set at offset 1 to 4.4-IV0" in found.release.reason
     found = plan(lowered, "4.3")
     assert (found.verdict, found.stops[0].offset) == ("stopped", 1)
     expected = (
@@ -166,13 +166,19 @@ def test_every_level_since_the_snapshot_counts(tmp_path: Path) -> None:
     assert plan(covered, "4.3").verdict == "clean"
     # What no known release supports is named once.
     found = plan(broker_of(tmp_path / "newer", feature(LEVEL, HIGHEST + 1), KNOWN_BY_ALL))
-    assert [text.partition(", ")[0] for text in found.unknowns] == [f"metadata.version was set to {HIGHEST + 1}"]
+    assert [text.partition(", ")[0] for text in found.unknowns] == [
+        f"metadata.version was set at offset 0 to {HIGHEST + 1}"
+    ]
     found = plan(tmp_path / "newer", "4.9")
     assert found.change is None or not found.change.wayBack
     # A broker does not refuse it as a controller does: what it does is not known here.
     found = plan(broker_of(tmp_path / "broker", *values), "4.3")
     assert (found.verdict, found.stops, found.status) == ("unknown", [], 2)
-    assert "metadata.version was set to 4.4-IV0 at offset 1" in found.unknowns[0]
+    assert "metadata.version was set at offset 1 to 4.4-IV0" in found.unknowns[0]
+    shared = (KNOWN_BY_ALL, feature("share.version", 9), feature("share.version", 1))
+    found = plan(broker_of(tmp_path / "shared", *shared), LINE)
+    assert (found.verdict, found.stops, found.status) == ("unknown", [], 2)
+    assert "share.version was set at offset 1 to 9" in found.unknowns[0]
 
 
 def test_a_feature_that_a_controller_does_not_support(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def refusals(
             exception = _exception(name, level, release, is_controller)
             yield StartupFailure(EXIT, file, None, offset, f"{message}: {reason}", exception, remedy)
             return
-        if name == LEVEL:
+        if name == LEVEL or first_release(name, level) > LAST:
             plan.doubts.append(f"{message}: {reason}")
 
 
