@@ -15,7 +15,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
@@ -49,17 +48,6 @@ FOR_VERIFY = frozenset(
     }
 )
 """The records that a check needs, and those that state which release the node ran; control records always count."""
-
-
-class ReadMetadata(Protocol):
-    """A function that returns the metadata in a log directory, as read_metadata does."""
-
-    def __call__(
-        self,
-        directory: str,
-        limits: Limits | None = None,
-        on_progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> MetadataImage | None: ...
 
 
 def read_metadata(
