@@ -131,7 +131,8 @@ class Surroundings:
         if above is None:
             return alone(place, self.options)
         if above.path not in self._contexts:
-            self._contexts[above.path] = LogDirContext(above, self.options, Disks([above], self.options.open))
+            disks = Disks([above], self.options.open, self.options.limits)
+            self._contexts[above.path] = LogDirContext(above, self.options, disks)
         return self._contexts[above.path].known(place)
 
     def of_file(self, target: Target) -> PartitionContext:

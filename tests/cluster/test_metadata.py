@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kdump.check.log_dir_context import Surroundings
+from kdump.check.options import Options
 from kdump.cluster.metadata import Age, MetadataCopies
+from kdump.log.partition_directory import partition
+from kdump.log.region import Limits
 from kdump.state import metadata
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, TopicImage
 from tests.each_case import each_case
@@ -83,3 +87,16 @@ def test_equal_copies_are_taken_in_the_order_of_their_real_paths(tmp_path: Path,
         assert MetadataCopies().newest(order)[0] == paths[1]
     for path in paths:
         del COPIES[path]
+
+
+def test_the_limits_of_a_check_apply_to_the_metadata_above_a_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Limits | None] = []
+    monkeypatch.setattr(metadata, "read_metadata", lambda directory, limits, on_progress: given.append(limits))
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").touch()
+    limits = Limits(max_batch_size=1000)
+    Surroundings(Options(limits=limits)).of_partition(partition(str(tmp_path / "orders-0")))
+    assert given == [limits]
