@@ -122,7 +122,7 @@ class MetadataCopies:
         image = read_metadata(directory, self.limits, on_progress)
         copy = _Copy(seen)
         if image is not None:
-            has_newer = any(newer_in(image, node) for node in {None, *image.brokers, *image.controllers})
+            has_newer = bool(newer_in(image, *image.brokers, *image.controllers))
             quorum = MetadataImage(voters=image.voters, leader=image.leader, kraft_version=image.kraft_version)
             copy = _Copy(seen, Age.of(image), has_newer, quorum, ref(image))
         self._copies[directory] = copy

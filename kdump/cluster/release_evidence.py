@@ -195,10 +195,10 @@ def _metadata_facts(metadata: MetadataImage, nodes: set[int | None]) -> list[Rel
     return [*_registrations(metadata, nodes), *_levels(metadata), *newer]
 
 
-def newer_in(metadata: MetadataImage, node: int | None = None) -> dict[str, int | None]:
+def newer_in(metadata: MetadataImage, *nodes: int | None) -> dict[str, int | None]:
     """Return what in the metadata only a release newer than the newest known one writes, with the offset in the log if
-    a single record is meant. `node`: whose registrations count, None for none."""
-    facts = _metadata_facts(metadata, {node} - {None})
+    a single record is meant. `nodes`: those whose registrations count, None for one that is unknown."""
+    facts = _metadata_facts(metadata, {*nodes} - {None})
     found = [fact.text for fact in facts if fact.since is not None and fact.since > LAST]
     return {text: metadata.newer.get(text) for text in found}
 
