@@ -11,7 +11,7 @@ from kdump.core.header_columns import HeaderColumns
 from kdump.format.count_text import count_text
 from kdump.kafka.index_judge import BEYOND, MISMATCH, ORDER, SIZE, ZEROS, Fault, IndexJudge
 from kdump.kafka.offset_index_judge import OffsetIndexJudge
-from kdump.log.entries import Entry, EntryRun
+from kdump.log.entries import EntryRun
 from kdump.log.file_kinds import INDEX, TIME_INDEX, FileKind
 from kdump.log.live_files import identity
 from kdump.log.partition_directory import PartitionDirectory
@@ -146,6 +146,22 @@ SLOW = "reads that use it start at the beginning of the segment, which is slow"
 ReadRuns = Callable[[Target, FileKind], Iterator[EntryRun | Region]]
 
 
+def fault_finding(code: Code, target: Target, fault: Fault, consequence: str | None) -> Finding:
+    """Return the finding for something wrong with an index; `consequence`: None for that of the code."""
+    position, size = (0, 0) if fault.entry is None else (fault.entry.position, fault.entry.size)
+    return code.finding(
+        target,
+        message=fault.message,
+        position=position,
+        size=size,
+        offset=fault.offset,
+        expected=fault.expected,
+        actual=fault.actual,
+        severity=WARNING if fault.is_usable else ERROR,
+        consequence=consequence,
+    )
+
+
 class IndexRule(Rule):
     """Base class of the rules for both indexes: reports what its judge notes, findings with the same code and severity
     in one file once, with the number of further ones."""
@@ -160,7 +176,8 @@ class IndexRule(Rule):
         self.known = known
         self.target: Target | None = None
         self.judge: IndexJudge | None = None
-        self.reported: dict[tuple[str, str], tuple[Finding, int]] = {}
+        self.reported: dict[tuple[str, bool], tuple[Finding, int]] = {}
+        """By code, and whether a broker finds what it should: the first finding, and the number of them."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
         self.target = part.segment.indexes.get(self.kind)
@@ -175,27 +192,18 @@ class IndexRule(Rule):
         return stop  # findings are reported at the end of the segment
 
     def note(self, fault: Fault) -> None:
-        code = INDEX_PADDING if fault.what == ZEROS else self.codes[fault.what]
-        severity = WARNING if fault.is_usable else ERROR
-        kept = self.reported.get((code.code, severity))
-        if kept is not None:
-            self.reported[code.code, severity] = kept[0], kept[1] + 1
-            return
-        consequence = {MISMATCH: UNWRITTEN, ORDER: UNWRITTEN, ZEROS: SLOW}.get(fault.what) if fault.is_usable else None
-        if fault.what == MISMATCH and fault.entry is None:
-            consequence = NO_LAST_ENTRY if fault.is_usable else None
-        finding = self._finding(code, fault.message, fault.entry, severity, consequence)
-        finding = finding._replace(offset=fault.offset, expected=fault.expected, actual=fault.actual)
-        self.reported[code.code, severity] = finding, 1
-
-    def _finding(
-        self, code: Code, message: str, entry: Entry | Region | None, severity: str, consequence: str | None
-    ) -> Finding:
         assert self.target is not None
-        position, size = (0, 0) if entry is None else (entry.position, entry.size)
-        return code.finding(
-            self.target, message=message, position=position, size=size, severity=severity, consequence=consequence
-        )
+        code = INDEX_PADDING if fault.what == ZEROS else self.codes[fault.what]
+        key = code.code, fault.is_usable
+        if key in self.reported:
+            finding, count = self.reported[key]
+            self.reported[key] = finding, count + 1
+            return
+        consequence = None
+        if fault.is_usable:
+            usual = {MISMATCH: UNWRITTEN, ORDER: UNWRITTEN, ZEROS: SLOW}.get(fault.what)
+            consequence = NO_LAST_ENTRY if fault.entry is None else usual
+        self.reported[key] = fault_finding(code, self.target, fault, consequence), 1
 
     def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
         if self.judge is not None:
@@ -216,8 +224,17 @@ class IndexRule(Rule):
         if judge is None:
             return
         judge.finish(part.size)
-        if judge.zeros is not None:
-            yield self._finding(INDEX_PADDING, judge.zeros.reason, judge.zeros, INFO, PREALLOCATED)
+        zeros = judge.zeros
+        if zeros is not None:
+            assert self.target is not None
+            yield INDEX_PADDING.finding(
+                self.target,
+                message=zeros.reason,
+                position=zeros.position,
+                size=zeros.size,
+                severity=INFO,
+                consequence=PREALLOCATED,
+            )
         others = (INDEX_PADDING.code, self.codes[SIZE].code)
         for finding, count in self.reported.values():
             if judge.is_left_over and finding.code not in others:

@@ -8,11 +8,11 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from kdump.check.finding import ERROR, WARNING, Code, Finding
+from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
-from kdump.check.rules.indexes import REBUILD, UNWRITTEN, UNWRITTEN_WARNING
+from kdump.check.rules.indexes import REBUILD, UNWRITTEN, UNWRITTEN_WARNING, fault_finding
 from kdump.check.rules.newer_release import newer_release
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
@@ -141,18 +141,7 @@ class TxnIndexRule(Rule):
         faults = (judge.entry(Entry("", position, size, b"", values)) for position, values in entries)
         for fault in chain(faults, judge.missing()):
             if fault is not None:
-                position, size = (0, 0) if fault.entry is None else (fault.entry.position, fault.entry.size)
-                yield TXN_INDEX_MISMATCH.finding(
-                    target,
-                    message=fault.message,
-                    position=position,
-                    size=size,
-                    offset=fault.offset,
-                    expected=fault.expected,
-                    actual=fault.actual,
-                    severity=WARNING if fault.is_usable else None,
-                    consequence=UNWRITTEN if fault.is_usable else None,
-                )
+                yield fault_finding(TXN_INDEX_MISMATCH, target, fault, UNWRITTEN if fault.is_usable else None)
 
     def _no_index(self, part: SegmentContext) -> Iterator[Finding]:
         missing = 0
