@@ -37,7 +37,7 @@ class OffsetReplay:
         self.offset = 0
         self.timestamp: int | None = None
         self.record = ""
-        self.told: set[tuple[str, str]] = set()
+        self.noted_newer: set[tuple[str, str]] = set()
         """Logs, with what of a newer release has been noted of each: at the first such record."""
         self.open: dict[str, set[int]] = {}
         """Producer IDs of the partition's open transactions, by the groups with pending offsets in them."""
@@ -74,8 +74,8 @@ class OffsetReplay:
         does not decode."""
         decoded = decode_coordinator_record(folder, key, value)
         problem = decoded.key.problem or (decoded.value.problem if decoded.value else None)
-        if decoded.newer and (self.name, decoded.newer) not in self.told:
-            self.told.add((self.name, decoded.newer))
+        if decoded.newer and (self.name, decoded.newer) not in self.noted_newer:
+            self.noted_newer.add((self.name, decoded.newer))
             self.note(NotKnown(within(self.name, f"at offset {self.offset}: {decoded.newer}")))
         if problem is not None:
             if not decoded.newer:

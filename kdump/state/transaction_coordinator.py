@@ -118,7 +118,7 @@ class _Replay:
         self.name = ""
         self.room = ROOM
         self.is_full = False
-        self.told: set[tuple[str, str]] = set()
+        self.noted_newer: set[tuple[str, str]] = set()
         """Logs, with what of a newer release has been noted of each: at the first such record."""
 
     def note(self, problem: str) -> None:
@@ -134,8 +134,8 @@ class _Replay:
             )
             return
         decoded = decode_transaction(record.key, record.value)
-        if decoded.newer and (self.name, decoded.newer) not in self.told:
-            self.told.add((self.name, decoded.newer))
+        if decoded.newer and (self.name, decoded.newer) not in self.noted_newer:
+            self.noted_newer.add((self.name, decoded.newer))
             self.note(NotKnown(f"{self.name}: at offset {record.offset}: {decoded.newer}"))
         if decoded.problem is not None or decoded.transactionalId is None:
             if not decoded.newer:

@@ -111,9 +111,9 @@ class PartitionCheck(Resumable):
         for target in self.partition.snapshots if first > 0 else ():
             rows = self.neighbor_files.snapshot(target) if target.name_offset == first else None
             if rows is not None:
-                is_open = (row for row in rows if row[1]["currentTxnFirstOffset"] >= 0)
-                found = list(islice(is_open, MAX_OPEN_TRANSACTIONS))
-                for position, entry in sorted(found, key=lambda row: row[1]["currentTxnFirstOffset"]):
+                in_transaction = (row for row in rows if row[1]["currentTxnFirstOffset"] >= 0)
+                at_most = islice(in_transaction, MAX_OPEN_TRANSACTIONS)
+                for position, entry in sorted(at_most, key=lambda row: row[1]["currentTxnFirstOffset"]):
                     self.transactions.state.seed(target, position, PRODUCER_ENTRY.size, entry)
                 return target
         return None

@@ -58,11 +58,11 @@ class CoordinatorRecordRule(Rule):
         known = (values[number].valid.highest if number in values else LARGEST for number in range(max(keys) + 1))
         self._highest = array("q", known)
         """The highest known version of the value by type of key."""
-        self._told: set[tuple[int, int]] = set()
+        self._reported: set[tuple[int, int]] = set()
         """Types of keys and versions of values that have been reported; version -1 for a newer type."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
-        self._told.clear()
+        self._reported.clear()
         return NONE
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
@@ -91,30 +91,31 @@ class CoordinatorRecordRule(Rule):
 
     def _of_records(self, seen: BatchContext) -> Iterator[Finding]:
         for record in records(seen.batch, values=False):
-            kind = self._newer(*(each[: KEY.size] if each is not None else None for each in (record.key, record.value)))
-            if kind is None:
+            key, value = (part[: KEY.size] if part is not None else None for part in (record.key, record.value))
+            newer = self._newer(key, value)
+            if newer is None:
                 continue
-            self._told.add(kind)
+            self._reported.add(newer)
             text = decode_coordinator_record(self.folder, record.key, record.value).newer
             batch = seen.batch
             yield newer_release(seen.part.target, text, batch.position, batch.size, record.offset)
 
     def _newer(self, key: bytes | None, value: bytes | None) -> tuple[int, int] | None:
-        """Return the type of a newer key, or the version of a newer value, unless it has been reported; `key` and
-        `value` are cut after it."""
+        """Return the type of a newer key and -1, or the type of a key and the version of its newer value; None if
+        neither is newer, or it has been reported. `key` and `value`: their first two bytes."""
         if key is None or len(key) < KEY.size:
             return None
-        number = KEY.read(key).type
-        if number >= len(self._highest):
-            found = (number, -1)
-        elif number < 0 or value is None or len(value) < VALUE.size:
+        key_type = KEY.read(key).type
+        if key_type >= len(self._highest):
+            newer = (key_type, -1)
+        elif key_type < 0 or value is None or len(value) < VALUE.size:
             return None
         else:
             version = VALUE.read(value).version
-            if version <= self._highest[number]:
+            if version <= self._highest[key_type]:
                 return None
-            found = (number, version)
-        return None if found in self._told else found
+            newer = (key_type, version)
+        return None if newer in self._reported else newer
 
 
 def _prefix(data: bytes, starts: memoryview, sizes: memoryview, number: int) -> bytes | None:

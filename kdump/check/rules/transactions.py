@@ -138,8 +138,8 @@ class TransactionRule(Rule):
         age = self.transactions.newest - running.timestamp if running.timestamp >= 0 else 0
         message = (
             f"transaction of producer {producer_id}, epoch {running.epoch}: {running.records} {records} from offset "
+            f"{running.first_offset}, "
         )
-        message += f"{running.first_offset}, "
         if running.seeded:
             message += "which is below the first one on this disk: the snapshot there shows that it was open"
         else:

@@ -25,8 +25,8 @@ IndexedAborts = tuple[Target | None, PackedEntries] | None
 
 
 class EntryWithoutMarker(NamedTuple):
-    """An entry without its marker, at byte `position` of file `at`. `transaction`: the open transaction that it closed,
-    None if there was none."""
+    """An entry without its marker, at byte `position` of file `target`. `transaction`: the open transaction that it
+    closed, None if there was none."""
 
     target: Target
     position: int
@@ -51,7 +51,7 @@ class TxnIndexEntries(Watcher):
         self.keeps = False
         self.lost: list[EntryWithoutMarker] = []
         self.unmatched: list[EntryWithoutMarker] = []
-        self._at: Target | None = None
+        self._target: Target | None = None
         self._entries = PackedEntries()
         self._order: range | list[int] = range(0)
         """Numbers of the entries, in the order of their markers."""
@@ -61,8 +61,8 @@ class TxnIndexEntries(Watcher):
     def begin(self, part: SegmentContext) -> None:
         read = self.read(part)
         self.is_valid = read is not None
-        self._at, self._entries = read if read is not None else (None, PackedEntries())
-        self.files += self._at is not None
+        self._target, self._entries = read if read is not None else (None, PackedEntries())
+        self.files += self._target is not None
         self._order = self._entries.by_last_offset()
         self._next = 0
         self._damaged = False
@@ -104,11 +104,11 @@ class TxnIndexEntries(Watcher):
                 return
             position, entry = self._entries[number]
             self._next += 1
-            assert self._at is not None
+            assert self._target is not None
             closed = close(self.transactions, entry) if self._damaged else None
             if self.keeps:
-                found = self.lost if self._damaged else self.unmatched
-                found.append(EntryWithoutMarker(self._at, position, entry, closed))
+                entries = self.lost if self._damaged else self.unmatched
+                entries.append(EntryWithoutMarker(self._target, position, entry, closed))
 
 
 def close(transactions: TransactionWatcher, entry: dict[str, int]) -> OngoingTxn | None:
