@@ -153,6 +153,11 @@ def earlier_level_text(name: str, level: int, offset: int | None) -> str:
     return f"{name} was set{at} to {level_name(name, level)}"
 
 
+def formatted_level_text(name: str, level: int) -> str:
+    """Return that kafka-storage has written a level of a feature into the metadata snapshot at offset 0."""
+    return f"kafka-storage wrote {level_text(name, level)} into the checkpoint at offset 0"
+
+
 def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRelease:
     """Return the release that ran on these log directories, all of one node, with its cluster's metadata if they have
     it. Directories that cannot be read state nothing."""
@@ -280,7 +285,7 @@ def _levels(metadata: MetadataImage) -> Iterator[ReleaseFact]:
         yield ReleaseFact(text, since, None)
     for name, level in metadata.formatted.items():
         since = max(first_release(name, level), WITH_FORMAT_IN_CHECKPOINT)
-        yield ReleaseFact(f"kafka-storage wrote {level_text(name, level)} into the checkpoint at offset 0", since, None)
+        yield ReleaseFact(formatted_level_text(name, level), since, None)
 
 
 def _versions(places: Sequence[LogDirectory]) -> Iterator[ReleaseFact]:

@@ -18,6 +18,7 @@ from kdump.cluster.release_evidence import (
     all_levels,
     earlier_level_text,
     first_release,
+    formatted_level_text,
     highest_level,
     level_name,
     level_text,
@@ -79,7 +80,7 @@ def refusals(
         yield StartupFailure(EXIT, os.path.join(file, BOOTSTRAP_SNAPSHOT), None, None, message, exception, remedy)
     for name, level in metadata.formatted.items():
         if FORMAT_IN_CHECKPOINT.applies(release) and not metadata.levels and first_release(name, level) > release.line:
-            plan.doubts.append(f"kafka-storage wrote {level_text(name, level)} into the checkpoint at offset 0")
+            plan.doubts.append(formatted_level_text(name, level))
     for (name, level), offset in all_levels(metadata).items():
         if first_release(name, level) <= release.line or final.get(name) == level:
             continue
