@@ -1,6 +1,6 @@
 """Which log directories belong to one node, and what is known of their cluster: worked out once, by what the files
-state. What no file tells apart is taken in the order of real paths, so that the order of a command's paths, and how
-they are written, change nothing.
+state. Log directories that no file distinguishes are taken in the order of their real paths, so that the order of a
+command's paths, and how they are written, change nothing.
 
 Two directories are of one node if they have the same cluster.id and node.id, and are not copies of each other. A copy
 has the same directory.id or, before Kafka 3.7 wrote one, a live partition of the same name: a node has each once.
@@ -145,7 +145,7 @@ class Disks:
         return [each for each in self.node_of(directory).directories if each.path != directory.path]
 
     def below(self, path: str) -> list[LogDirectory]:
-        """Return the log directory at a path of the command or, if it is none, those below it."""
+        """Return the log directory at a path of the command or, if there is none, those below it."""
         here = [each for each in self.directories if each.path == path]
         return here or [each for each in self.directories if each.path.startswith(f"{path.rstrip('/')}/")]
 
@@ -223,14 +223,14 @@ def unlisted(paths: Iterable[str], found: Iterable[str], collector: UnlistedColl
 
 
 def _is_of_node(directory: LogDirectory) -> bool:
-    """Return True if files of a node's own are here, not only partitions that somebody copied."""
+    """Return True if files of a node's own are here, and not only copies of partitions."""
     has_metadata = any(each.topic == METADATA_TOPIC for each in directory.candidates)
     return has_metadata or not directory.is_copy_of_partitions
 
 
 def _overlap(one: LogDirectory, other: LogDirectory) -> bool:
     """Return True if both have a live partition of the same name. The metadata log counts only if one of them has
-    nothing else: it stays behind when metadata.log.dir is changed."""
+    nothing else: it is still there after metadata.log.dir was changed."""
     names, others = ({each.name for each in place.candidates if not each.state} for place in (one, other))
     both = names & others
     return bool(both - {METADATA_LOG}) or (bool(both) and (names == both or others == both))

@@ -66,7 +66,7 @@ class MetadataCopies:
     def replayed(self, directory: str, on_progress: OnProgress = no_progress) -> MetadataImage | None:
         """Return what a node replays from the metadata log in this directory; None if there is none."""
         age, image = self._look(directory, on_progress)
-        if image is None and age is not None:
+        if image is None and age is not None:  # it was read, and is no longer in memory
             del self._copies[directory]
             _, image = self._look(directory, on_progress)
         return image
@@ -106,11 +106,11 @@ class MetadataCopies:
         return source, image
 
     def ages(self) -> dict[str, Age]:
-        """Return how new the copies with topics are that were read, by log directory."""
+        """Return how new each copy is that was read and has topics, by log directory."""
         return {path: copy.age for path, copy in self._copies.items() if copy.age is not None and copy.age.has_topics}
 
     def _look(self, directory: str, on_progress: OnProgress) -> tuple[Age | None, MetadataImage | None]:
-        """Return how new a copy is, and the copy if it is in memory; read it if that was not done."""
+        """Return how new a copy is, and the copy if it is in memory. Reads it at first, and if it has changed since."""
         seen = see(os.path.join(directory, f"{METADATA_TOPIC}-0")).identities
         copy = self._copies.get(directory)
         if copy is not None and copy.seen == seen:

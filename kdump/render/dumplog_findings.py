@@ -78,7 +78,7 @@ class Findings:
 def _heading_and_line(kind: FileKind, wrong: Fault, log_offset: int | None) -> tuple[str, str]:
     """Return the heading for a wrong entry and its line: Kafka's, if it has one, and the reason."""
     entry, in_time = wrong.entry, kind is TIME_INDEX
-    assert entry is not None  # an entry that is missing can be told only of a segment that was closed
+    assert entry is not None  # a missing entry is reported only for a closed segment, which this one is not known to be
     why = f"(position {entry.position}: {wrong.message})"
     if not isinstance(entry, Entry):
         return WRONG_TIME if in_time else MISMATCH, f"  {why[1:-1]}"

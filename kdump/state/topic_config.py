@@ -20,7 +20,7 @@ def dynamic_synonyms() -> Mapping[str, str]:
 
 
 def is_tiered(metadata: MetadataImage | None, topic: str) -> bool:
-    """Return True if the metadata says that segments of the topic are copied to remote storage."""
+    """Return True if, by the metadata, segments of the topic are copied to remote storage; False without metadata."""
     return metadata is not None and effective(metadata, topic, "remote.storage.enable", None) == "true"
 
 
