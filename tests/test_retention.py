@@ -213,6 +213,18 @@ def test_a_record_above_the_largest_decompressed_size(tmp_path: Path) -> None:
                 assert "max.decompressed.message.bytes" in holds[0]["fix"]
 
 
+def test_a_record_whose_length_has_more_bytes_than_needed(tmp_path: Path) -> None:
+    """Its length, 63 bytes, takes one byte, but is written in two, which Kafka reads as well."""
+    body = record(0, None, b"v" * 57)[1:]
+    assert len(body) == 63
+    padded = b"\xfe\x00" + body
+    folder = partition(tmp_path, batch([padded], "gzip"), one(b"x", 1))
+    for limit, is_held in ((63, False), (62, True)):
+        limited = ("--config", f"max.decompressed.message.bytes={limit}", "--kafka-version", "4.4")
+        holds = told(folder, *COMPACT, *limited, status=int(is_held))["retentionHold"]
+        assert ["63 bytes" in each["message"] for each in holds] == [True] * is_held
+
+
 def test_the_high_watermark_of_several_replicas(tmp_path: Path) -> None:
     """Without metadata, it is unknown whether there is only one replica."""
     folder = partition(tmp_path, *cut(40))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from operator import sub
 from typing import NamedTuple
 
 from kdump.check.options import Options
@@ -162,7 +162,7 @@ class RetentionObserver(Watcher):
         self._tail = 0
         if not seen.is_valid:
             if self.deep and not batch.problems:
-                _tombstones(batch)  # to find out whether it still decodes
+                _read_records(batch)  # to find out whether it still decodes
             damage = damage_of(batch) or CHECKSUM
             facts.note_damage(DamagedRange(batch.position, damage.reason, not batch.problems))
             return
@@ -179,17 +179,9 @@ class RetentionObserver(Watcher):
         impossible = impossible_count(batch)
         if impossible is None:
             self._horizons(facts, batch)
-            if self.deep and self.largest_record < INT_MAX and batch.is_compressed and not batch.isControlBatch:
-                self._too_large(facts, batch)
         else:
             facts.uncounted += 1
             facts.note_damage(DamagedRange(batch.position, impossible.reason, False))
-
-    def _too_large(self, facts: ObservedSegment, batch: Batch) -> None:
-        size = max(_sizes(batch), default=0)
-        if size > self.largest_record and not batch.problems:
-            reason = f"a record of {size} bytes is above max.decompressed.message.bytes={self.largest_record}"
-            facts.note_damage(DamagedRange(batch.position, reason, False, True))
 
     def _horizons(self, facts: ObservedSegment, batch: Batch) -> None:
         horizon = batch.deleteHorizonMs
@@ -203,8 +195,12 @@ class RetentionObserver(Watcher):
             facts.markers.add(1, horizon, self.now, is_legacy=False)
         elif facts.tombstones is not None:
             is_legacy = isinstance(batch, LegacyRecordBatch)
-            facts.tombstones.add(_tombstones(batch), horizon, self.now, is_legacy=is_legacy)
+            tombstones, largest = _read_records(batch)
+            facts.tombstones.add(tombstones, horizon, self.now, is_legacy=is_legacy)
             facts.tombstones.undecoded += bool(batch.problems)
+            if largest > self.largest_record and batch.is_compressed and not batch.problems:
+                reason = f"a record of {largest} bytes is above max.decompressed.message.bytes={self.largest_record}"
+                facts.note_damage(DamagedRange(batch.position, reason, False, True))
 
     def region(self, part: SegmentContext, region: Region) -> None:
         assert self._now is not None
@@ -223,22 +219,22 @@ class RetentionObserver(Watcher):
         self._now = None
 
 
-def _tombstones(batch: Batch) -> int:
-    """Return how many of the batch's records have no value. What does not decode is in its `problems`."""
-    if isinstance(batch, DefaultRecordBatch):
-        return sum(list(columns.value_size).count(-1) for columns, _ in decode_columns(batch, keys=False, values=False))
-    return sum(record.valueSize < 0 for record in records(batch, values=False))
-
-
-def _sizes(batch: Batch) -> Iterator[int]:
-    """Yield the size of each record as it is compared with max.decompressed.message.bytes: without its length field
-    (DefaultRecord.readFrom), or without offset and size (AbstractLegacyRecordBatch.DataLogInputStream)."""
+def _read_records(batch: Batch) -> tuple[int, int]:
+    """Return how many of the batch's records have no value, and the size of the largest one as it is compared with
+    max.decompressed.message.bytes: without its length field (DefaultRecord.readFrom), or without offset and size
+    (AbstractLegacyRecordBatch.DataLogInputStream). What does not decode is in the batch's `problems`."""
+    tombstones = largest = 0
     if isinstance(batch, DefaultRecordBatch):
         for columns, _ in decode_columns(batch, keys=False, values=False):
-            for start, end in zip(columns.start, columns.end):
-                yield next(end - start - each for each in range(1, 6) if len(varint(end - start - each)) == each)
+            tombstones += list(columns.value_size).count(-1)
+            size = max(map(sub, columns.end, columns.start))
+            length = next(size - field for field in range(1, 6) if len(varint(size - field)) <= field)
+            largest = max(largest, length)
     else:
-        yield from (record.end - record.start - LOG_OVERHEAD for record in records(batch, values=False))
+        for record in records(batch, values=False):
+            tombstones += record.valueSize < 0
+            largest = max(largest, record.end - record.start - LOG_OVERHEAD)
+    return tombstones, largest
 
 
 class Latest(NamedTuple):
