@@ -41,6 +41,8 @@ def retained_topics(
     found: dict[str, RetainedTopic] = {}
     remote: RemoteLog | None = None
     usages = list(usages)
+    # A running broker has recovered its logs, and has written their indexes.
+    is_running = state_of(broker) == RUNNING
     for usage in usages:
         starts, marks, cleaned, points = (checkpointed(usage.directory, name, problems) for name in CHECKPOINTS)
         for each in usage.live():
@@ -58,8 +60,7 @@ def retained_topics(
                 described = metadata.topics.get(topic)
                 end = remote.end_of(described.id if described else None, number)
             mark = None if _is_alone(metadata, topic, number) else marks.get(each.key)
-            # A running broker has recovered its logs, and has written their indexes.
-            point = points.get(each.key, 0) if state_of(broker) != RUNNING and not usage.directory.is_clean else None
+            point = None if is_running or usage.directory.is_clean else points.get(each.key, 0)
             found[topic].logs.append(
                 RetainedLog(each, starts.get(each.key), mark, end, now, opened, point, cleaned.get(each.key))
             )
