@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from kdump.format.known_releases import synonyms
+from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import BROKER, MetadataImage
 
 
@@ -22,6 +23,12 @@ def dynamic_synonyms() -> Mapping[str, str]:
 def is_tiered(metadata: MetadataImage | None, topic: str) -> bool:
     """Return True if, by the metadata, segments of the topic are copied to remote storage; False without metadata."""
     return metadata is not None and effective(metadata, topic, "remote.storage.enable", None) == "true"
+
+
+def size_config(metadata: MetadataImage | None, topic: str, key: str, node_id: int | None, default: int) -> int:
+    """Return a topic config as a number of bytes; `default` if it is unknown or not valid."""
+    value = parse_int(effective(metadata, topic, key, node_id)) if metadata is not None else None
+    return default if value is None or value < 0 else value
 
 
 def effective(metadata: MetadataImage, topic: str, key: str, node_id: int | None) -> str | None:

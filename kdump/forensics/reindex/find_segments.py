@@ -20,7 +20,7 @@ from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
 from kdump.log.log_directory import LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, target
-from kdump.state.topic_config import effective
+from kdump.state.topic_config import size_config
 
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
@@ -148,8 +148,7 @@ class _Configs:
             metadata = read_metadata(directory.path, self.options.limits)
             self._known[directory.path] = metadata, parse_int(node_ids(directory, self.options.open).get("node.id"))
         metadata, node_id = self._known[directory.path]
-        value = parse_int(effective(metadata, topic, name, node_id)) if metadata is not None else None
-        return default if value is None or value < 0 else value
+        return size_config(metadata, topic, name, node_id, default)
 
 
 def is_last(made: ReindexInput, segment: SegmentFiles) -> bool:

@@ -46,7 +46,6 @@ from kdump.forensics.restart.root_files import (
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.forensics.work_progress import WorkProgress
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
-from kdump.format.numbers import parse_int
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import KafkaError
@@ -71,7 +70,7 @@ from kdump.state.releases import (
     STRAYS_DELETED,
     STRAYS_RENAMED,
 )
-from kdump.state.topic_config import effective, is_tiered
+from kdump.state.topic_config import is_tiered, size_config
 
 
 def is_meta_properties(stop: StartupFailure) -> bool:
@@ -263,10 +262,8 @@ class LogManager:
         """Apply the topic's own configs, as far as the metadata on the disk contains them."""
         if self.metadata is None or topic not in self.metadata.topics:
             return how
-        interval = parse_int(effective(self.metadata, topic, "index.interval.bytes", None))
-        interval = INTERVAL if interval is None or interval < 0 else interval
-        largest = parse_int(effective(self.metadata, topic, "segment.index.bytes", None))
-        largest = LARGEST_INDEX if largest is None or largest < 0 else largest
+        interval = size_config(self.metadata, topic, "index.interval.bytes", None, INTERVAL)
+        largest = size_config(self.metadata, topic, "segment.index.bytes", None, LARGEST_INDEX)
         return replace(how, interval=interval, largest=largest, remote=is_tiered(self.metadata, topic))
 
     def _settled(
