@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from kdump.format.index import INDEX_ENTRY
 from kdump.log import file_system
-from kdump.log.errors import SourceError
-from kdump.log.offset_index_lookup import LARGEST
+from kdump.log.offset_index_lookup import index_size
 from kdump.log.source import open_source
 
 WARM = 8192 // INDEX_ENTRY.size
@@ -59,9 +58,6 @@ def read_index(path: str, base: int) -> OffsetIndex:
         return OffsetIndex(base)
     source = open_source(path)
     try:
-        size = source.size or 0
-        if size > LARGEST:
-            raise SourceError(f"{path}: {size} bytes, too large for an index (at most {LARGEST} are read)")
-        return OffsetIndex(base, source.read_at(0, size))
+        return OffsetIndex(base, source.read_at(0, index_size(path, source)))
     finally:
         source.close()

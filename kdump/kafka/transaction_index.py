@@ -17,8 +17,7 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.known_releases import newer_message
 from kdump.kafka.index_judge import MISMATCH, Fault
 from kdump.log.entries import Entry
-from kdump.log.errors import SourceError
-from kdump.log.offset_index_lookup import LARGEST
+from kdump.log.offset_index_lookup import index_size
 from kdump.log.region import Batch, Limits
 from kdump.log.region_reader import regions
 from kdump.log.source import open_source
@@ -210,9 +209,7 @@ def sanity_problem(
     source = open_source(path)
     size = TXN_INDEX_ENTRY.size
     try:
-        total = source.size or 0
-        if total > LARGEST:
-            raise SourceError(f"{path}: {total} bytes, too large for an index (at most {LARGEST} are read)")
+        total = index_size(path, source)
         if newer is not None and total >= size:
             last = TXN_INDEX_ENTRY.read(source.read_at(total // size * size - size, size))
             newer += filter(None, [newer_entry(last.version)])

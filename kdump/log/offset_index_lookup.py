@@ -33,6 +33,14 @@ LARGEST = 64 * 1024 * 1024
 """Maximum bytes of an index that is read; segment.index.bytes is 10 MiB by default."""
 
 
+def index_size(path: str, source: Source) -> int:
+    """Return the size in bytes of the index at `path`, 0 if it is unknown. Raises SourceError if it is too large."""
+    size = source.size or 0
+    if size > LARGEST:
+        raise SourceError(f"{path}: {size} bytes, too large for an index (at most {LARGEST} are read)")
+    return size
+
+
 PIECE = 1 << 20
 """Bytes of an index that are read at once."""
 
