@@ -54,8 +54,8 @@ class LoadParameters:
 
 
 def load(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
-    """Load the log from its files as they were `seen`, and fill in its plan. Raises StartupFailed, SourceError,
-    OSError."""
+    """Load the log from its files as they were `seen`, and fill in its plan. Raises StartupFailed, KafkaError,
+    SourceError, OSError."""
     _LogLoader(plan, how, seen).load()
 
 

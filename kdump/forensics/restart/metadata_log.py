@@ -13,16 +13,9 @@ import re
 
 from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.forensics.restart.log_loader import LoadParameters, load
-from kdump.forensics.restart.plan_values import (
-    EXIT,
-    PartitionPlan,
-    StartupFailed,
-    StartupFailure,
-    Step,
-    startup_failure,
-)
+from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.format.kafka_release import KafkaRelease
-from kdump.kafka.checkpoint_file import BadLine, topic_id
+from kdump.kafka.checkpoint_file import topic_id
 from kdump.kafka.errors import CorruptRecord
 from kdump.kafka.file_log_input_stream import UP_TO_MAGIC, read_batches
 from kdump.kafka.file_records import ensure_valid
@@ -44,13 +37,10 @@ QUORUM_FIELDS = (
 
 
 def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
-    """Load the metadata log from its files as they were `seen`, and fill in its plan. Raises StartupFailed,
+    """Load the metadata log from its files as they were `seen`, and fill in its plan. Raises StartupFailed, KafkaError,
     SourceError, OSError."""
     load(plan, how, seen)
-    try:
-        topic_id(os.path.join(plan.path, "partition.metadata"), plan.newer)
-    except BadLine as error:
-        raise StartupFailed(startup_failure(error)) from error
+    topic_id(os.path.join(plan.path, "partition.metadata"), plan.newer)
     end = plan.logEndOffset or 0
     newest = _snapshots(plan, seen, how.release)
     if newest is not None and newest[0] > end:
