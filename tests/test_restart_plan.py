@@ -17,13 +17,18 @@ from typing import Any
 import pytest
 
 import kdump
+from kdump.check.options import Options
 from kdump.commands.restart_plan import EXAMPLES
-from kdump.forensics.restart.log_manager import parse_name
+from kdump.forensics.restart import log_manager
+from kdump.forensics.restart.access_rights import broker_rights
+from kdump.forensics.restart.log_manager import LogManager, parse_name
 from kdump.forensics.restart.plan_values import PartitionPlan, startup_failure
+from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.kafka import checkpoint_file
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.log.errors import SourceError
+from kdump.log.live_files import SeenDirectory
 from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
@@ -572,6 +577,25 @@ def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> N
     said = run(crashed).output
     assert "VALID" not in said
     assert re.search(r"\(.*from headers alone\) (is|are) lost with", said)
+
+
+def test_a_plan_that_is_made_again_has_its_warnings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_manager, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(log_manager, "is_changing", lambda path, identities: True)
+    manager = LogManager(
+        [], Options(now=0), StrayPartitions(None), None, lambda topic: True, lambda count: None, broker_rights([])
+    )
+    attempts: list[int] = []
+
+    def act(plan: PartitionPlan, seen: SeenDirectory) -> None:
+        attempts.append(len(attempts))
+        plan.warnings.append("only its header")
+        plan.newer.append("a newer version")
+        if len(attempts) < 3:
+            plan.unread.append("it is being written")
+
+    made = manager._settled(PartitionPlan("a", 0, str(tmp_path), str(tmp_path), "", False), act, None)
+    assert (len(attempts), made.warnings, made.newer) == (3, ["only its header"], ["a newer version"])
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ class LogManager:
         files, it is made again; if the files keep changing, the plan only notes that."""
         before: dict[tuple[str, str], Identity | None] = {}
         for pause in (*PAUSES, None):
-            made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
+            made = replace(plan, steps=[], cuts=[], stops=[], notes=[], warnings=[], newer=[], unread=[])
             seen = see(plan.path)
             self.on_seen(plan.path, seen)
             if work is not None and pause == PAUSES[0]:
@@ -294,7 +294,7 @@ class LogManager:
             if pause is None or not file_system.isdir(plan.path):
                 break
             time.sleep(pause)
-        made = replace(plan, steps=[], cuts=[], stops=[], notes=[], unread=[])
+        made = replace(plan, steps=[], cuts=[], stops=[], notes=[], warnings=[], newer=made.newer, unread=[])
         made.notes.append(f"{plan.path}: kept changing while kdump read it; what a startup does with it is unknown")
         return made
 
