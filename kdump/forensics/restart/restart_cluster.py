@@ -102,14 +102,14 @@ def _paths_by_node(paths: list[str], disks: Disks) -> dict[int, list[str]]:
     states no node next to paths of several nodes."""
     found = {path: disks.below(path) for path in paths} if len(paths) > 1 else {}
     of_path = {path: disks.node_of(here[0]) for path, here in found.items() if len(here) == 1}
-    nodes = {node.node_id for node in of_path.values()} - {None}
+    nodes = sorted({node.node_id for node in of_path.values() if node.node_id is not None})
     if len(nodes) < 2 or len({node.cluster_id for node in of_path.values()} - {None}) != 1:
-        return {min((each for each in nodes if each is not None), default=-1) if len(nodes) == 1 else -1: paths}
+        return {nodes[0] if len(nodes) == 1 else -1: paths}
     groups: dict[int, list[str]] = {}
     for path in paths:
         number = of_path[path].node_id if path in of_path else None
         if number is None:
-            listed = ", ".join(map(str, sorted(each for each in nodes if each is not None)))
+            listed = ", ".join(map(str, nodes))
             raise SourceError(
                 f"{path}: no meta.properties states whose it is, next to log directories of nodes {listed}; pass "
                 "those of its node alone"
