@@ -48,6 +48,8 @@ class Overflow(KafkaError):
     """LogSegmentOffsetOverflowException: an offset is below the segment's base offset, or too far above it. The segment
     is split. `last_offset`: that of the batch."""
 
+    position: int
+
     def __init__(self, position: int, offset: int, last_offset: int, base: int) -> None:
         message = f"offset {last_offset} in segment {base}"
         super().__init__(message, "LogSegmentOffsetOverflowException", position, offset)

@@ -58,7 +58,7 @@ class OffsetIndexJudge(IndexJudge):
             self._reached(self.entry, base_offset(batch), batch.lastOffset)
             self.advance()
         else:
-            self._settle(batch.lastOffset)
+            self._judge_appended(batch.lastOffset)
         self.ended = max(self.ended, batch.lastOffset)
 
     def accept_run(self, heads: HeaderColumns, first: int, stop: int) -> None:
@@ -70,13 +70,13 @@ class OffsetIndexJudge(IndexJudge):
             if starts[row] != position:
                 self._no_batch_there(self.entry)
             else:
-                self._settle_in(heads, first, row)
+                self._judge_appended_in(heads, first, row)
                 self.ended = max(self.ended, lasts[row - 1]) if row > first else self.ended
                 self._reached(self.entry, heads.of(row, BASE_OFFSET), lasts[row])
                 if self._appended is None and isinstance(self.numbers, array):
                     self.skip(matching_positions(heads, row, stop, self.ended, self.numbers, self.next_row - 1))
             self.advance()
-        self._settle_in(heads, first, stop)
+        self._judge_appended_in(heads, first, stop)
         self.ended = max(self.ended, lasts[stop - 1])
 
     def _pass(self, position: int) -> None:
@@ -115,7 +115,7 @@ class OffsetIndexJudge(IndexJudge):
             elif offset > last:
                 self._appended = entry, self.number
 
-    def _settle(self, last: int) -> None:
+    def _judge_appended(self, last: int) -> None:
         """Judge the entry of batches that were appended together, if a batch with `last` is the last of them."""
         if self._appended is None:
             return
@@ -126,11 +126,11 @@ class OffsetIndexJudge(IndexJudge):
         elif offset < last:
             self._unmatched(*self._appended)
 
-    def _settle_in(self, heads: HeaderColumns, first: int, stop: int) -> None:
+    def _judge_appended_in(self, heads: HeaderColumns, first: int, stop: int) -> None:
         if self._appended is not None:
             row = bisect_left(heads.column(LAST_OFFSET), self._appended[0].values["offset"], first, stop)
             if row < stop:
-                self._settle(heads.of(row, LAST_OFFSET))
+                self._judge_appended(heads.of(row, LAST_OFFSET))
 
     def _unmatched(self, entry: Entry, number: int) -> None:
         """Note an entry whose offset is not the last one of any batch, unless that batch may be damaged."""

@@ -38,7 +38,7 @@ from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
 """What a broker does at a batch that recovery rejects: truncate the log there, fail to start, or split the segment."""
 MAX_ENDINGS = 1000
-"""Maximum number of Endings of one segment that are kept."""
+"""Maximum number of RecoveryEnds of one segment that are kept."""
 PIECE = 1 << 20
 END = 1 << 62
 """A byte position after that of any file."""
@@ -59,9 +59,8 @@ class RecoveryEnd(NamedTuple):
 @dataclass
 class RebuildOptions:
     """How to rebuild a segment. `open_end`: whether a broker may be appending to it; `is_last`: whether it is the last
-    one of its log; `compacted`: whether it may have
-    been compacted; `known_from`: offset from which the beginning of every transaction is known; `past_damage`: whether
-    to continue after the point where recovery truncates."""
+    one of its log; `compacted`: whether it may have been compacted; `known_from`: offset from which the beginning of
+    every transaction is known; `past_damage`: whether to continue after the point where recovery truncates."""
 
     interval: int = INTERVAL
     largest: int = LARGEST_INDEX

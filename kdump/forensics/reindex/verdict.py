@@ -46,7 +46,7 @@ MAX_WRONG_ENTRIES = 100
 """Maximum number of wrong entries of one file that are kept; the others are counted."""
 
 
-TELLING = {
+SEARCHED_BY = {
     file_kinds.INDEX: ("position", "offset"),
     file_kinds.TIME_INDEX: ("timestamp", "offset"),
     file_kinds.TXN_INDEX: ("lastOffset",),
@@ -76,10 +76,10 @@ class RebuiltEntries:
         self.size = FIXED[kind].layout.size
 
     def expected(self, fault: Fault) -> dict[str, Any] | None:
-        """Return the values of the entry that shares a value in TELLING with a wrong one, otherwise those of the one
-        with the same number; for a missing one, those of the entry that starts with what is expected. None if there is
-        neither."""
-        names = TELLING[self.kind]
+        """Return the values of the entry that shares a value in SEARCHED_BY with a wrong one, otherwise those of the
+        one with the same number; for a missing one, those of the entry that starts with what is expected. None if there
+        is neither."""
+        names = SEARCHED_BY[self.kind]
         found = fault.entry.values if isinstance(fault.entry, Entry) else {}
         if fault.entry is None:
             found = {names[0]: fault.expected if fault.offset is None else fault.offset}
@@ -104,7 +104,7 @@ class RebuiltEntries:
 
 @dataclass
 class Verdict:
-    """One index file of one segment. `at` is None if it does not exist. Sizes are in bytes; `entries` excludes the
+    """One index file of one segment. `target` is None if it does not exist. Sizes are in bytes; `entries` excludes the
     zeros of preallocation; `reasons` has the names in REASONS as keys."""
 
     kind: Annotated[FileKind, Doc("index, timeindex, txnindex", of="name")]

@@ -14,14 +14,14 @@ from kdump.kafka.offset_index import OffsetIndex
 
 
 def split(segment: LogSegment, error: Overflow) -> list[LogSegment]:
-    """Return the segments that replace `segment`, as parts of its file; `error` tells of the batch that does not fit.
+    """Return the segments that replace `segment`, as parts of its file; `error`: that of the batch that does not fit.
     Raises StartupFailed, KafkaError, SourceError."""
     segment.index = OffsetIndex(segment.base)
     last = segment.next_offset().offset - 1
     if last < segment.base or segment.fits(last):
         exception = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
         message = f"offset {error.last_offset} does not fit into the segment, but its last offset {last} does"
-        raise StartupFailed(_stop(segment, error.position or 0, error.last_offset, message, exception))
+        raise StartupFailed(_stop(segment, error.position, error.last_offset, message, exception))
     parts: list[LogSegment] = []
     with segment.window() as window:
         position = segment.first

@@ -66,9 +66,8 @@ class TimedSegment(ObservedSegment):
 
 class RetainedLog:
     """A live partition, for retention. `high_watermark` is the checkpointed one, None if that is unknown or the log has
-    one replica.
-    `remote_end`: see LogFacts. `recovery_point`: offset from which on startup recovers the log; None if it does not.
-    `cleaned`: the offset in cleaner-offset-checkpoint."""
+    one replica. `remote_end`: see LogFacts. `recovery_point`: offset from which on startup recovers the log; None if it
+    does not. `cleaned`: the offset in cleaner-offset-checkpoint."""
 
     def __init__(
         self,
