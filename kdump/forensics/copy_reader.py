@@ -67,7 +67,7 @@ class CopyReader:
         self.sign = "its topic is compacted" if self.compacted else ""
         self.lacks: set[str] = set()
         """What of the copy is not in the bundle that it is read from: RECORDS, CHECKSUMS."""
-        self.records_seen = self.batches_seen = 0
+        self.records_seen = 0
         self.consumed = False
         """Whether rows of the current batch have been taken."""
         self._batch: Batch | None = None
@@ -132,7 +132,7 @@ class CopyReader:
         buffer, at = self.run.buffer, self.at
         shift = self.run.position - self.run.start
         unpack = BATCH_HEADER.struct.unpack_from
-        records = batches = 0
+        records = 0
         base, delta = 0, 0
         while at < stop:
             base, length, epoch, _, _, attributes, delta, *_, count = unpack(buffer, at)
@@ -140,11 +140,9 @@ class CopyReader:
                 self._learn_epoch(epoch, base, FilePosition(self.target.path, at + shift, length + 12))
             if not self.compacted and (count < delta + 1 or attributes & 0x40):
                 self._cleaned(base, count, delta)
-            batches += 1
             records += count
             at += length + 12
         self.records_seen += records
-        self.batches_seen += batches
         self.last = base + delta
         self._end = self.last + 1
 
@@ -158,7 +156,6 @@ class CopyReader:
             found = self._damage(batch, batch.problems[0].reason)
             if self.last == last and len(self.undecoded) < MAX_KEPT:
                 self.undecoded.append(Undecoded(base, last, found))
-        self.batches_seen += 1
         self.records_seen += batch.possible_records
         if batch.partitionLeaderEpoch is not None and batch.partitionLeaderEpoch != self._epoch:
             assert self.target is not None

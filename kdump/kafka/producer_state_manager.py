@@ -28,7 +28,6 @@ from kdump.state.marker import ABORT, COMMIT
 from kdump.state.releases import MARKER_UNDERFLOW
 from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS
 
-NEVER = -1
 LARGEST = 256 * 1024 * 1024
 """Size in bytes of the largest producer snapshot that is read: five million producers."""
 END_TXN_VALUE = 6

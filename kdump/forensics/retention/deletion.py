@@ -21,7 +21,6 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.state.releases import EMPTY_POLICY_OF_TIERED, STARTS_DELETION_AT_LOG_START
 
 NOW, LATER, KEPT, HELD, UNKNOWN = "now", "later", "kept", "held", "unknown"
-STATES = (NOW, LATER, KEPT, HELD, UNKNOWN)
 """now: the next check deletes it. later: it is not eligible yet. kept: no rule deletes it under the current configs.
 held: it is eligible, or would be, except for something outside the configs. unknown: something could not be read, or
 the state of remote storage is unknown."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from kdump.check.advice import RESTORE, SKIP
 from kdump.forensics.explain.message import Message
 
-INSPECT = "kdump inspect {file} --hex --position {position}"
 VERIFY = "kdump verify {path}"
 SALVAGE = "kdump salvage {path} --out NEW-DIRECTORY"
 
