@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kdump.core.integer_rows import IntegerRows
 from kdump.format.index import TXN_INDEX_ENTRY
-from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import newer_message
 from kdump.kafka.index_judge import MISMATCH, Fault
 from kdump.log.entries import Entry
@@ -200,9 +200,7 @@ def newer_entry(version: int) -> str:
     return newer_message("control", "AbortedTxn", version) if version < TWO_BYTES else ""
 
 
-def sanity_problem(
-    path: str, base: int, release: KafkaRelease = NEWEST, newer: list[str] | None = None
-) -> tuple[int, str, bool] | None:
+def sanity_problem(path: str, base: int, release: KafkaRelease, newer: list[str]) -> tuple[int, str, bool] | None:
     """Return the first error that TransactionIndex.sanityCheck finds: byte position, message, and whether the broker
     exits (otherwise it recovers the segment). None if there is no error. What only a release newer than the newest
     known one writes is added to `newer`. Raises SourceError."""
@@ -210,7 +208,7 @@ def sanity_problem(
     size = TXN_INDEX_ENTRY.size
     try:
         total = index_size(path, source)
-        if newer is not None and total >= size:
+        if total >= size:
             last = TXN_INDEX_ENTRY.read(source.read_at(total // size * size - size, size))
             newer += filter(None, [newer_entry(last.version)])
         for position in range(0, total - size + 1, size):

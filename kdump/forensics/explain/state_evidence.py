@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from kdump.cluster.disks import Disks
+from kdump.cluster.disks import METADATA_LOG, Disks
 from kdump.cluster.node_ids import META
 from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
@@ -45,7 +45,7 @@ class DiskState:
         source, newest = self.disks.newest_metadata()
         if newest is None:
             return None
-        path = f"{source.rstrip('/')}/{METADATA_TOPIC}-0"
+        path = f"{source.rstrip('/')}/{METADATA_LOG}"
         metadata = replace(newest)  # which others use as it is
         complete_quorum(metadata, path)
         return path, metadata
