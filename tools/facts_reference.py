@@ -11,7 +11,7 @@ from tests.facts.declared import ABOUT, FACTS, Fact
 from tests.facts.known import KNOWN
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-KEY = re.compile(r"\w+\.(?:\{[^}]*\}|\S+)|\b[a-z]+[A-Z]\w*")
+KEY = re.compile(r"\w+\.(?:\{[^}]*\}|\S+)|\b[a-z]+[A-Z]\w*|(?<=number of )\w+")
 """A type with a key or several, or the name of a type."""
 HEAD = """# The facts that commands share
 
@@ -20,9 +20,9 @@ facts, with the keys of [the JSON objects](json.md) in which each command states
 of every release, with random damage to every kind of file, and compares their values (`tests/facts/`); this page is
 generated from the same declarations (`make docs`).
 
-- *only if* says when a command states this fact; otherwise its key has something else, which the column says.
-- A value of null is unknown, which contradicts nothing.
-- A log is damaged where verify has a finding of family bytes that is not of severity info.
+- *only if*: the key states the fact only under this condition; otherwise its value may differ from that of the others.
+- A value of null means unknown, and contradicts nothing.
+- *No batch is damaged* if `verify` reports no finding of family `bytes` with a severity above info.
 """
 
 
@@ -45,8 +45,8 @@ def _fact(fact: Fact) -> Iterator[str]:
     text = f"{meaning}{unit}.{source} Computed by `kdump.{fact.function}`."
     yield textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
     yield "| command | states it in | only if |\n| --- | --- | --- |"
-    for states in dict.fromkeys((each.command, each.shown, each.only_if) for each in fact.states):
-        yield f"| `kdump {states[0]}` | {_keys(states[1])} | {states[2]} |"
+    for states in fact.states:
+        yield f"| `kdump {states.command}` | {_keys(states.shown)} | {states.only_if} |"
     yield ""
 
 
@@ -66,11 +66,11 @@ def _directories() -> Iterator[str]:
 
 def _known() -> Iterator[str]:
     yield "## Known contradictions\n"
-    yield "Where commands still contradict each other on damaged disks; the test fails once one of these is mended:\n"
-    yield "| fact | commands | why |\n| --- | --- | --- |"
+    yield "On damaged disks, these commands still contradict others:\n"
+    yield "| fact | command | contradicts | why |\n| --- | --- | --- | --- |"
     for known in KNOWN:
-        commands = ", ".join(f"`kdump {each}`" for each in known.commands)
-        yield f"| {known.fact} | {commands} | {known.reason} |"
+        others = ", ".join(f"`kdump {each}`" for each in known.others)
+        yield f"| {known.fact} | `kdump {known.command}` | {others} | {known.reason} |"
     yield ""
 
 

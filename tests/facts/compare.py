@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.command import run
-from tests.facts.declared import COMMANDS, FACTS, Everything, Fact, Said
+from tests.facts.declared import COMMANDS, FACTS, Everything, Fact, Row
 
 
 class Contradiction(NamedTuple):
@@ -34,41 +34,38 @@ class Contradiction(NamedTuple):
         )
 
 
-def said_by(command: str, paths: Sequence[str]) -> dict[str, list[Said]]:
+def rows_of(command: str, paths: Sequence[str]) -> dict[str, list[Row]]:
     """Return the objects of a command by type."""
     name, *options = command.split()
-    found: dict[str, list[Said]] = defaultdict(list)
+    found: dict[str, list[Row]] = defaultdict(list)
     for line in run(name, *paths, *options, *COMMANDS[command], "--json").stdout.splitlines():
-        said = json.loads(line)
-        found[said["type"]].append(said)
+        row = json.loads(line)
+        found[row["type"]].append(row)
     return found
 
 
-def read_committed(everything: Everything) -> Iterator[Said]:
+def read_committed(everything: Everything) -> Iterator[Row]:
     """Yield what `inspect --read-committed` says on standard error about each log with transactions."""
-    for said in everything["transactions"]["transactionPartition"]:
-        if said["committed"] + said["aborted"] + said["open"] + said["hanging"]:
-            notes = run("inspect", said["path"], "--read-committed", "--limit", "1", "--json").stderr
+    for row in everything["transactions"]["transactionPartition"]:
+        if row["committed"] + row["aborted"] + row["open"] + row["hanging"]:
+            notes = run("inspect", row["path"], "--read-committed", "--limit", "1", "--json").stderr
             found = re.search(r"read committed: (?:last stable offset (\d+)|no transaction is open)", notes)
             assert found is not None, notes
-            yield {"path": said["path"], "stable": found[1] and int(found[1])}
+            yield {"path": row["path"], "stable": found[1] and int(found[1])}
 
 
-def all_said(paths: Sequence[Path], commands: Iterable[str] = COMMANDS) -> Everything:
-    """Return what each command states about log directories. `diff` compares them with links to them."""
+def run_all(paths: Sequence[Path]) -> Everything:
+    """Return what each command states about log directories. `diff` compares the first with a link to it."""
     found: Everything = defaultdict(lambda: defaultdict(list))
     names = [str(path) for path in paths]
-    for command in commands:
+    for command in COMMANDS:
         if command == "diff":
-            links = [path.with_name(f"{path.name}-linked") for path in paths]
-            for link, path in zip(links, paths):
-                if not link.is_symlink():
-                    link.symlink_to(path.name)
-            found[command] = said_by(command, [names[0], str(links[0])])
+            link = paths[0].with_name(f"{paths[0].name}-linked")
+            link.symlink_to(paths[0].name)
+            found[command] = rows_of(command, [names[0], str(link)])
         else:
-            found[command] = said_by(command, names)
-    if "transactions" in found:
-        found["inspect --read-committed"]["note"] = list(read_committed(found))
+            found[command] = rows_of(command, names)
+    found["inspect --read-committed"]["note"] = list(read_committed(found))
     return found
 
 
@@ -82,21 +79,9 @@ def contradictions(everything: Everything, facts: Iterable[Fact] = FACTS) -> Ite
                 for subject, value in states.find(everything):
                     if value is not None:
                         values[subject].append((states.command, value))
-        for subject, said in values.items():
+        for subject, stated in values.items():
             seen = set()
-            for (one, value), (other, other_value) in combinations(said, 2):
+            for (one, value), (other, other_value) in combinations(stated, 2):
                 if value != other_value and (one, other) not in seen:
                     seen.add((one, other))
                     yield Contradiction(fact.name, subject, one, other, value, other_value)
-
-
-def count(everything: Everything, facts: Iterable[Fact] = FACTS) -> int:
-    """Return the number of facts that two commands state, with each pair of statements."""
-    total = 0
-    for fact in facts:
-        values: dict[Hashable, int] = defaultdict(int)
-        for states in fact.states:
-            for subject, value in states.find(everything) if states.command in everything else ():
-                values[subject] += value is not None
-        total += sum(number * (number - 1) // 2 for number in values.values())
-    return total

@@ -36,9 +36,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """The commands, and further options that show all that they know. `diff` compares the disk with itself."""
 
-Said = dict[str, Any]
+Row = dict[str, Any]
 """An object of a command's --json."""
-Everything = dict[str, dict[str, list[Said]]]
+Everything = dict[str, dict[str, list[Row]]]
 """The objects of each command by type."""
 Statement = tuple[Hashable, Any]
 """Subject and value. The value None is unknown, and contradicts nothing."""
@@ -68,18 +68,18 @@ class Fact(NamedTuple):
 class Condition(NamedTuple):
     """Whether an object states a fact, and the same in words."""
 
-    holds: Callable[[Said], bool]
+    holds: Callable[[Row], bool]
     words: str
 
 
-Subject = Callable[[Said], Hashable]
-ALWAYS = Condition(lambda said: True, "")
+Subject = Callable[[Row], Hashable]
+ALWAYS = Condition(lambda row: True, "")
 
 
 def at(
     command: str,
     shown: str,
-    value: Callable[[Said], Any] | None = None,
+    value: Callable[[Row], Any] | None = None,
     of: str | Subject = "path",
     only_if: Condition = ALWAYS,
 ) -> States:
@@ -88,10 +88,10 @@ def at(
     type_, _, key = shown.partition(".")
 
     def find(everything: Everything) -> Iterator[Statement]:
-        for said in everything[command][type_]:
-            if only_if.holds(said):
-                subject = os.path.abspath(said[of]) if isinstance(of, str) else of(said)
-                yield subject, said[key] if value is None else value(said)
+        for row in everything[command][type_]:
+            if only_if.holds(row):
+                subject = os.path.abspath(row[of]) if isinstance(of, str) else of(row)
+                yield subject, row[key] if value is None else value(row)
 
     return States(command, shown, find, only_if.words)
 
@@ -103,37 +103,37 @@ def total(command: str, shown: str, of: Subject, only_if: Condition = ALWAYS) ->
 
     def find(everything: Everything) -> Iterator[Statement]:
         values: dict[Hashable, list[Any]] = defaultdict(list)
-        for said in everything[command][type_]:
-            if only_if.holds(said):
-                values[of(said)].append(said[key] if key else 1)
+        for row in everything[command][type_]:
+            if only_if.holds(row):
+                values[of(row)].append(row[key] if key else 1)
         for subject, found in values.items():
             yield subject, None if None in found else sum(found)
 
-    return States(command, f"sum of {shown}" if key else f"number of {shown}", find, only_if.words)
+    return States(command, f"sum of {shown}" if key else f"number of {shown} objects", find, only_if.words)
 
 
 def copied(key: str) -> States:
     """Return that `diff` states a fact about each copy."""
 
     def find(everything: Everything) -> Iterator[Statement]:
-        for said in everything["diff"]["diff"]:
-            for copy in said["copies"]:
+        for row in everything["diff"]["diff"]:
+            for copy in row["copies"]:
                 if not copy["unread"]:
                     yield os.path.realpath(copy["path"]), copy[key]
 
     return States("diff", f"diff.copies[].{key}", find)
 
 
-def verified(shown: str, wanted: Callable[[Said], bool], value: Callable[[list[Said]], Any]) -> States:
+def verified(shown: str, wanted: Callable[[Row], bool], value: Callable[[list[Row]], Any]) -> States:
     """Return that `verify` states a fact about each partition by some of its findings."""
 
     def find(everything: Everything) -> Iterator[Statement]:
         found = defaultdict(list)
-        for said in everything["verify"]["finding"]:
-            if wanted(said):
-                found[os.path.dirname(os.path.abspath(said["file"]))].append(said)
-        for said in everything["ls"]["partitionLog"]:
-            subject = os.path.abspath(said["partitionDirectory"])
+        for row in everything["verify"]["finding"]:
+            if wanted(row):
+                found[os.path.dirname(os.path.abspath(row["file"]))].append(row)
+        for row in everything["ls"]["partitionLog"]:
+            subject = os.path.abspath(row["partitionDirectory"])
             yield subject, value(found[subject])
 
     return States("verify", shown, find)
@@ -143,8 +143,8 @@ def of_all_logs(key: str) -> States:
     """Return that `verify` states a fact about all partitions together."""
 
     def find(everything: Everything) -> Iterator[Statement]:
-        if all(said["metaPropertiesVersion"] == "0" for said in everything["ls"]["logDirectory"]):
-            yield from ((the_disk(said), said[key]) for said in everything["verify"]["summary"])
+        if all(row["metaPropertiesVersion"] == "0" for row in everything["ls"]["logDirectory"]):
+            yield from ((the_disk(row), row[key]) for row in everything["verify"]["summary"])
 
     return States(
         "verify",
@@ -157,58 +157,57 @@ def of_all_logs(key: str) -> States:
 # --- Subjects and conditions ------------------------------------------------------------------------------------------
 
 
-def the_disk(said: Said) -> Hashable:
+def the_disk(row: Row) -> Hashable:
     return "all disks"
 
 
-def directory(said: Said) -> str:
+def directory(row: Row) -> str:
     """Return the log directory that an object is about."""
-    return os.path.abspath(str(said["source"]))
+    return os.path.abspath(str(row["source"]))
 
 
-def topic(said: Said) -> Hashable:
-    return f"topic {said['topic']}"
+def topic(row: Row) -> Hashable:
+    return f"topic {row['topic']}"
 
 
-def group(said: Said) -> Hashable:
-    return f"group {said['groupId']}"
+def group(row: Row) -> Hashable:
+    return f"group {row['groupId']}"
 
 
-def partition_of_file(said: Said) -> str:
+def partition_of_file(row: Row) -> str:
     """Return the partition directory that has a file."""
-    return os.path.dirname(os.path.abspath(str(said["file"])))
+    return os.path.dirname(os.path.abspath(str(row["file"])))
 
 
-def partition_below(said: Said) -> Hashable:
+def partition_below(row: Row) -> Hashable:
     """Return the partition directory of an object of `stats`, which has the log directory or the partition's path."""
-    name, path = f"{said['topic']}-{said['partition']}", os.path.abspath(said["source"])
+    name, path = f"{row['topic']}-{row['partition']}", os.path.abspath(row["source"])
     return path if os.path.basename(path) == name else os.path.join(path, name)
 
 
-LIVE = Condition(lambda said: said["state"] in ("", "live"), "the directory is live")
-SERVED = Condition(lambda said: said["state"] in ("", "live", "future"), "the directory is live or future")
-NAMED = Condition(lambda said: said["scope"] == "partition" and said["topic"] is not None, "of a partition")
+LIVE = Condition(lambda row: row["state"] in ("", "live"), "the directory is live")
+SERVED = Condition(lambda row: row["state"] in ("", "live", "future"), "the directory is live or future")
+NAMED = Condition(lambda row: row["scope"] == "partition" and row["topic"] is not None, "its scope is partition")
+TOTAL = Condition(lambda row: row["scope"] == "total", "its scope is total")
 NO_TAIL = Condition(
-    lambda said: NAMED.holds(said) and not said["paddingBytes"],
+    lambda row: NAMED.holds(row) and not row["paddingBytes"],
     "the last segment does not end in zeros or an incomplete batch, which is paddingBytes",
 )
 UNCHANGED = Condition(
-    lambda said: (
-        not (said["bytesCut"] or said["stops"] or said["missing"] or said["unread"] or said["state"] == "delete")
-    ),
+    lambda row: not (row["bytesCut"] or row["stops"] or row["missing"] or row["unread"] or row["state"] == "delete"),
     "the startup loads the log and truncates nothing",
 )
 RECOVERED_ONCE = Condition(
-    lambda said: UNCHANGED.holds(said) and recovers_once(said["steps"]),
-    "no index is damaged, for which --estimate does not look, and no segment is recovered twice",
+    lambda row: UNCHANGED.holds(row) and recovers_once(row["steps"]),
+    f"{UNCHANGED.words}, no index is damaged (--estimate does not look for that), and no segment is recovered twice",
 )
-STARTS = Condition(lambda said: not (said["stops"] or said["missing"] or said["unread"]), "the startup loads the log")
-RECOVERED_WHOLE = Condition(lambda said: said["validSize"] == said["size"], "recovery accepts the whole segment")
-THERE = Condition(lambda said: not said["missing"], "the directory exists")
+STARTS = Condition(lambda row: not (row["stops"] or row["missing"] or row["unread"]), "the startup loads the log")
+RECOVERED_WHOLE = Condition(lambda row: row["validSize"] == row["size"], "recovery accepts the whole segment")
+THERE = Condition(lambda row: not row["missing"], "the directory exists")
 INDEX_CODES = {code for code in CATALOGUE if "index" in code} - {"index-missing", "index-orphan"}
 
 
-def is_damage(finding: Said) -> bool:
+def is_damage(finding: Row) -> bool:
     """Return True for damaged bytes of a segment."""
     if not finding["file"].endswith(".log"):
         return False
@@ -219,7 +218,7 @@ def undamaged(states: States) -> States:
     """Return that a command, which computes no checksums, states a fact about what has no damage."""
 
     def find(everything: Everything) -> Iterator[Statement]:
-        damaged = {os.path.abspath(said["file"]) for said in everything["verify"]["finding"] if is_damage(said)}
+        damaged = {os.path.abspath(row["file"]) for row in everything["verify"]["finding"] if is_damage(row)}
         damaged |= {os.path.dirname(path) for path in damaged}
         return (each for each in states.find(everything) if each[0] not in damaged)
 
@@ -227,63 +226,60 @@ def undamaged(states: States) -> States:
     return states._replace(find=find, only_if=f"{states.only_if}, and {words}" if states.only_if else words)
 
 
-def recovers_once(steps: list[Said]) -> bool:
+def recovers_once(steps: list[Row]) -> bool:
     """Return True if a startup recovers each segment at most once, and none because of a damaged index."""
     found = [step["file"] for step in steps if step["kind"] == "recover"]
     return len(found) == len(set(found)) and not any(step["kind"] == "rebuild" for step in steps)
 
 
-def ascends(epochs: list[Said] | None) -> bool:
+def ascends(epochs: list[Row] | None) -> bool:
     """Return True if leader epochs ascend in both columns."""
     pairs = [(each["epoch"], each["startOffset"]) for each in epochs or ()]
     return all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
 
 
-def text(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def alone(key: str) -> States:
-    """Return that `ls` states a fact about a topic's partition that is live in one directory only."""
+def grouped(key: str) -> States:
+    """Return that `groups` states a fact about a partition with a committed offset. It names no path: the directory is
+    known if one only has the partition."""
 
     def find(everything: Everything) -> Iterator[Statement]:
-        found = defaultdict(list)
-        for said in everything["ls"]["partitionLog"]:
-            if said["state"] == "live":
-                found[said["topic"], said["partition"]].append(said)
-        for subject, rows in found.items():
-            if len(rows) == 1:
-                yield f"{subject[0]}-{subject[1]}", rows[0][key]
+        paths = defaultdict(list)
+        for row in everything["ls"]["partitionLog"]:
+            if row["state"] == "live":
+                paths[row["topic"], row["partition"]].append(os.path.abspath(row["partitionDirectory"]))
+        for row in everything["groups --offsets"]["groupOffset"]:
+            directories = paths[row["topic"], row["partition"]]
+            if len(directories) == 1:
+                yield directories[0], row[key]
 
-    return States("ls", f"partitionLog.{key}", find, "one log directory has the partition")
-
-
-def grouped(key: str) -> States:
-    """Return that `groups` states a fact about a partition with a committed offset."""
-    return at("groups --offsets", f"groupOffset.{key}", of=lambda said: f"{said['topic']}-{said['partition']}")
+    return States("groups --offsets", f"groupOffset.{key}", find, "only one log directory has the live partition")
 
 
-def about(name: str, command: str, type_: str, key: str, rule: Callable[[Said], bool], words: str) -> Fact:
+def about(name: str, command: str, type_: str, key: str, rule: Callable[[Row], bool], words: str) -> Fact:
     """Return the fact which directories a command is about: those that `ls` lists for which the rule holds."""
 
     def rows(everything: Everything) -> Iterator[Statement]:
         found = everything[command][type_]
-        if any(said["stops"] for said in everything[command]["restartPlan"]):
+        if any(row["stops"] for row in everything[command]["restartPlan"]):
             return  # the broker exits before it has looked at all of them
-        found = [said for said in found if not said.get("missing") and said["topic"] != METADATA_TOPIC]
-        yield "all disks", sorted(os.path.abspath(said[key]) for said in found)
+        found = [row for row in found if not row.get("missing") and row["topic"] != METADATA_TOPIC]
+        yield "all disks", sorted(os.path.abspath(row[key]) for row in found)
 
     def listed(everything: Everything) -> Iterator[Statement]:
-        found = [said for said in everything["ls"]["partitionLog"] if said["topic"] != METADATA_TOPIC and rule(said)]
-        yield "all disks", sorted(os.path.abspath(said["partitionDirectory"]) for said in found)
+        found = [row for row in everything["ls"]["partitionLog"] if row["topic"] != METADATA_TOPIC and rule(row)]
+        yield "all disks", sorted(os.path.abspath(row["partitionDirectory"]) for row in found)
 
     states = (States(command, f"{type_}.{key}", rows), States("ls", "partitionLog.partitionDirectory", listed, words))
     return Fact(f"directories that {name} is about", words, "", "", "", states)
 
 
-def has_clients(said: Said) -> bool:
+def has_clients(row: Row) -> bool:
     """Return True for a live partition with segments that producers with IDs write to."""
-    return bool(said["state"] == "live" and said["segments"] and said["topic"] != TRANSACTION_TOPIC)
+    return bool(row["state"] == "live" and row["segments"] and row["topic"] != TRANSACTION_TOPIC)
 
 
 # --- Statements that take several objects -----------------------------------------------------------------------------
@@ -294,11 +290,11 @@ def live_directories(command: str, type_: str, condition: Condition) -> Callable
     that exits has not loaded all, and restart-plan says nothing about a copy of partitions."""
 
     def find(everything: Everything) -> Iterator[Statement]:
-        if not any(everything[command].values()) or any(said["stops"] for said in everything[command]["restartPlan"]):
+        if not any(everything[command].values()) or any(row["stops"] for row in everything[command]["restartPlan"]):
             return
-        counts = Counter(directory(said) for said in everything[command][type_] if condition.holds(said))
-        for said in everything["ls"]["logDirectory"]:
-            subject = os.path.abspath(said["directory"])
+        counts = Counter(directory(row) for row in everything[command][type_] if condition.holds(row))
+        for row in everything["ls"]["logDirectory"]:
+            subject = os.path.abspath(row["directory"])
             yield subject, counts[subject]
 
     return find
@@ -307,58 +303,56 @@ def live_directories(command: str, type_: str, condition: Condition) -> Callable
 def transactions_in(*states: str) -> Callable[[Everything], Iterable[Statement]]:
     def find(everything: Everything) -> Iterator[Statement]:
         rows = everything["transactions"]["transaction"]
-        counts = Counter(
-            (directory(said), said["topic"], said["partition"]) for said in rows if said["state"] in states
-        )
-        for said in everything["transactions"]["transactionPartition"]:
-            yield os.path.abspath(said["path"]), counts[directory(said), said["topic"], said["partition"]]
+        counts = Counter((directory(row), row["topic"], row["partition"]) for row in rows if row["state"] in states)
+        for row in everything["transactions"]["transactionPartition"]:
+            yield os.path.abspath(row["path"]), counts[directory(row), row["topic"], row["partition"]]
 
     return find
 
 
 def due_topics(everything: Everything) -> Iterator[Statement]:
     found: dict[Hashable, bool] = {}
-    for said in everything["retention"]["retentionSegment"]:
-        is_due = said["deletion"] == "now" and not said["isActive"]
-        found[topic(said)] = found.get(topic(said), False) or is_due
+    for row in everything["retention"]["retentionSegment"]:
+        is_due = row["deletion"] == "now" and not row["isActive"]
+        found[topic(row)] = found.get(topic(row), False) or is_due
     yield from found.items()
 
 
 def newest_metadata(everything: Everything) -> Iterator[Statement]:
-    ends = [said["endOffset"] for said in everything["cluster"]["cluster"]]
+    ends = [row["endOffset"] for row in everything["cluster"]["cluster"]]
     yield "all disks", max(ends, default=None)
 
 
 def remarks(everything: Everything) -> Iterator[Statement]:
-    said_by = everything["groups --offsets"]
-    counts = Counter(said["groupId"] for said in (*said_by["groupOffset"], *said_by["groupShare"]) if said["remark"])
-    for said in said_by["group"]:
-        yield group(said), counts[said["groupId"]]
+    groups = everything["groups --offsets"]
+    counts = Counter(row["groupId"] for row in (*groups["groupOffset"], *groups["groupShare"]) if row["remark"])
+    for row in groups["group"]:
+        yield group(row), counts[row["groupId"]]
 
 
 def judged_indexes(everything: Everything) -> Iterator[Statement]:
-    for said in everything["reindex"]["reindex"]:
-        for index in said["indexes"]:
+    for row in everything["reindex"]["reindex"]:
+        for index in row["indexes"]:
             if index["file"] is not None and index["status"] != "unread":
                 yield os.path.abspath(index["file"]), index["severity"]
 
 
 def index_severities(everything: Everything) -> Iterator[Statement]:
     found: dict[Hashable, set[str]] = {}
-    for said in everything["verify"]["finding"]:
-        if said["code"] in INDEX_CODES:
-            found.setdefault(os.path.abspath(said["file"]), set()).add(said["severity"])
+    for row in everything["verify"]["finding"]:
+        if row["code"] in INDEX_CODES:
+            found.setdefault(os.path.abspath(row["file"]), set()).add(row["severity"])
     for subject, _ in judged_indexes(everything):
         yield subject, next((each for each in ("error", "warning") if each in found.get(subject, set())), None)
 
 
 def first_cuts(everything: Everything) -> Iterator[Statement]:
     """Yield what a startup truncates of each segment that it recovers, up to the first that it truncates."""
-    for said in everything["restart-plan"]["restartPartition"]:
-        if not STARTS.holds(said):
+    for row in everything["restart-plan"]["restartPartition"]:
+        if not STARTS.holds(row):
             continue
-        cuts = {os.path.abspath(each["file"]): each["size"] for each in said["cuts"] if each["kind"] == "truncated"}
-        for step in said["steps"]:
+        cuts = {os.path.abspath(each["file"]): each["size"] for each in row["cuts"] if each["kind"] == "truncated"}
+        for step in row["steps"]:
             if step["kind"] == "recover":
                 subject = os.path.abspath(step["file"])
                 yield subject, cuts.get(subject, 0)
@@ -368,9 +362,9 @@ def first_cuts(everything: Everything) -> Iterator[Statement]:
 
 def estimated(command: str) -> States:
     def find(everything: Everything) -> Iterator[Statement]:
-        if not any(said["stops"] for said in everything["restart-plan"]["restartPlan"]):
-            for said in everything[command]["recoveryTime"]:
-                yield the_disk(said), (said["recoveredLogs"], said["segments"], said["bytes"])
+        if not any(row["stops"] for row in everything["restart-plan"]["restartPlan"]):
+            for row in everything[command]["recoveryTime"]:
+                yield the_disk(row), (row["recoveredLogs"], row["segments"], row["bytes"])
 
     return States(command, "recoveryTime.{recoveredLogs, segments, bytes}", find, "the broker starts")
 
@@ -387,7 +381,7 @@ ABOUT: list[Fact] = [
         "retention",
         "retention",
         "path",
-        lambda said: said["segments"] > 0,
+        lambda row: row["segments"] > 0,
         "in any state, with a segment; not __cluster_metadata, to which no topic config applies",
     ),
     about(
@@ -395,7 +389,7 @@ ABOUT: list[Fact] = [
         "restart-plan",
         "restartPartition",
         "path",
-        lambda said: True,
+        lambda row: True,
         "in any state; of the metadata logs, the node's own",
     ),
     about(
@@ -403,7 +397,7 @@ ABOUT: list[Fact] = [
         "restart-plan --estimate",
         "recoveryLog",
         "path",
-        lambda said: True,
+        lambda row: True,
         "in any state; not __cluster_metadata, which the node recovers before its logs",
     ),
 ]
@@ -426,7 +420,6 @@ FACTS: list[Fact] = [
             at("restart-plan", "restartPartition.logStartOffset", only_if=UNCHANGED),
             copied("logStartOffset"),
             grouped("logStartOffset"),
-            alone("logStartOffset"),
         ),
     ),
     Fact(
@@ -443,7 +436,6 @@ FACTS: list[Fact] = [
             undamaged(at("restart-plan", "restartPartition.logEndOffset", only_if=UNCHANGED)),
             copied("logEndOffset"),
             grouped("logEndOffset"),
-            alone("logEndOffset"),
         ),
     ),
     Fact(
@@ -471,7 +463,6 @@ FACTS: list[Fact] = [
             at("restart-plan", "restartPartition.highWatermark", only_if=LIVE),
             copied("highWatermark"),
             grouped("highWatermark"),
-            alone("highWatermark"),
         ),
     ),
     Fact(
@@ -506,12 +497,12 @@ FACTS: list[Fact] = [
             at(
                 "transactions",
                 "transactionPartition.lastStableOffset",
-                lambda said: "none" if said["heldBy"] is None else said["lastStableOffset"],
+                lambda row: "none" if row["heldBy"] is None else row["lastStableOffset"],
             ),
             at(
                 "inspect --read-committed",
                 "note on standard error",
-                lambda said: "none" if said["stable"] is None else said["stable"],
+                lambda row: "none" if row["stable"] is None else row["stable"],
             ),
         ),
     ),
@@ -525,7 +516,7 @@ FACTS: list[Fact] = [
             at(
                 "restart-plan",
                 "restartPartition.epochsBefore",
-                only_if=Condition(lambda said: not said["stops"] and ascends(said["epochsBefore"]), "they ascend"),
+                only_if=Condition(lambda row: not row["stops"] and ascends(row["epochsBefore"]), "they ascend"),
             ),
             copied("epochs"),
         ),
@@ -550,7 +541,7 @@ FACTS: list[Fact] = [
     ),
     Fact(
         "bytes",
-        "length of these segments",
+        "length of the segments that belong to the log",
         "bytes",
         "LogSegments.sizeInBytes",
         "log.partition_directory:PartitionDirectory",
@@ -575,13 +566,13 @@ FACTS: list[Fact] = [
     ),
     Fact(
         "batches of all partitions",
-        "the sum of batches",
+        "batches of all partitions, and messages of magic 0 and 1; damaged ones, too",
         "",
         "FileRecords.batches",
         "log.region_reader:regions",
         (
             of_all_logs("batches"),
-            at("stats", "stats.batches", of=the_disk, only_if=Condition(lambda said: said["scope"] == "total", "")),
+            at("stats", "stats.batches", of=the_disk, only_if=TOTAL),
         ),
     ),
     Fact(
@@ -592,7 +583,7 @@ FACTS: list[Fact] = [
         "log.batch_validity:invalidity",
         (
             of_all_logs("records"),
-            at("stats", "stats.records", of=the_disk, only_if=Condition(lambda said: said["scope"] == "total", "")),
+            at("stats", "stats.records", of=the_disk, only_if=TOTAL),
         ),
     ),
     Fact(
@@ -635,16 +626,16 @@ FACTS: list[Fact] = [
     ),
     Fact(
         "whether a log is damaged",
-        "whether there is such a place",
+        "whether the segments have bytes that are not part of a valid batch",
         "",
         "",
         "forensics.partition_scan:is_damage",
         (
             verified("findings of family bytes", is_damage, bool),
-            at("transactions", "transactionPartition.damages", lambda said: said["damages"] > 0),
-            at("producers", "producerPartition.damages", lambda said: said["damages"] > 0),
-            at("retention", "retention.damages", lambda said: None if said["damages"] is None else said["damages"] > 0),
-            at("stats", "stats.damagedPlaces", lambda said: said["damagedPlaces"] > 0, partition_below, NO_TAIL),
+            at("transactions", "transactionPartition.damages", lambda row: row["damages"] > 0),
+            at("producers", "producerPartition.damages", lambda row: row["damages"] > 0),
+            at("retention", "retention.damages", lambda row: None if row["damages"] is None else row["damages"] > 0),
+            at("stats", "stats.damagedPlaces", lambda row: row["damagedPlaces"] > 0, partition_below, NO_TAIL),
         ),
     ),
     Fact(
@@ -655,8 +646,8 @@ FACTS: list[Fact] = [
         "log.partition_directory:partition",
         (
             at("ls", "partitionLog.state", of="partitionDirectory"),
-            at("restart-plan", "restartPartition.state", lambda said: said["state"] or "live", only_if=THERE),
-            at("retention", "retention.state", lambda said: said["state"] or "live"),
+            at("restart-plan", "restartPartition.state", lambda row: row["state"] or "live", only_if=THERE),
+            at("retention", "retention.state", lambda row: row["state"] or "live"),
         ),
     ),
     Fact(
@@ -667,14 +658,14 @@ FACTS: list[Fact] = [
         "log.log_directory:LogDirectory",
         (
             at("ls", "logDirectory.partitions", of="directory"),
-            States("ls", "number of partitionLog", live_directories("ls", "partitionLog", LIVE), LIVE.words),
+            States("ls", "number of partitionLog objects", live_directories("ls", "partitionLog", LIVE), LIVE.words),
             States(
                 "restart-plan",
-                "number of restartPartition",
+                "number of restartPartition objects",
                 live_directories(
                     "restart-plan",
                     "restartPartition",
-                    Condition(lambda said: LIVE.holds(said) and THERE.holds(said), ""),
+                    Condition(lambda row: LIVE.holds(row) and THERE.holds(row), ""),
                 ),
                 "the directory is live, and the broker starts",
             ),
@@ -689,7 +680,7 @@ FACTS: list[Fact] = [
         "log.log_directory:LogDirectory",
         (
             at("doctor", "doctorDisk.partitions"),
-            States("ls", "number of partitionLog", live_directories("ls", "partitionLog", ALWAYS)),
+            States("ls", "number of partitionLog objects", live_directories("ls", "partitionLog", ALWAYS)),
         ),
     ),
     Fact(
@@ -710,11 +701,11 @@ FACTS: list[Fact] = [
         "ReplicaManager.applyDelta",
         "state.missing_partitions:missing_partitions",
         (
-            at("ls", "logDirectory.absent", lambda said: len(said["absent"]), "directory"),
+            at("ls", "logDirectory.absent", lambda row: len(row["absent"]), "directory"),
             States(
                 "restart-plan",
-                "number of restartPartition",
-                live_directories("restart-plan", "restartPartition", Condition(lambda said: said["missing"], "")),
+                "number of restartPartition objects",
+                live_directories("restart-plan", "restartPartition", Condition(lambda row: row["missing"], "")),
                 "it is missing",
             ),
             States(
@@ -723,7 +714,7 @@ FACTS: list[Fact] = [
                 live_directories(
                     "verify",
                     "finding",
-                    Condition(lambda said: said["code"] == "partition-missing" and said["topic"] is not None, ""),
+                    Condition(lambda row: row["code"] == "partition-missing" and row["topic"] is not None, ""),
                 ),
             ),
         ),
@@ -736,7 +727,9 @@ FACTS: list[Fact] = [
         "state.transaction_tracker:OpenTransactions",
         (
             at("transactions", "transactionPartition.committed"),
-            States("transactions", "number of transaction", transactions_in("committed"), "its state is committed"),
+            States(
+                "transactions", "number of transaction objects", transactions_in("committed"), "its state is committed"
+            ),
         ),
     ),
     Fact(
@@ -747,7 +740,7 @@ FACTS: list[Fact] = [
         "state.transaction_tracker:OpenTransactions",
         (
             at("transactions", "transactionPartition.aborted"),
-            States("transactions", "number of transaction", transactions_in("aborted"), "its state is aborted"),
+            States("transactions", "number of transaction objects", transactions_in("aborted"), "its state is aborted"),
         ),
     ),
     Fact(
@@ -757,15 +750,15 @@ FACTS: list[Fact] = [
         "ProducerStateManager.ongoingTxns",
         "state.transaction_tracker:OpenTransactions",
         (
-            at("transactions", "transactionPartition.{open, hanging}", lambda said: said["open"] + said["hanging"]),
+            at("transactions", "transactionPartition.{open, hanging}", lambda row: row["open"] + row["hanging"]),
             verified(
                 "findings transaction-open and transaction-hanging",
-                lambda said: said["code"] in ("transaction-open", "transaction-hanging"),
+                lambda row: row["code"] in ("transaction-open", "transaction-hanging"),
                 len,
             ),
             States(
                 "transactions",
-                "number of transaction",
+                "number of transaction objects",
                 transactions_in("open", "hanging"),
                 "its state is open or hanging",
             ),
@@ -783,7 +776,7 @@ FACTS: list[Fact] = [
             at(
                 "restart-plan",
                 "restartPlan.release.version",
-                lambda said: (said["release"] or {}).get("version"),
+                lambda row: (row["release"] or {}).get("version"),
                 the_disk,
             ),
         ),
@@ -806,9 +799,9 @@ FACTS: list[Fact] = [
         "CleanShutdownFileHandler",
         "cluster.directory_summary:had_clean_shutdown",
         (
-            at("ls", "logDirectory.cleanShutdown", lambda said: str(said["cleanShutdown"]), "directory"),
-            at("doctor", "doctorDisk.clean", lambda said: str(said["clean"])),
-            at("space", "spaceDirectory.isClean", lambda said: str(said["isClean"])),
+            at("ls", "logDirectory.cleanShutdown", lambda row: str(row["cleanShutdown"]), "directory"),
+            at("doctor", "doctorDisk.clean", lambda row: str(row["clean"])),
+            at("space", "spaceDirectory.isClean", lambda row: str(row["isClean"])),
         ),
     ),
     Fact(
@@ -843,8 +836,8 @@ FACTS: list[Fact] = [
         (
             at("ls", "logDirectory.nodeId", of="directory"),
             at("doctor", "doctorDisk.nodeId"),
-            at("space", "spaceDirectory.nodeId", lambda said: text(said["nodeId"])),
-            at("restart-plan", "restartDirectory.nodeId", lambda said: text(said["nodeId"])),
+            at("space", "spaceDirectory.nodeId", lambda row: as_text(row["nodeId"])),
+            at("restart-plan", "restartDirectory.nodeId", lambda row: as_text(row["nodeId"])),
         ),
     ),
     Fact(
@@ -897,7 +890,7 @@ FACTS: list[Fact] = [
         "forensics.retention.deletion:due_now",
         (
             States("retention", "retentionSegment.deletion", due_topics, "the segment is not active"),
-            at("space", "spaceTopic.dueNow", lambda said: said["dueNow"] > 0, topic),
+            at("space", "spaceTopic.dueNow", lambda row: row["dueNow"] > 0, topic),
         ),
     ),
     Fact(
@@ -909,7 +902,7 @@ FACTS: list[Fact] = [
         (
             at("groups", "group.remarks", of=group),
             at("groups --offsets", "group.remarks", of=group),
-            States("groups --offsets", "number of groupOffset and groupShare with a remark", remarks),
+            States("groups --offsets", "number of groupOffset and groupShare objects with a remark", remarks),
         ),
     ),
     Fact(
@@ -933,7 +926,7 @@ FACTS: list[Fact] = [
             States(
                 "restart-plan", "restartPartition.cuts[].size", first_cuts, "up to the first segment that is truncated"
             ),
-            at("reindex", "reindex.{size, validSize}", lambda said: said["size"] - said["validSize"], "file"),
+            at("reindex", "reindex.{size, validSize}", lambda row: row["size"] - row["validSize"], "file"),
         ),
     ),
 ]

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 
 class Known(NamedTuple):
-    """`commands`: any two of them may differ; `example`: disk and number of a random damage (random_damage.damaged)."""
+    """`command` contradicts the `others`, which agree; `example`: disk and number of a random damage
+    (random_damage.damaged)."""
 
     fact: str
-    commands: tuple[str, ...]
+    command: str
+    others: tuple[str, ...]
     reason: str
     example: tuple[str, int]
 
@@ -18,19 +20,22 @@ class Known(NamedTuple):
 KNOWN = [
     Known(
         "metadata offset",
-        ("cluster", "space"),
+        "space",
+        ("cluster",),
         "of a damaged metadata log, cluster goes on after the damage, space stops there",
         ("3.6.2-kraft/controller", 8),
     ),
     Known(
         "logStartOffset",
-        ("ls", "transactions", "producers", "retention", "diff", "restart-plan"),
+        "restart-plan",
+        ("ls", "transactions", "producers", "retention", "diff", "groups --offsets"),
         "of a checkpoint that a broker cannot parse, and ignores, all others take the lines that can be read",
         ("3.6.2-zk/clean", 134),
     ),
     Known(
         "truncated bytes",
-        ("restart-plan", "reindex"),
+        "reindex",
+        ("restart-plan",),
         "reindex does not know the rules by which the metadata log is recovered",
         ("4.3.1-kraft/controller", 365),
     ),
@@ -38,6 +43,10 @@ KNOWN = [
 
 
 def known(kind: tuple[str, str, str]) -> Known | None:
-    """Return the entry for a class of contradictions."""
+    """Return the entry for a class of contradictions: the fact, and two commands."""
     fact, *commands = kind
-    return next((each for each in KNOWN if each.fact == fact and set(commands) <= set(each.commands)), None)
+    return next((each for each in KNOWN if each.fact == fact and _is_about(each, commands)), None)
+
+
+def _is_about(entry: Known, commands: list[str]) -> bool:
+    return entry.command in commands and {*commands} <= {entry.command, *entry.others}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.command import run
 from tests.conftest import FIXTURES, RELEASES, SEED, sample
-from tests.facts.compare import Contradiction, all_said, contradictions
+from tests.facts.compare import Contradiction, contradictions, run_all
 from tests.facts.declared import COMMANDS, FACTS
 from tests.facts.known import KNOWN, Known, known
 from tests.facts.random_damage import bases, damaged
@@ -25,7 +25,7 @@ DISKS, AT_ONCE = (2000, 50) if SEED else (3, 3)
 def contradictory(source: Path, number: object, root: Path) -> list[Contradiction]:
     """Return the contradictions about a damaged copy of a disk, which is then removed."""
     paths, done = damaged(number, source, root)
-    found = list(contradictions(all_said(paths)))
+    found = list(contradictions(run_all(paths)))
     for each in [*paths, *(path for path in root.parent.iterdir() if path.is_symlink())]:
         shutil.rmtree(each) if not each.is_symlink() else each.unlink()
     print(f"{number}: {source.parent.name}/{source.name}: {', '.join(done)}")
@@ -101,8 +101,8 @@ def test_the_spelling_of_a_path_changes_nothing(tmp_path: Path, monkeypatch: pyt
         for command, options in COMMANDS.items():
             name, *more = command.split()
             given = [[str(path) for path in paths], names, [f"{each}/" for each in names]]
-            said = {same(run(name, *each, *more, *options, "--json").stdout, tmp_path) for each in given}
-            assert len(said) == 1 or command == "diff", command
+            printed = {same(run(name, *each, *more, *options, "--json").stdout, tmp_path) for each in given}
+            assert len(printed) == 1 or command == "diff", command
         for path in paths:
             shutil.rmtree(path)
 
@@ -110,13 +110,13 @@ def test_the_spelling_of_a_path_changes_nothing(tmp_path: Path, monkeypatch: pyt
 def test_a_contradiction_is_found() -> None:
     """The comparison finds what differs."""
     ls = {"type": "logDirectory", "directory": "/d", "cleanShutdown": True}
-    told = {"ls": {"logDirectory": [ls]}, "doctor": {"doctorDisk": [{"path": "/d", "clean": False}]}}
+    answers = {"ls": {"logDirectory": [ls]}, "doctor": {"doctorDisk": [{"path": "/d", "clean": False}]}}
     facts = [fact for fact in FACTS if fact.name == "clean shutdown"]
-    (found,) = contradictions(told, facts)
+    (found,) = contradictions(answers, facts)
     assert found.kind == ("clean shutdown", "ls", "doctor")
     assert (found.subject, found.value, found.other_value) == ("/d", "True", "False")
-    told["doctor"]["doctorDisk"][0]["clean"] = True
-    assert not list(contradictions(told, facts))
+    answers["doctor"]["doctorDisk"][0]["clean"] = True
+    assert not list(contradictions(answers, facts))
 
 
 def test_declarations() -> None:
