@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from filecmp import cmpfiles
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,6 +105,19 @@ def copy_disk(source: Path, target: Path) -> Path:
             subprocess.run(["cp", "-r", "--no-preserve=mode", "--", source, target], check=True)
     finally:
         os.umask(before)
+    return target
+
+
+def copy_some(source: Path, target: Path, *names: str) -> Path:
+    """Return a copy of a disk, like `copy_disk`, with only these of its partitions; names may have wildcards."""
+    target.mkdir()
+    for path in source.iterdir():
+        if path.is_file():
+            copy_disk(path, target / path.name)
+        elif any(fnmatch(path.name, name) for name in names):
+            (target / path.name).mkdir()
+            for file in path.iterdir():
+                copy_disk(file, target / path.name / file.name)
     return target
 
 

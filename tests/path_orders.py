@@ -6,17 +6,17 @@ import json
 import os
 import re
 import shutil
-import struct
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.command import run
 from tests.conftest import DISKS, RELEASES
-from tests.damages import META
-from tests.restart_recipe import OWN_ID, SECOND_ID
+from tests.craft import split
+from tests.damages import META, METADATA, copy_some
+from tests.restart_recipe import OWN_ID, SECOND_ID, THIRD_ID
 
-METADATA = "__cluster_metadata-0"
 BROKER, KAFKA_43 = DISKS / "kafka-4.3" / "clean-1", DISKS / "kafka-4.3"
 CUT = 184
 """Offset at which a metadata log ends that has become old: before the last topics were created."""
@@ -58,18 +58,6 @@ COMMANDS = (
 )
 
 
-def copied(source: Path, to: Path, *patterns: str) -> Path:
-    """Copy a log directory with only the partitions that match."""
-    to.mkdir()
-    for path in source.iterdir():
-        if path.is_file():
-            shutil.copyfile(path, to / path.name)
-    for pattern in patterns:
-        for path in source.glob(pattern):
-            shutil.copytree(path, to / path.name, copy_function=shutil.copyfile)
-    return to
-
-
 def cut_metadata(log_directory: Path) -> None:
     """End the metadata log at the first batch from offset CUT on, without what was made later."""
     folder = log_directory / METADATA
@@ -77,11 +65,8 @@ def cut_metadata(log_directory: Path) -> None:
         if path.suffix in (".checkpoint", ".index", ".timeindex", ".snapshot"):
             path.unlink()
     (log,) = folder.glob("*.log")
-    data = log.read_bytes()
-    at = 0
-    while struct.unpack_from(">q", data, at)[0] < CUT:
-        at += 12 + struct.unpack_from(">i", data, at + 8)[0]
-    log.write_bytes(data[:at])
+    kept = takewhile(lambda batch: int.from_bytes(batch[:8], "big") < CUT, split(log.read_bytes()))
+    log.write_bytes(b"".join(kept))
 
 
 def with_id(log_directory: Path, directory_id: bytes) -> None:
@@ -91,8 +76,8 @@ def with_id(log_directory: Path, directory_id: bytes) -> None:
 
 def two(root: Path) -> None:
     """One node with two log directories, of which one has the metadata log."""
-    copied(BROKER, root / "disk_a", METADATA, "users-0", "acks0-0")
-    copied(BROKER, root / "disk_b", *(each for each in FEW if each not in (METADATA, "users-0", "acks0-0")))
+    copy_some(BROKER, root / "disk_a", METADATA, "users-0", "acks0-0")
+    copy_some(BROKER, root / "disk_b", *(each for each in FEW if each not in (METADATA, "users-0", "acks0-0")))
     with_id(root / "disk_b", SECOND_ID)
 
 
@@ -106,8 +91,8 @@ def old_metadata(root: Path) -> None:
 def three(root: Path) -> None:
     """One node with two log directories, and the metadata log in a third."""
     two(root)
-    copied(BROKER, root / "disk_c")
-    with_id(root / "disk_c", b"THIRDDpABlNgsHloSKd7mg")
+    copy_some(BROKER, root / "disk_c")
+    with_id(root / "disk_c", THIRD_ID)
     (root / "disk_a" / METADATA).rename(root / "disk_c" / METADATA)
     for path in (root / "disk_c").glob("*-checkpoint"):
         path.unlink()
@@ -117,14 +102,14 @@ def three(root: Path) -> None:
 def nodes(root: Path) -> None:
     """A controller and two brokers of one cluster, of which one has metadata that ends earlier."""
     for name, letter in zip(("clean-1", "clean-2", "clean-0"), "abc", strict=True):
-        copied(KAFKA_43 / name, root / f"disk_{letter}", *FEW)
+        copy_some(KAFKA_43 / name, root / f"disk_{letter}", *FEW)
     cut_metadata(root / "disk_a")
 
 
 def a_copy(root: Path) -> None:
     """A log directory, and a copy of it that was made earlier."""
-    copied(BROKER, root / "disk_a", *FEW)
-    copied(BROKER, root / "disk_b", *FEW)
+    copy_some(BROKER, root / "disk_a", *FEW)
+    copy_some(BROKER, root / "disk_b", *FEW)
     cut_metadata(root / "disk_b")
 
 
@@ -143,8 +128,8 @@ def nameless(root: Path) -> None:
 def before_directory_ids(root: Path) -> None:
     """One node of Kafka 3.3 with two log directories."""
     source = RELEASES / "3.3.2-kraft" / "clean"
-    copied(source, root / "disk_a", METADATA)
-    copied(
+    copy_some(source, root / "disk_a", METADATA)
+    copy_some(
         source, root / "disk_b", *(path.name for path in source.iterdir() if path.is_dir() and path.name != METADATA)
     )
 

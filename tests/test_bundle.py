@@ -52,7 +52,7 @@ from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
 from tests.craft import batch, one, patch, record, split
-from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk, leave_out_alike
+from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk, copy_some, leave_out_alike
 from tests.state.test_cluster import TOKEN, int32
 from tests.state.test_metadata import config, framed, text
 from tests.test_verdicts import leave_out_the_unchanged
@@ -150,20 +150,9 @@ SOME += ("v1-broker28-gzip-0", "v1-client010-lz4-0", "v1-compacted-gzip-0", "v1-
 """Partitions of which each is of another kind."""
 
 
-def some_partitions(source: Path, target: Path) -> Path:
-    """Return a copy of a disk with SOME of its partitions."""
-    target.mkdir()
-    for path in source.iterdir():
-        if path.name in SOME:
-            copy_disk(path, target / path.name)
-        elif path.is_file():
-            shutil.copyfile(path, target / path.name)
-    return target
-
-
 @pytest.fixture(scope="module")
 def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return aged(some_partitions(FIXTURES / "clean-1", tmp_path_factory.mktemp("some") / "disk"))
+    return aged(copy_some(FIXTURES / "clean-1", tmp_path_factory.mktemp("some") / "disk", *SOME))
 
 
 HEALTHY = (
@@ -179,7 +168,7 @@ HEALTHY = (
 def healthy(name: str, tmp_path: Path) -> Path:
     """Return one of HEALTHY: a disk, or a copy with SOME of its partitions."""
     disk = DISKS / name.removeprefix("some of ")
-    return disk if disk == DISKS / name else aged(some_partitions(disk, tmp_path / "disk"))
+    return disk if disk == DISKS / name else aged(copy_some(disk, tmp_path / "disk", *SOME))
 
 
 @pytest.mark.usefixtures("_no_clock")
@@ -260,7 +249,7 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_no_clock")
 @pytest.mark.parametrize("links", [{"a-0": "payments-0", "up": ".."}, {"me-0": ".", "z-0": "payments-0"}], ids=" ".join)
 def test_the_answers_of_a_disk_with_links(links: dict[str, str], tmp_path: Path) -> None:
-    disk = some_partitions(FIXTURES / "clean-1", tmp_path / "disk")
+    disk = copy_some(FIXTURES / "clean-1", tmp_path / "disk", *SOME)
     for link, to in links.items():
         (disk / link).symlink_to(to)
     aged(disk)
@@ -376,7 +365,7 @@ def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, mo
 
 def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
     """Recovery verifies them."""
-    disk = some_partitions(DISKS / "kafka-4.3/crash-1", tmp_path / "disk")
+    disk = copy_some(DISKS / "kafka-4.3/crash-1", tmp_path / "disk", *SOME)
     bundle = bundled(disk, tmp_path / "headers", "--depth", "headers")
     done = run("restart-plan", bundle)
     assert done.exit_code == 2
@@ -402,7 +391,7 @@ def test_a_report_draws_the_same_charts(some: Path, deep: Path, small: Path, tmp
 
 
 def test_the_api_takes_bundles(tmp_path: Path) -> None:
-    disk = some_partitions(DISKS / "kafka-4.3/clean-1", tmp_path / "disk")
+    disk = copy_some(DISKS / "kafka-4.3/clean-1", tmp_path / "disk", *SOME)
     bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
     log = kdump.open(tmp_path / "b.tar" / "payments-0")
     assert [batch.baseOffset for batch in log.batches()] == [
@@ -477,7 +466,7 @@ def cleaned_once_more(disk: Path) -> None:
     ("keys", "exit_code"), [((b"0123456789abcdef",) * 2, 1), ((b"0123456789abcdef", b"another key, too"), 2), ((), 2)]
 )
 def test_hashes_show_what_the_cleaner_removed(keys: tuple[bytes, ...], exit_code: int, tmp_path: Path) -> None:
-    disks = [some_partitions(DISKS / "kafka-4.3/clean-1", tmp_path / name) for name in ("one", "other")]
+    disks = [copy_some(DISKS / "kafka-4.3/clean-1", tmp_path / name, *SOME) for name in ("one", "other")]
     cleaned_once_more(disks[1])
     there = objects("diff", *disks, "--topic", "users")
     assert [row["kind"] for row in differences(there)] == ["cleaned", "rewritten"]
@@ -774,7 +763,7 @@ def test_a_follower_that_truncates_while_files_are_read(tmp_path: Path, monkeypa
 
 
 def test_a_second_run_reads_what_has_changed(tmp_path: Path) -> None:
-    disk = aged(some_partitions(DISKS / "kafka-4.3/clean-1", tmp_path / "disk"))
+    disk = aged(copy_some(DISKS / "kafka-4.3/clean-1", tmp_path / "disk", *SOME))
     out = tmp_path / "b"
     assert written(disk, out) == len([path for path in [disk, *disk.rglob("*")] if path.is_dir()])
     assert written(disk, out) == 0
@@ -1343,7 +1332,7 @@ def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_no_clock")
 def test_a_packed_bundle_answers_as_the_directory(tmp_path: Path) -> None:
-    disk = aged(some_partitions(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk"))
+    disk = aged(copy_some(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk", *SOME))
     made = bundled(disk, tmp_path / "one.dir", "--tar", str(tmp_path / "one.tar"))
     for command in sorted(TAKE_BUNDLES - NO_ANSWER):
         here = answer(made, (command,))
