@@ -4,18 +4,16 @@ it again."""
 from __future__ import annotations
 
 import json
-import os
-import re
 from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.generated_table import check_table
 from tools.recovery_trials import DATA
 
 PAGE = ROOT / "docs" / "restart-plan.md"
 TRIALS = ROOT / "docs" / "recovery-trials.json"
-TABLE = re.compile(r"(<!-- made from recovery-trials\.json [^>]*-->\n)(.*?)(<!-- end of recoveries -->)", re.DOTALL)
 HEAD = (
     "logs",
     "segments",
@@ -74,10 +72,4 @@ def table() -> str:
 
 @pytest.mark.skipif(not TRIALS.exists(), reason="no trials")
 def test_the_table_is_that_of_the_trials() -> None:
-    text = PAGE.read_text()
-    found = TABLE.search(text)
-    assert found is not None
-    if os.environ.get("KDUMP_REWRITE"):
-        PAGE.write_text(text[: found.start(2)] + table() + text[found.end(2) :])
-        return
-    assert found[2] == table()
+    check_table(PAGE, "recovery-trials.json", table())

@@ -4,20 +4,18 @@ here. KDUMP_REWRITE=1 writes the tables of docs/restart-plan.md again."""
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from tests.conftest import RELEASES, ROOT, sample
 from tests.each_case import each_case
+from tests.generated_table import check_table
 from tools.trials.release import RELEASES as TRIED
 from tools.trials.release_record import Start, compared, starts
 
 PAGE = ROOT / "docs" / "restart-plan.md"
-TABLES = re.compile(r"(<!-- made from release-trials\.json [^>]*-->\n)(.*?)(<!-- end -->)", re.DOTALL)
 RECORDS = {each["key"]: each for each in json.loads((ROOT / "docs" / "release-trials.json").read_text())}
 STARTS = [start for start in starts(RELEASES) if start.key in RECORDS]
 OWN = [start for start in STARTS if start.release == start.started_by]
@@ -134,10 +132,4 @@ def tables() -> str:
 
 
 def test_the_tables_are_those_of_the_trials() -> None:
-    text = PAGE.read_text()
-    found: Any = TABLES.search(text)
-    made = text[: found.start(2)] + tables() + text[found.end(2) :]
-    if os.environ.get("KDUMP_REWRITE"):
-        PAGE.write_text(made)
-    else:
-        assert text == made
+    check_table(PAGE, "release-trials.json", tables())

@@ -4,14 +4,13 @@ again."""
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.generated_table import check_table
 
 PAGE = ROOT / "docs" / "restart-plan.md"
-TABLE = re.compile(r"(<!-- made from restart-trials\.json [^>]*-->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def row(result: dict[str, Any], ground: dict[str, int]) -> str:
@@ -53,11 +52,4 @@ def table() -> str:
 
 
 def test_the_table_is_that_of_the_trials() -> None:
-    text = PAGE.read_text()
-    found = TABLE.search(text)
-    assert found
-    made = text[: found.start(2)] + table() + text[found.end(2) :]
-    if os.environ.get("KDUMP_REWRITE"):
-        PAGE.write_text(made)
-    else:
-        assert text == made
+    check_table(PAGE, "restart-trials.json", table())

@@ -5,14 +5,13 @@ reason. KDUMP_REWRITE=1 writes the tables again."""
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.generated_table import check_table
 
 PAGE = ROOT / "docs" / "restart-plan.md"
 Result = dict[str, Any]
@@ -67,14 +66,7 @@ def table(name: str) -> str:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_table_is_that_of_the_trials(name: str) -> None:
-    text = PAGE.read_text()
-    found = re.search(rf"(<!-- made from {name}-trials\.json [^>]*-->\n)(.*?)(<!-- end -->)", text, re.DOTALL)
-    assert found
-    made = text[: found.start(2)] + table(name) + text[found.end(2) :]
-    if os.environ.get("KDUMP_REWRITE"):
-        PAGE.write_text(made)
-    else:
-        assert text == made
+    check_table(PAGE, f"{name}-trials.json", table(name))
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -4,15 +4,14 @@ KDUMP_REWRITE=1 writes the table of docs/kafka-releases.md again."""
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.generated_table import check_table
 from tools.upgrade_trials import PAIRS, STEPS
 
 PAGE = ROOT / "docs" / "kafka-releases.md"
-TABLE = re.compile(r"(<!-- made from upgrade-trials\.json [^>]*-->\n)(.*?)(<!-- end -->)", re.DOTALL)
 RECORDS: list[dict[str, Any]] = json.loads((ROOT / "docs" / "upgrade-trials.json").read_text())
 
 
@@ -42,9 +41,4 @@ def table() -> str:
 
 
 def test_the_table_is_that_of_the_trials() -> None:
-    text = PAGE.read_text()
-    found: Any = TABLE.search(text)
-    made = text[: found.start(2)] + table() + text[found.end(2) :]
-    if os.environ.get("KDUMP_REWRITE"):
-        PAGE.write_text(made)
-    assert PAGE.read_text() == made
+    check_table(PAGE, "upgrade-trials.json", table())
