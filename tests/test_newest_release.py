@@ -19,7 +19,7 @@ SENTENCES = {
         r"checkpoints from 0\.8 to (\d\.\d+)\. ": LINE,
         r"partition directory, it is (\d\.\d+\.\d+)\. ": NEWEST.number,
         r"writes the same entries in 2\.8 to (\d\.\d+)\. ": LINE,
-        r"after (\d\.\d+\.\d+) is taken as it, with a warning": NEWEST.number,
+        r"after (\d\.\d+\.\d+) are those of that one, with a warning": NEWEST.number,
     },
     "docs/explain.md": {r"with Kafka's sources from 2\.8\s+to (\d\.\d+)\. ": LINE},
     "docs/restart-plan.md": {r"- Otherwise it is (\d\.\d+\.\d+)\.": NEWEST.number},
