@@ -162,14 +162,14 @@ def test_records_of_messages_that_changed() -> None:
 def test_wordings_that_a_release_has() -> None:
     rows = ["a\tNo {file} here\t4.3.1 4.10.0\tA.java", "b\tGone {}!\t4.3.1\tB.scala", "c\told one\t2.8.2 clients\tC.py"]
     files = [("X.java", "No \1 here, and old one"), ("A.scala", "No \1 here")]
-    told, lost = message_sources.added(rows, "4.4.0", files)
-    assert told == [
+    updated, lost = message_sources.added(rows, "4.4.0", files)
+    assert updated == [
         "a\tNo {file} here\t4.3.1 4.4.0 4.10.0\tA.java",
         rows[1],
         "c\told one\t2.8.2 4.4.0 clients\tC.py",
     ]
     assert lost == [rows[1]]
-    assert message_sources.added(told, "4.4.0", files) == (told, lost)
+    assert message_sources.added(updated, "4.4.0", files) == (updated, lost)
     newest, _ = message_sources.added(rows, "5.0.0", files)
     assert newest[0] == "a\tNo {file} here\t4.3.1 4.10.0 5.0.0\tA.scala"
 

@@ -98,18 +98,18 @@ class Calls:
                 (io, "open", self._opening),
                 (builtins, "open", self._opening),
             ):
-                patched.setattr(module, name, _telling(getattr(module, name), called))
+                patched.setattr(module, name, _passing_on(getattr(module, name), called))
             yield
 
 
-def _telling(function: Callable[..., Any], called: Callable[[object], None]) -> Callable[..., Any]:
-    """Return a function that also tells its first argument, a path."""
+def _passing_on(function: Callable[..., Any], called: Callable[[object], None]) -> Callable[..., Any]:
+    """Return a function that first calls `called` with its first argument, a path."""
 
-    def told(path: Any = ".", *arguments: Any, **options: Any) -> Any:
+    def wrapped(path: Any = ".", *arguments: Any, **options: Any) -> Any:
         called(os.fspath(path) if isinstance(path, os.PathLike) else path)
         return function(path, *arguments, **options)
 
-    return told
+    return wrapped
 
 
 CALLS = Calls()

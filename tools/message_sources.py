@@ -67,17 +67,17 @@ def added(rows: list[str], release: str, files: Iterable[tuple[str, str]]) -> tu
     number = _numbers(release)
     table = [(key, text, places.split(), file) for key, text, places, file in (row.split("\t") for row in rows)]
     before = max((each for *_, places, _ in table for each in places if _numbers(each) < number), key=_numbers)
-    read, told, lost = list(files), [], []
+    read, updated, lost = list(files), [], []
     for key, text, places, file in table:
         wanted = pieces(text)
         found = {Path(name).stem: name for name, text in read if wanted and all(each in text for each in wanted)}
         places = sorted({*places, release} if found else {*places} - {release}, key=_numbers)
         if found and places[-1] == release:
             file = found.get(Path(file).stem, next(iter(found.values())))
-        told.append("\t".join((key, text, " ".join(places), file)))
+        updated.append("\t".join((key, text, " ".join(places), file)))
         if before in places and not found:
-            lost.append(told[-1])
-    return told, lost
+            lost.append(updated[-1])
+    return updated, lost
 
 
 def _numbers(release: str) -> tuple[float, ...]:

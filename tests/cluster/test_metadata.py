@@ -75,18 +75,18 @@ def test_each_copy_is_read_once(read: list[str]) -> None:
     assert copies.ages()["longer"] == Age(True, 2, 9, 0)
 
 
-def test_equal_copies_are_taken_in_the_order_of_their_real_paths(tmp_path: Path, read: list[str]) -> None:
+def test_equal_copies_are_taken_in_the_order_of_their_real_paths(
+    tmp_path: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However they are written, and in whatever order."""
     (tmp_path / "b").mkdir()
     (tmp_path / "a").symlink_to(tmp_path / "z")
     (tmp_path / "z").mkdir()
     paths = [str(tmp_path / name) for name in "ab"]
     for path in paths:
-        COPIES[path] = copy(3)
+        monkeypatch.setitem(COPIES, path, copy(3))
     for order in (paths, paths[::-1]):
         assert MetadataCopies().newest(order)[0] == paths[1]
-    for path in paths:
-        del COPIES[path]
 
 
 def test_the_limits_of_a_check_apply_to_the_metadata_above_a_partition(

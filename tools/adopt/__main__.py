@@ -84,13 +84,13 @@ class Adoption(NamedTuple):
 
 
 def knows(adopted: Adoption) -> Iterator[str]:
-    told, schemas = [], []
+    compared, schemas = [], []
     for version in (adopted.before, adopted.version):
         jars = adopted.fetched(version)
         condensed = {package: condense(schemas) for package, schemas in in_jars(jars).items()}
         known = facts.facts(jars, version)
         schemas.append({package: json.loads(each) for package, each in condensed.items()})
-        told.append(report.flat(known, schemas[-1]))
+        compared.append(report.flat(known, schemas[-1]))
     # An older patch release, or one of an older line, adds no schema.
     if numbers(adopted.version) >= max(RELEASES):
         for package, each in condensed.items():
@@ -98,14 +98,14 @@ def knows(adopted: Adoption) -> Iterator[str]:
         records.write(jars, *schemas)
     facts.write(known)
     yield f"## What it knows, compared with {adopted.before}\n"
-    yield from report.knowledge(*told)
+    yield from report.knowledge(*compared)
 
 
 def messages(adopted: Adoption) -> Iterator[str]:
     files = message_sources.compiled(adopted.fetched(adopted.version))
     rows = WORDINGS.read_text().splitlines()
-    told, lost = message_sources.added(rows, adopted.version, files)
-    WORDINGS.write_text("".join(f"{row}\n" for row in told))
+    updated, lost = message_sources.added(rows, adopted.version, files)
+    WORDINGS.write_text("".join(f"{row}\n" for row in updated))
     yield "## Messages that explain knows\n"
     yield f"{len(lost)} wordings of the release before are not in its classes\n"
     yield from (f"- {name}: {wording} ({file})" for name, wording, _, file in (row.split("\t") for row in lost))

@@ -176,7 +176,7 @@ def differences(old: Members, new: Members) -> list[Change]:
 
 def _declared_as(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Return the old members by the declarations that they have now: a method with other parameters is the same one if
-    no other of its name is gone or new. Its old declaration is then told like an instruction that is gone."""
+    no other of its name is gone or new. Its old declaration is then reported like an instruction that is gone."""
     others: tuple[dict[str, list[str]], dict[str, list[str]]] = {}, {}
     for names, members_, rest in zip(others, (old, new), (new, old)):
         for member in members_.keys() - rest.keys():

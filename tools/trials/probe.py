@@ -110,7 +110,7 @@ class Probes:
         topic = partition.rpartition("-")[0]
         other = "orders-zstd"
         for entity in (topic, other):
-            with contextlib.suppress(RuntimeError):  # the starts tell
+            with contextlib.suppress(RuntimeError):  # the log start offsets show it
                 cluster.configure_topic(entity, "retention.ms=1000")
         time.sleep(6)
         starts = cluster.ends("earliest")
