@@ -225,8 +225,8 @@ def _refuse_kafkas(root: str, own: str) -> None:
     here = own
     while True:
         # Nothing is listed but what has a partition's name: a directory above may have a million files.
-        files = sum(os.path.isfile(os.path.join(here, name)) for name in ROOT_FILES)
-        if files > 1 or os.path.isfile(os.path.join(here, META)):
+        files = [name for name in ROOT_FILES if os.path.isfile(os.path.join(here, name))]
+        if META in files or len(files) > 1:
             raise OutputNotAllowed(
                 f"refusing to write to {root}: it is in {here}, a Kafka log directory; choose another directory"
             )
