@@ -20,7 +20,7 @@ from kdump.log.entries import Entry
 from kdump.log.offset_index_lookup import index_size
 from kdump.log.region import Batch, Limits
 from kdump.log.region_reader import regions
-from kdump.log.source import open_source
+from kdump.log.source import Source, open_source
 from kdump.log.window import Window
 from kdump.state.releases import TXN_INDEX_VERSION
 
@@ -200,6 +200,14 @@ def newer_entry(version: int) -> str:
     return newer_message("control", "AbortedTxn", version) if version < TWO_BYTES else ""
 
 
+def newer_last_entry(source: Source, size: int) -> str:
+    """Return the same of the last entry in `size` bytes of a file; empty if there is none. Raises SourceError."""
+    end = size // TXN_INDEX_ENTRY.size * TXN_INDEX_ENTRY.size
+    if not end:
+        return ""
+    return newer_entry(TXN_INDEX_ENTRY.read(source.read_at(end - TXN_INDEX_ENTRY.size, TXN_INDEX_ENTRY.size)).version)
+
+
 def sanity_problem(path: str, base: int, release: KafkaRelease, newer: list[str]) -> tuple[int, str, bool] | None:
     """Return the first error that TransactionIndex.sanityCheck finds: byte position, message, and whether the broker
     exits (otherwise it recovers the segment). None if there is no error. What only a release newer than the newest
@@ -208,9 +216,7 @@ def sanity_problem(path: str, base: int, release: KafkaRelease, newer: list[str]
     size = TXN_INDEX_ENTRY.size
     try:
         total = index_size(path, source)
-        if total >= size:
-            last = TXN_INDEX_ENTRY.read(source.read_at(total // size * size - size, size))
-            newer += filter(None, [newer_entry(last.version)])
+        newer += filter(None, [newer_last_entry(source, total)])
         for position in range(0, total - size + 1, size):
             data = source.read_at(position, size)
             if len(data) < size:

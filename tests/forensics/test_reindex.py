@@ -18,7 +18,7 @@ import pytest
 import kdump
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.segment import SPLITS, THROWS, TRUNCATES
-from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, WRONG
+from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.kafka.index_builder import IndexBuilder
 from kdump.log.region import Batch
@@ -134,6 +134,21 @@ def test_indexes_that_end_early(payments: Path, kind: str) -> None:
             assert ("fewerEntries" in found.reasons) == (size < 24)
     (payments / f"{FIRST}.{kind}").unlink()
     assert verdict(payments, kind).status == MISSING
+
+
+def test_a_txnindex_of_a_newer_release_is_not_judged(payments: Path) -> None:
+    """As by verify; one whose last entry has a known version is."""
+    data = bytearray(entries(payments, "txnindex"))
+    data[-33] = 1  # the second byte of the last entry's version
+    change(payments, "txnindex", bytes(data))
+    errors: list[Exception] = []
+    made = verdict(payments, "txnindex", on_unreadable=errors.append)
+    assert (made.status, made.severity, made.wrongCount) == (UNREAD, None, 0)
+    assert "AbortedTxn version 1, above 0" in str(errors[0])
+    data[-33], data[1] = 0, 1
+    change(payments, "txnindex", bytes(data))
+    assert (made := verdict(payments, "txnindex")).status == WRONG
+    assert made.severity == "error"
 
 
 def test_zeros_behind_the_last_entry(payments: Path) -> None:

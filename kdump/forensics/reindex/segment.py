@@ -26,6 +26,8 @@ from kdump.kafka.transaction_index import (
     AbortMarkers,
     TransactionIndexJudge,
     entry_problem,
+    newer_entry,
+    newer_last_entry,
     next_begins,
 )
 from kdump.log.entries import EntryRun, entry_runs
@@ -116,22 +118,35 @@ class _TxnIndexComparer:
             self.aborts, question.known_from, question.compacted, self._begins, verdict.because
         )
         last = self.segment.offset - 1
+        newer = self._newer()
         for item in _items(self.verdict, TXN_INDEX, self.options):
             if isinstance(item, Region):
                 verdict.note(Fault(SIZE if item.kind == TORN else ZEROS, item, None, item.reason))
                 continue
             for entry in item.entries():
                 number, verdict.entries = verdict.entries, verdict.entries + 1
+                if newer and newer_entry(entry.values["version"]):
+                    continue  # with other fields, perhaps
                 problem = entry_problem(entry.values, last)
                 last = max(last, entry.values["lastOffset"])
                 if cut is not None and entry.values["lastOffset"] > cut:
                     verdict.because("behindTheCut")
                 elif problem:
                     verdict.note(Fault(ORDER, entry, number, problem))
-                elif (fault := judge.entry(entry, number)) is not None:
+                elif not newer and (fault := judge.entry(entry, number)) is not None:
                     verdict.note(fault)
+        if newer:
+            verdict.unread = verdict.unread or f"{verdict.path}: {newer}"
+            return
         for fault in judge.missing():
             verdict.note(fault)
+
+    def _newer(self) -> str:
+        """Return that only a release newer than the newest known one writes such a file: it is then not judged."""
+        assert self.verdict.target is not None
+        with suppress(SourceError), closing(self.options.open(self.verdict.target).source) as source:
+            return newer_last_entry(source, source.size or 0)
+        return ""
 
     def _begins(self, abort: AbortMarker, offset: int) -> bool:
         assert self.segment.log is not None
