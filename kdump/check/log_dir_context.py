@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, PartitionContext
 from kdump.cluster.disks import Disks
-from kdump.cluster.node_ids import META
 from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
-from kdump.log.log_directory import LogDirectory, directory_above, log_directory_above
+from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, segments_in
 from kdump.state.small_files import read_entries

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from kdump.cluster.disks import Disks
-from kdump.cluster.node_ids import META
 from kdump.format.meta_properties import meta_properties
 from kdump.log import file_kinds, file_system
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import REMOTE_CACHE, LogDirectory, log_directory_above
+from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.missing_partitions import (

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from kdump.log.log_directory import LogDirectory
+from kdump.log.log_directory import META, LogDirectory
 from kdump.state.partition_summary import Open, open_window
 from kdump.state.small_files import properties
-
-META = "meta.properties"
 
 
 def node_ids(directory: LogDirectory, open_: Open = open_window) -> dict[str, str]:

@@ -17,7 +17,6 @@ from contextlib import closing, suppress
 from typing import Annotated, NamedTuple
 
 from kdump.answer import Doc, PathText
-from kdump.cluster.node_ids import META
 from kdump.format.kafka_release import (
     KRAFT,
     LINES,
@@ -33,7 +32,7 @@ from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import OFFSET_CHECKPOINT
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import CLEAN_MARK, LogDirectory, directory_at
+from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_at
 from kdump.log.paths import Target, target
 from kdump.state.metadata_image import MetadataImage, SupportedFeature
 from kdump.state.partition_summary import open_window

@@ -32,6 +32,7 @@ from kdump.log.directory_listing import parent
 from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
 from kdump.log.hash_key import HashKey
 from kdump.log.live_files import PAUSES
+from kdump.log.log_directory import META
 from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
 from kdump.log.paths import target
@@ -297,7 +298,7 @@ def _not_replicas(copies: list[Copy]) -> str:
 def _cluster(copy: Copy) -> str:
     """Return the cluster.id next to a copy; empty if it is not known. Lists nothing: there may be thousands of copies
     in one directory."""
-    path = os.path.join(parent(copy.path), "meta.properties")
+    path = os.path.join(parent(copy.path), META)
     return properties(target(path) if file_system.isfile(path) else None).get("cluster.id", "")
 
 

@@ -10,12 +10,11 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
 from kdump.log.directory_listing import is_inside, is_url, real_path
-from kdump.log.log_directory import ROOT_FILES, LogDirectory, directory_at
+from kdump.log.log_directory import META, ROOT_FILES, LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import PARTITION
 from kdump.signals import uninterrupted
 
-META = "meta.properties"
 PASSING = ".kdump-part"
 """Suffix of a file's name until the file is complete."""
 

@@ -26,11 +26,13 @@ LOCK = ".lock"
 """File that a running broker locks in each of its log directories (LogManager.LockFileName)."""
 CLEAN_MARK = ".kafka_cleanshutdown"
 """File that a broker writes at a clean shutdown, and deletes at startup (CleanShutdownFileHandler)."""
+META = "meta.properties"
+"""File with the IDs of the node, its cluster and the log directory (MetaPropertiesEnsemble)."""
 BOOTSTRAP = "bootstrap.checkpoint"
 """File with the first metadata of a cluster, which kafka-storage format writes to a log directory."""
 AT_ROOT = {file_kinds.META_PROPERTIES, file_kinds.OFFSET_CHECKPOINT}
 """Kinds of files that a broker creates in each of its log directories."""
-ROOT_FILES = ("meta.properties", *file_kinds.OFFSET_CHECKPOINTS, CLEAN_MARK, BOOTSTRAP)
+ROOT_FILES = (META, *file_kinds.OFFSET_CHECKPOINTS, CLEAN_MARK, BOOTSTRAP)
 """Names of the files that may be there, other than that of its lock."""
 COPY_OF_PARTITIONS = "a copy of partitions, without a broker's own files (meta.properties, checkpoints)"
 """What a log directory is whose `is_copy_of_partitions` is true."""

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kdump.check.options import Options
-from kdump.cluster.node_ids import META, node_ids
+from kdump.cluster.node_ids import node_ids
 from kdump.log import file_system
 from kdump.log.directory_listing import globbed, is_directory, is_inside, is_url, length, parent, real_path
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.find_directories import find_directories
-from kdump.log.log_directory import LogDirectory, Place
+from kdump.log.log_directory import META, LogDirectory, Place
 from kdump.log.mounts import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target

@@ -8,14 +8,13 @@ from dataclasses import replace
 from functools import cached_property
 
 from kdump.cluster.disks import METADATA_LOG, Disks
-from kdump.cluster.node_ids import META
 from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.producers import ProducersQuery, producers
 from kdump.format.count_text import count_text, first_of
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
-from kdump.log.log_directory import LogDirectory
+from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits
 from kdump.state.find_state_logs import logs_in

@@ -22,7 +22,7 @@ from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMort
 from kdump.forensics.postmortem.postmortem_check import PostMortemCheck
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.fault_tolerant import careful_source
-from kdump.log.log_directory import LogDirectory
+from kdump.log.log_directory import META, LogDirectory
 from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
 from kdump.log.mounts import mount_bundles
 from kdump.log.shared_counter import SharedCounter, result_of
@@ -145,7 +145,7 @@ def _slim(facts: PartitionFacts) -> None:
 
 
 def _directory(directory: LogDirectory) -> Directory:
-    return Directory(directory.path, properties(directory.files.get("meta.properties")), had_clean_shutdown(directory))
+    return Directory(directory.path, properties(directory.files.get(META)), had_clean_shutdown(directory))
 
 
 def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionResult:

@@ -25,6 +25,7 @@ from kdump.forensics.restart.directories import node_directories
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.format.numbers import parse_int
+from kdump.log.log_directory import META
 from kdump.log.mounts import takes_bundles
 from kdump.log.paths import target
 from kdump.log.region import Limits
@@ -106,7 +107,7 @@ def follow_recovery(
 
 def _threads_in_metadata(metadata: MetadataImage, works: Sequence[DirectoryWork]) -> int | None:
     """Return the number of threads in the dynamic configs of the broker, or of all brokers; None without one."""
-    metas = (properties(target(os.path.join(work.path, "meta.properties"))) for work in works)
+    metas = (properties(target(os.path.join(work.path, META))) for work in works)
     for name in (next((meta["node.id"] for meta in metas if "node.id" in meta), ""), ""):
         value = parse_int(metadata.broker_configs.get(name, {}).get(THREADS_CONFIG))
         if value is not None and value > 0:

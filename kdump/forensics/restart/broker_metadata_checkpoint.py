@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from kdump.cluster.node_ids import META
 from kdump.forensics.restart.access_rights import Rights
 from kdump.forensics.restart.log_files import denied
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
@@ -19,6 +18,7 @@ from kdump.format.kafka_release import ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
 from kdump.kafka.checkpoint_file import read_small
 from kdump.log.errors import SourceError
+from kdump.log.log_directory import META
 from kdump.state.releases import META_CREATED, META_EQUAL, META_VERSION_0, META_VERSION_1
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import os
 
-from kdump.cluster.node_ids import META
 from kdump.forensics.restart.access_rights import ENTER, WRITE, Rights
 from kdump.forensics.restart.broker_metadata_checkpoint import identify_by_checkpoint
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
@@ -20,6 +19,7 @@ from kdump.kafka.checkpoint_file import read_small
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import META
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_VERSION_0
 

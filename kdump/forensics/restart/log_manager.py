@@ -55,7 +55,7 @@ from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, read_stable, see
-from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
+from kdump.log.log_directory import CLEAN_MARK, META, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
 from kdump.state.metadata_image import MetadataImage
@@ -75,7 +75,7 @@ from kdump.state.topic_config import is_tiered, size_config
 
 def is_meta_properties(stop: StartupFailure) -> bool:
     """Return True if the stop is about meta.properties, without which the logs of a directory are not loaded."""
-    return stop.kind == OFFLINE and os.path.basename(stop.file) == "meta.properties"
+    return stop.kind == OFFLINE and os.path.basename(stop.file) == META
 
 
 def is_offset_checkpoint(stop: StartupFailure) -> bool:
