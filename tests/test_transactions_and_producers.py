@@ -147,6 +147,14 @@ def test_a_disk_without_transactions_says_so() -> None:
     assert "no idempotent producers in" in result.stderr
 
 
+def test_a_disk_with_only_coordinators_says_so(tmp_path: Path) -> None:
+    coordinator(tmp_path, ("x", 1, 0, "Ongoing", {"t": [0]}))
+    result = run("transactions", tmp_path)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "no partitions that may have transactions; --coordinator shows" in result.stderr
+    assert run("transactions", tmp_path, "--coordinator").stdout.startswith("transactional ID")
+
+
 def test_differences_and_damage_are_shown(tmp_path: Path) -> None:
     partition(tmp_path, data(0, 1) + marker(1, 1, 1, commit=False) + data(2, 3))
     name = "tx\x1b[31m"

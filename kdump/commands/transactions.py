@@ -196,8 +196,10 @@ class TransactionsCommand:
             return
         if self.of_coordinator:
             print_error("no __transaction_state on these disks, or nothing in it matches")
-        elif not self.seen or self.notes.failed:
+        elif self.notes.failed or (not self.seen and self.options.topics):
             pass  # reported already
+        elif not self.seen:
+            print_error("no partitions that may have transactions; --coordinator shows what the coordinators know")
         elif not self.busy:
             print_error(f"no transactions in {count_text(self.seen, 'partition')}")
         elif self.options.producer_ids or self.options.names:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from kdump.check.engine.units import CheckUnit, disks_at, units_of
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -21,11 +22,12 @@ from kdump.forensics.answers import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
+from kdump.forensics.find_partitions import PartitionInput, is_away, partitions_of
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log.errors import OnUnreadable, raise_error
+from kdump.log.fault_tolerant import careful_source
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits
 from kdump.state.transaction_coordinator import TransactionCoordinatorState
@@ -95,10 +97,13 @@ def transactions(
         transaction_timeout=question.timeout,
         kafka_version=question.kafka_version,
     )
-    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
+    options = replace(options, open_source=careful_source)
+    named = (paths,) if isinstance(paths, str) else tuple(paths)
+    units = [*units_of(disks_at(named, options, on_unreadable), options)]
+    found = partitions_of(units, named, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:
-        yield from _coordinators(found, question, now)
+        yield from _coordinators(units, question, now)
     on_total(sum(place.size for place in chosen))
     for place in chosen:
         on_partition(place)
@@ -118,10 +123,10 @@ def since_snapshot(place: PartitionDirectory) -> PartitionDirectory:
     return place
 
 
-def _coordinators(places: list[PartitionInput], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
+def _coordinators(units: list[CheckUnit], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
     seen: list[TransactionCoordinatorState] = []
-    for place in places:
-        coordinator = place.known.coordinator
+    for unit in units:
+        coordinator = unit.known.coordinator
         if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue
         seen.append(coordinator)

@@ -3,6 +3,7 @@ older release is chosen because of it. Disks are made here."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -417,8 +418,10 @@ def test_records_of_coordinators(tmp_path: Path) -> None:
         assert texts[0] in result.stdout.splitlines()[0]
         for each in texts:
             assert each in result.stderr
-    result = command.run("transactions", states, "--coordinator")
-    assert (result.exit_code, NEWER_TRANSACTION in result.stdout.splitlines()[0]) == (2, True)
+    shutil.rmtree(offsets)
+    for arguments in ((states,), (tmp_path,), (tmp_path, "--coordinator"), (tmp_path, "--open")):
+        result = command.run("transactions", *arguments)
+        assert (result.exit_code, NEWER_TRANSACTION in result.stdout.splitlines()[0]) == (2, True)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
