@@ -404,6 +404,20 @@ def test_a_type_of_record_that_a_tool_does_not_know(tmp_path: Path) -> None:
     assert said[1] == '{"type":"UNREGISTER_CONTROLLER_RECORD","version":0,"data":{"controllerId":3}}\n'
 
 
+def test_tagged_fields_that_a_tool_does_not_know(tmp_path: Path) -> None:
+    key = (17).to_bytes(2, "big") + b"\0\1g"
+    value = bytes(2) + bytes(12) + bytes.fromhex("03 0004 00000001 0204 00000002 0304 00000003")
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(craft.batch([craft.record(0, key=key, value=value)]))
+    said = [
+        dump("--files", path, "--offsets-decoder", "--kafka-version", version).stdout.partition("payload: ")[2]
+        for version in ("4.3", "4.4", "4.9")
+    ]
+    known = '{"version":"0","data":{"epoch":0,"metadataHash":0,"validatedTopologyEpoch":1'
+    added = ',"storedDescriptionTopologyEpoch":2,"failedDescriptionTopologyEpoch":3'
+    assert said == [f"{known}{more}}}}}\n" for more in ("", added, added)]
+
+
 def test_versions_of_a_txnindex(tmp_path: Path) -> None:
     """An INT16, of which the tool of 4.3 reads the first byte."""
     path = tmp_path / f"{0:020}.txnindex"

@@ -10,7 +10,8 @@ the release's jars. Its keys:
 - changed: the levels that changed the metadata: a controller refuses to lower metadata.version from one of them, or
   across one (MetadataVersion.didMetadataChange and checkIfMetadataChanged).
 - messages: the versions of each message that can be on a disk, by Kafka's module and name ("0-3"; "none": not read any
-  more). The apiKey is in kdump/format/schemas.
+  more). The apiKey is in kdump/format/schemas. tags: the highest tag of a field of those that have tagged fields, which
+  a release may add without a new version (tags in nested structures are not counted).
 - files: the versions of small files, by the class that reads them.
 - topicConfigs, brokerConfigs: defaults as text; null: none. synonyms: the configs of a broker that are the default of a
   topic's, in order of precedence (ServerTopicConfigSynonyms, since 3.6).
@@ -27,7 +28,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from kdump.format.kafka_release import LINES, newer_text
-from kdump.format.schema import Versions, load_folder
+from kdump.format.schema import Versions
 
 Line = tuple[int, int]
 """Major and minor release."""
@@ -42,6 +43,7 @@ class KnownRelease(NamedTuple):
     unstable: Mapping[int, str]
     changed: frozenset[int]
     messages: Mapping[str, Mapping[str, Versions]]
+    tags: Mapping[str, int]
     files: Mapping[str, Versions]
     topic_configs: Mapping[str, str | None]
     broker_configs: Mapping[str, str | None]
@@ -57,14 +59,6 @@ class KnownRelease(NamedTuple):
         feature that is not used."""
         levels = self.features.get(feature)
         return level == 0 if levels is None else levels.hold(level)
-
-    def knows_record(self, api_key: int, version: int) -> bool:
-        """Return True if a controller reads a metadata record of this type and version."""
-        known = self.messages.get("metadata", {})
-        for name, schema in load_folder("metadata").items():
-            if schema.apiKey == api_key and name in known:
-                return known[name].hold(version)
-        return False
 
 
 @cache
@@ -85,6 +79,7 @@ def known(line: Line) -> KnownRelease:
             module: {name: Versions.parse(text) for name, text in messages.items()}
             for module, messages in read["messages"].items()
         },
+        read["tags"],
         {name: Versions.parse(text) for name, text in read["files"].items()},
         read["topicConfigs"],
         read["brokerConfigs"],
@@ -120,12 +115,6 @@ def first_taking(feature: str, level: int) -> Line | None:
     """Return the first release that takes this level of a feature, or a higher one; None if no known one does."""
     lines = (each.line for each in _all() if feature in each.features and each.features[feature].highest >= level)
     return next(lines, None)
-
-
-def first_reading(module: str, name: str, version: int) -> Line | None:
-    """Return the first release that reads this version of a message; None if no known one does."""
-    read = (each.messages.get(module, {}).get(name) for each in _all())
-    return next((line for line, versions in zip(LINES, read) if versions and versions.hold(version)), None)
 
 
 def features() -> tuple[str, ...]:

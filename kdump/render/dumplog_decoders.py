@@ -103,24 +103,23 @@ def _coordinator(
     if decoded.value is None:
         return text, "<DELETE>"
     schema, data = _data(decoded.value)
+    assert decoded.value.decoded is not None
     if schema.name == "GroupMetadataValue" and data.get("protocolType") == PROTOCOL_TYPE:
-        assert decoded.value.decoded is not None
         with_members(data, decoded.value.decoded.value["members"])
-    data = _as_of(schema, data, release)
+    data = _as_of(schema, decoded.value.decoded.version, data, release)
     return text, jackson({"version": str(decoded.value.number), "data": data})
 
 
-ADDED = {"StreamsGroupMetadataValue": {(4, 4): ("storedDescriptionTopologyEpoch", "failedDescriptionTopologyEpoch")}}
-"""Tagged fields of records by the release that added them: a tool of an earlier one does not print them."""
-
-
-def _as_of(schema: MessageSchema, data: dict[str, Any], release: KafkaRelease) -> dict[str, Any]:
-    """Return the JSON of a value as the tool of this release prints it."""
+def _as_of(schema: MessageSchema, version: int, data: dict[str, Any], release: KafkaRelease) -> dict[str, Any]:
+    """Return the JSON of a value as the tool of this release prints it: without the tagged fields that it lacks."""
     if schema.name == TRANSACTION and STATUS_NAMES.applies(release):
         number = data["transactionStatus"]
         return {**data, "transactionStatus": STATES[number] if 0 <= number < len(STATES) else str(number)}
-    added = [names for since, names in ADDED.get(schema.name, {}).items() if since > release.line]
-    return {name: value for name, value in data.items() if not any(name in names for names in added)} if added else data
+    if release.line >= NEWEST.line:
+        return data
+    highest = at_most(release.line).tags.get(schema.name, -1)
+    added = {node.name for tag, node in schema.struct(version).tagged.items() if tag > highest}
+    return {name: value for name, value in data.items() if name not in added}
 
 
 def _wrong(part: MessagePart, name: str) -> str:

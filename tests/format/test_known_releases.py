@@ -13,7 +13,6 @@ from kdump.format.kafka_release import LINES, NEWEST
 from kdump.format.known_releases import (
     at_most,
     features,
-    first_reading,
     first_taking,
     known,
     metadata_changes,
@@ -96,15 +95,10 @@ def test_a_release_takes_what_is_in_its_range() -> None:
     assert not known((3, 2)).features
 
 
-def test_records() -> None:
-    assert known((4, 4)).knows_record(29, 0)
-    assert not known((4, 3)).knows_record(29, 0)
-    assert (known((4, 3)).knows_record(0, 4), known((4, 2)).knows_record(0, 4)) == (True, False)
-    assert not newest().knows_record(9_999, 0)
-    assert first_reading("metadata", "UnregisterControllerRecord", 0) == (4, 4)
-    assert first_reading("metadata", "RegisterBrokerRecord", 4) == (4, 3)
-    assert first_reading("metadata", "RegisterBrokerRecord", 99) is None
-    assert first_reading("transaction-coordinator", "TransactionLogValue", 1) == (3, 4)
+def test_tagged_fields() -> None:
+    """A release adds them without a new version of the message."""
+    assert [known(line).tags["StreamsGroupMetadataValue"] for line in ((4, 2), (4, 3), (4, 4))] == [1, 1, 3]
+    assert "StreamsGroupMetadataValue" not in known((4, 1)).tags
 
 
 def test_configs_and_files() -> None:

@@ -39,7 +39,7 @@ def facts(jars: Path, version: str) -> dict[str, Any]:
         "levels": {str(row["level"]): row["name"] for row in levels if row["production"]},
         "changed": [row["level"] for row in levels if row["production"] and row["changed"]],
         "unstable": {str(row["level"]): row["name"] for row in levels if not row["production"]},
-        "messages": _messages(jars),
+        **_messages(jars),
         "files": {name: "-".join(dict.fromkeys(map(str, ends))) for name, ends in known["files"].items()},
         "topicConfigs": known["topicConfigs"],
         "synonyms": {name: ",".join(names) for name, names in known["synonyms"].items()},
@@ -47,14 +47,18 @@ def facts(jars: Path, version: str) -> dict[str, Any]:
     }
 
 
-def _messages(jars: Path) -> dict[str, dict[str, str]]:
-    """Return the versions of each message by package and name, as Kafka writes them: 0-3."""
+def _messages(jars: Path) -> dict[str, dict[str, Any]]:
+    """Return the versions of each message by package and name, as Kafka writes them: 0-3; and the tags by name."""
     places = {name: path.stem for path in FORMAT.glob("schemas/*.json") for name in json.loads(path.read_text())}
     found: dict[str, dict[str, str]] = {}
+    tags: dict[str, int] = {}
     for package, schemas in in_jars(jars).items():
         for name, schema in schemas.items():
             found.setdefault(places[name] if package == "core" else package, {})[name] = schema["validVersions"]
-    return {package: dict(sorted(found[package].items())) for package in sorted(found)}
+            if tagged := [int(field["tag"]) for field in schema["fields"] if "tag" in field]:
+                tags[name] = max(tagged)
+    messages = {package: dict(sorted(found[package].items())) for package in sorted(found)}
+    return {"messages": messages, "tags": dict(sorted(tags.items()))}
 
 
 def line(version: str) -> str:
