@@ -14,7 +14,7 @@ from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
-from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_TOPIC, TRANSACTION_TOPIC
+from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_LOG, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
@@ -47,7 +47,7 @@ class LogDirContext:
                 self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(target, options)
         everything = [directory, *disks.others(directory)]
         for path in disks.of_cluster(directory.path):
-            self._watch_log(os.path.join(path, f"{METADATA_TOPIC}-0"))
+            self._watch_log(os.path.join(path, METADATA_LOG))
         _, self.metadata = disks.newest_metadata(directory.path)
         from kdump.cluster.release_evidence import applied_release
 

@@ -22,14 +22,12 @@ from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import Open, open_window
-
-METADATA_LOG = f"{METADATA_TOPIC}-0"
 
 
 @dataclass

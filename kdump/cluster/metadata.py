@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from kdump.log.directory_listing import real_path
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import see
 from kdump.log.region import Limits
 from kdump.log.source import Identity
@@ -111,7 +111,7 @@ class MetadataCopies:
 
     def _look(self, directory: str, on_progress: OnProgress) -> tuple[Age | None, MetadataImage | None]:
         """Return how new a copy is, and the copy if it is in memory. Reads it at first, and if it has changed since."""
-        seen = see(os.path.join(directory, f"{METADATA_TOPIC}-0")).identities
+        seen = see(os.path.join(directory, METADATA_LOG)).identities
         copy = self._copies.get(directory)
         if copy is not None and copy.seen == seen:
             return copy.age, copy.image()

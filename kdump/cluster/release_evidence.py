@@ -31,7 +31,7 @@ from kdump.format.numbers import parse_int
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import OFFSET_CHECKPOINT
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_at
 from kdump.log.paths import Target, target
 from kdump.state.metadata_image import MetadataImage, SupportedFeature
@@ -290,7 +290,7 @@ def _levels(metadata: MetadataImage) -> Iterator[ReleaseFact]:
 def _versions(places: Sequence[LogDirectory]) -> Iterator[ReleaseFact]:
     """Yield the versions of files at the root of log directories, and of quorum-state, that no known release writes."""
     for place in places:
-        quorum = os.path.join(place.path, f"{METADATA_TOPIC}-0", "quorum-state")
+        quorum = os.path.join(place.path, METADATA_LOG, "quorum-state")
         files = dict(place.files)
         if file_system.isfile(quorum):
             files["quorum-state"] = target(quorum)

@@ -13,7 +13,7 @@ from typing import Any
 
 from kdump.format.schema import load_folder
 from kdump.format.text_files import properties
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import PARTITION
 
 NO_ID = "A" * 22
@@ -149,7 +149,7 @@ def _partitions(directory: str) -> Iterator[tuple[str, str]]:
 
 def _metadata(directory: str) -> Iterator[tuple[str, str]]:
     """Yield topic IDs and names from the metadata log in a log directory."""
-    folder = os.path.join(directory, f"{METADATA_TOPIC}-0")
+    folder = os.path.join(directory, METADATA_LOG)
     try:
         files = [entry for entry in os.scandir(folder) if entry.name.endswith((".log", ".checkpoint"))]
         if sum(entry.stat().st_size for entry in files) > LARGEST_LOG:

@@ -4,6 +4,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 SHARE_TOPIC = "__share_group_state"
 METADATA_TOPIC = "__cluster_metadata"
+METADATA_LOG = f"{METADATA_TOPIC}-0"
+"""Directory of the metadata log."""
 REMOTE_METADATA_TOPIC = "__remote_log_metadata"
 
 COMPACTED_TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC)

@@ -11,7 +11,7 @@ from kdump.log.directory_listing import is_no_file
 from kdump.log.errors import OnUnreadable, SourceError, listing_error
 from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.find_directories import find_directories
-from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
@@ -29,7 +29,7 @@ def metadata_in(path: str, on_unreadable: OnUnreadable) -> Iterator[tuple[Metada
             found = True
             yield copy
     if not found:
-        raise SourceError(f"{path}: no cluster metadata ({METADATA_TOPIC}-0 or a .checkpoint) here")
+        raise SourceError(f"{path}: no cluster metadata ({METADATA_LOG} or a .checkpoint) here")
 
 
 def _places(path: str, on_unreadable: OnUnreadable) -> Iterator[Place]:

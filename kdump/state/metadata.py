@@ -20,7 +20,7 @@ from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.log.directory_listing import length
 from kdump.log.errors import SourceError, listing_error, unread
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Limits
@@ -58,7 +58,7 @@ def read_metadata(
     """Read what a check needs from __cluster_metadata-0 in the log directory `directory`: topics, configs, registered
     nodes and features. Returns None if there is no such directory, or no snapshot or segment in it. Never raises:
     `problems` has what cannot be read. Calls `on_progress` as replay_metadata does."""
-    folder = os.path.join(directory, f"{METADATA_TOPIC}-0")
+    folder = os.path.join(directory, METADATA_LOG)
     try:
         files = metadata_files(folder)
     except (FileNotFoundError, NotADirectoryError):

@@ -30,7 +30,7 @@ from kdump.cluster.disks import Disks
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
@@ -183,7 +183,7 @@ class CheckUnit:
         if "checkpoints" in options.chosen and not directory.only_metadata:
             yield from missing_from(directory, self.ids, self.here, self.siblings, self.metadata, options)
         for text, offset in self.newer.items():
-            log = target(os.path.join(directory.path, f"{METADATA_TOPIC}-0"), source=directory.path)
+            log = target(os.path.join(directory.path, METADATA_LOG), source=directory.path)
             yield newer_release(log, text, offset=offset)
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)

@@ -9,7 +9,7 @@ from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.format.count_text import count_text
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
@@ -140,7 +140,7 @@ class ReplicasExamination:
                 self.source,
                 f"fenced, and serving no clients: broker {_ids(fenced)}",
                 impact="it has stopped, or does not reach the controllers",
-                evidence=(f"{METADATA_TOPIC}-0 up to offset {metadata.end_offset}",),
+                evidence=(f"{METADATA_LOG} up to offset {metadata.end_offset}",),
                 commands=(command("cluster", self.source, "--show", "brokers"),),
                 actions=("start it, or find out why it does not reach the controllers",),
                 never=("do not unregister or format it before you know that others have all its records",),

@@ -11,7 +11,7 @@ from kdump.forensics.explain.commands import partition_of
 from kdump.forensics.explain.grouping import read_entry
 from kdump.forensics.explain.log_entries import Entry
 from kdump.log import file_kinds
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG
 
 OF_STARTUP = ("record_reads", "recovery", "startup", "identity", "storage_failures", "small_files", "kraft")
 """Families of messages whose cause is that of a startup's failure or loss, if both are about the same file."""
@@ -71,7 +71,7 @@ def _partition(found: Explanation) -> str | None:
         return None
     message = by_name().get(found.message or "")
     if "partition" not in about and message is not None and family_of(message) == "kraft":
-        return f"{METADATA_TOPIC}-0"
+        return METADATA_LOG
     return about.get("partition")
 
 

@@ -19,7 +19,7 @@ from kdump.check.finding import ERROR, INFO, SEVERITIES, Code, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
-from kdump.cluster.disks import METADATA_LOG, Disks
+from kdump.cluster.disks import Disks
 from kdump.forensics.explain.answers import DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
 from kdump.forensics.explain.batch_evidence import at_offset, at_position
 from kdump.forensics.explain.catalogue import family_of, find
@@ -32,6 +32,7 @@ from kdump.forensics.restart.restart_plan import predict_startup
 from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION as NAME

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-from kdump.cluster.disks import METADATA_LOG, Disks
+from kdump.cluster.disks import Disks
 from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.producers import ProducersQuery, producers
 from kdump.format.count_text import count_text, first_of
-from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 
-from kdump.cluster.disks import METADATA_LOG, Disks
+from kdump.cluster.disks import Disks
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.forensics.restart.plan_values import DirectoryPlan
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, names, real_path
 from kdump.log.errors import SourceError, Unlisted
 from kdump.log.find_directories import find_directories
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LOCK, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
 

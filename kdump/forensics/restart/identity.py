@@ -18,7 +18,7 @@ from kdump.format.meta_properties import meta_properties
 from kdump.kafka.checkpoint_file import read_small
 from kdump.log import file_system
 from kdump.log.errors import SourceError
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import META
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import META_CREATED, META_ENSEMBLE, META_VERSION_0
@@ -117,7 +117,7 @@ def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPla
     """Add a stop for each metadata log outside metadata.log.dir (initializeLogDirs)."""
     configured = next((each.path for each in directories if each.metadataLogDir), "")
     for directory in valid:
-        path = os.path.join(directory.path, f"{METADATA_TOPIC}-0")
+        path = os.path.join(directory.path, METADATA_LOG)
         if directory.metadataLogDir or not file_system.exists(path):
             continue
         message = f"there is a metadata log here and in {configured}: a node has only one, in metadata.log.dir"

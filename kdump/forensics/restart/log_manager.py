@@ -16,7 +16,6 @@ from functools import partial
 
 from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.check.options import Options
-from kdump.cluster.disks import METADATA_LOG
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.log_loader import LoadParameters, load
@@ -53,7 +52,7 @@ from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log import file_system
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, read_stable, see
 from kdump.log.log_directory import CLEAN_MARK, META, REMOTE_CACHE
 from kdump.log.paths import natural

@@ -24,7 +24,7 @@ from kdump.forensics.restart.quorum_values import (
 from kdump.format.numbers import parse_int
 from kdump.log import file_system
 from kdump.log.errors import SourceError
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.quorum_state import complete_quorum
@@ -107,7 +107,7 @@ def quorum_warnings(
     quorum: Quorum, directory: DirectoryPlan, metadata: MetadataImage | None, *, is_controller: bool
 ) -> list[str]:
     """Return what the administrator should know before startup."""
-    path = os.path.join(directory.path, f"{METADATA_TOPIC}-0", "quorum-state")
+    path = os.path.join(directory.path, METADATA_LOG, "quorum-state")
     led = metadata.leader if metadata is not None else None
     is_several = quorum.isVoter and len(quorum.voters) > 1
     if is_several and led is not None and led.leaderId == directory.nodeId and not file_system.exists(path):

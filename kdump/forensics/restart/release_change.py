@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.cluster.disks import METADATA_LOG
 from kdump.cluster.release_evidence import (
     LAST,
     LEVEL,
@@ -26,6 +25,7 @@ from kdump.cluster.release_evidence import (
 from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
 

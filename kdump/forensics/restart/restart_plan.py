@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kdump.check.options import Options
-from kdump.cluster.disks import METADATA_LOG, Disks
+from kdump.cluster.disks import Disks
 from kdump.cluster.release_evidence import DISK, NEWER_NUMBER, OPTION
 from kdump.forensics.restart.access_rights import Rights, broker_rights
 from kdump.forensics.restart.bootstrap import read_bootstrap
@@ -24,7 +24,7 @@ from kdump.forensics.restart.tiered_logs import add_tiered
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease, parse_release
 from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounts import takes_bundles

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kdump.cluster.disks import METADATA_LOG
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights, free_space, read_only
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, StartupFailure
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log import file_system
+from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import CLEAN_MARK, LOCK
 from kdump.state.releases import IO_ERROR_EMPTIES
 
