@@ -313,10 +313,10 @@ def compared(path: Path, **options: Any) -> None:
             assert getattr(mine, name) == getattr(theirs, name), (each.path, name)
         assert (mine.sums, mine.batchRecords, mine.batchSizes) == (theirs.sums, theirs.batchRecords, theirs.batchSizes)
         assert mine.codecs == theirs.codecs
-        assert sum(bucket.bytes for bucket in each.offsets) == theirs.batchBytes
-        assert sum(bucket.records for bucket in each.offsets) == theirs.records
+        assert sum(size for _, (size, _) in each.offsets) == theirs.batchBytes
+        assert sum(records for _, (_, records) in each.offsets) == theirs.records
         assert sum(segment.records for segment in each.segments) == theirs.records
-    assert sum(bucket.records for _, time in made.series for bucket in time) + made.untimed == made.stats.records
+    assert sum(records for _, time in made.series for _, (_, records) in time) + made.untimed == made.stats.records
     total = kdump.forensics.read_stats.sum_stats(stats.values())  # type: ignore[attr-defined]
     assert made.stats.keys.top(50) == total.keys.top(50)
     assert made.stats.producers.top(50) == total.producers.top(50)

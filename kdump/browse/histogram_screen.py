@@ -12,7 +12,7 @@ from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.scopes import SCOPES, Here, Scope, scope_of
 from kdump.browse.screens import Overlay
 from kdump.browse.time_histogram import WIDEST_STEP, Bin, TimeBins, read_times
-from kdump.forensics.postmortem.buckets import of_time
+from kdump.forensics.histograms import of_time
 from kdump.format.count_text import count_text
 from kdump.log.region import Limits
 from kdump.render.amounts import duration_text, size_text

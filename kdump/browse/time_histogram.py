@@ -6,7 +6,7 @@ MAX_BINS bins with batches, bins are made wider.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kdump.browse.scopes import ScopePart
 from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, RECORD_COUNT
-from kdump.forensics.postmortem.buckets import of_time
+from kdump.forensics.histograms import Histogram, of_time
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import read_problem
 from kdump.log.paths import Target
@@ -43,17 +43,15 @@ class Bin(NamedTuple):
     position: int
 
 
-class TimeBins:
-    """Counts by time, from one thread, while another one takes snapshots. `shift`: ms to add to a time, so that bins
+class TimeBins(Histogram):
+    """Counts by time, from one thread, while another one takes snapshots: by number of the bin, the records, bytes and
+    batches, and the number of the file and the position of the first batch. `shift`: ms to add to a time, so that bins
     begin at full hours and days of the time zone."""
 
     def __init__(self, zone: tzinfo) -> None:
+        super().__init__(max_buckets=MAX_BINS)
         self.zone = zone
         self.shift: int | None = None
-        self.step = 0
-        self.width = of_time(0)
-        self._bins: dict[int, list[int]] = {}
-        """By number: records, bytes, batches, number of the file, position."""
         self._paths: list[str] = []
         self._lock = Lock()
         self.batches = self.records = self.bytes = 0
@@ -78,19 +76,19 @@ class TimeBins:
         starts, ends = headers.column(BATCH_START), headers.column(BATCH_END)
         with self._lock:
             for time, count, start, end in zip(times, counts, starts, ends):
-                self._add(time, count, end - start, start + shift)
+                self._count(time, count, end - start, start + shift)
 
-    def add(self, region: Region) -> None:
+    def add_region(self, region: Region) -> None:
         """Count a batch, or bytes that are none."""
         with self._lock:
             if isinstance(region, Batch):
                 self.uncounted += region.recordCount is None
                 time = region.maxTimestamp
-                self._add(-1 if time is None else time, region.possible_records, region.size, region.position)
+                self._count(-1 if time is None else time, region.possible_records, region.size, region.position)
             elif region.kind != PADDING:
                 self.others += region.size
 
-    def _add(self, time: int, records: int, size: int, position: int) -> None:
+    def _count(self, time: int, records: int, size: int, position: int) -> None:
         self.batches += 1
         self.records += records
         self.bytes += size
@@ -99,31 +97,21 @@ class TimeBins:
             return
         if self.shift is None:
             self.shift = _shift(time, self.zone)
-        number = (time + self.shift) // self.width
-        counted = self._bins.get(number)
-        if counted is None:
-            self._bins[number] = [records, size, 1, len(self._paths) - 1, position]
-            while len(self._bins) > MAX_BINS:
-                self._widen()
-            return
-        counted[0] += records
-        counted[1] += size
-        counted[2] += 1
+        self.add(time + self.shift, records, size, 1, len(self._paths) - 1, position)
 
-    def _widen(self) -> None:
-        self._bins = _merged(self._bins, of_time(self.step + 1) // self.width)
-        self.step += 1
-        self.width = of_time(self.step)
+    def join(self, held: list[int], amounts: Sequence[int]) -> None:
+        for column in range(3):
+            held[column] += amounts[column]
+        held[3:] = min(held[3:], list(amounts[3:]))
 
     def snapshot(self, step: int) -> list[Bin]:
         """Return the bins so far in order of time, at least as wide as those of `step`."""
         with self._lock:
             step = max(step, self.step)
             width, shift = of_time(step), self.shift or 0
-            bins = _merged(self._bins, width // self.width)
             return [
                 Bin(number * width - shift, width, records, size, batches, self._paths[file], position)
-                for number, (records, size, batches, file, position) in sorted(bins.items())
+                for number, (records, size, batches, file, position) in sorted(self.at_step(step).items())
             ]
 
     def fitting_step(self, lines: int) -> int:
@@ -132,25 +120,12 @@ class TimeBins:
             step = self.step
             while step < WIDEST_STEP:
                 factor = of_time(step) // self.width
-                numbers = sorted({number // factor for number in self._bins})
+                numbers = sorted({number // factor for number in self.counts})
                 gaps = sum(later - earlier > 1 for earlier, later in pairwise(numbers))
                 if len(numbers) + gaps <= lines:
                     break
                 step += 1
             return step
-
-
-def _merged(bins: dict[int, list[int]], factor: int) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for number, values in bins.items():
-        into = found.get(number // factor)
-        if into is None:
-            found[number // factor] = list(values)
-            continue
-        for column in range(3):
-            into[column] += values[column]
-        into[3:] = min(into[3:], values[3:])
-    return found
 
 
 def _shift(time: int, zone: tzinfo) -> int:
@@ -182,7 +157,7 @@ def _read(target: Target, bins: TimeBins, limits: Limits, on_progress: Callable[
                 bins.add_run(region)
                 window.ahead = HEADERS if region.size >= LARGE * region.run.batches else window.size
             else:
-                bins.add(region)
+                bins.add_region(region)
             on_progress(region.size)
         problem = read_problem(window.source)
         if problem:

@@ -62,7 +62,7 @@ NEAR = 1 << 16
 
 
 class TimeCounts(Protocol):
-    """Counts timestamps in buckets of `width` ms (forensics.histograms.TimeHistogram)."""
+    """Counts timestamps in buckets of `width` ms (forensics.histograms.Histogram)."""
 
     width: int
 

@@ -1,9 +1,9 @@
-"""Distributions: sizes by powers of two, timestamps by buckets that widen as needed."""
+"""Distributions: sizes by powers of two, times and offsets by buckets that widen as needed."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 from kdump.answer import Doc
@@ -15,6 +15,9 @@ WIDTHS = (1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 """Widths of time buckets in ms, each a multiple of the one before; after the last, each is ten times as wide."""
 MAX_BUCKETS = 2048
 """Maximum number of non-empty buckets; if there are more, buckets are made wider."""
+WIDEST = 1 << 24
+"""Largest offset range of one batch that is spread over buckets; a larger one is probably wrong, and counts at its
+first offset."""
 
 
 class SizeClass(NamedTuple):
@@ -64,53 +67,85 @@ def late_classes(counts: array[int]) -> list[SizeClass]:
     return found[filled[0] : filled[-1] + 1] if filled else []
 
 
-class TimeHistogram:
-    """Counts by time. Buckets are one second wide at first; when there are more than MAX_BUCKETS of them, they are
-    widened. `width`: ms of a bucket."""
-
-    __slots__ = ("counts", "step", "width")
-
-    def __init__(self) -> None:
-        self.counts: dict[int, int] = {}
-        self.step = 0
-        self.width = _width(0)
-
-    def add(self, timestamp: int, count: int) -> None:
-        """Add `count` at `timestamp` (epoch ms)."""
-        bucket = timestamp // self.width
-        if bucket in self.counts:
-            self.counts[bucket] += count
-            return
-        self.counts[bucket] = count
-        while len(self.counts) > MAX_BUCKETS:
-            self.widen()
-
-    def widen(self) -> None:
-        """Use the next width."""
-        factor = _width(self.step + 1) // self.width
-        self.step += 1
-        self.width *= factor
-        counts: dict[int, int] = {}
-        for bucket, count in self.counts.items():
-            counts[bucket // factor] = counts.get(bucket // factor, 0) + count
-        self.counts = counts
-
-    def merge(self, other: TimeHistogram) -> None:
-        while self.step < other.step:
-            self.widen()
-        for bucket, count in other.counts.items():
-            self.add(bucket * other.width, count)
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Yield the start (epoch ms) and the count of each non-empty bucket, in order."""
-        return ((bucket * self.width, count) for bucket, count in sorted(self.counts.items()))
-
-    @property
-    def peak(self) -> tuple[int, int] | None:
-        """The start (epoch ms) and the count of the fullest bucket; None if all are empty."""
-        return max(self, key=lambda each: each[1], default=None)
-
-
-def _width(step: int) -> int:
+def of_time(step: int) -> int:
+    """Return the width of time buckets at `step`, in ms; the first ones are one second wide."""
     last = len(WIDTHS) - 1
     return WIDTHS[step] if step <= last else WIDTHS[last] * 10 ** (step - last)
+
+
+def doubling(step: int) -> int:
+    """Return the width of offset buckets at `step`: 1, 2, 4 and so on."""
+    return 1 << step
+
+
+class Histogram:
+    """Adds up amounts by an ascending number, an offset or a time. Keeps only non-empty buckets, so that a single
+    outlier adds one bucket and does not make the others wider; if there are more than `max_buckets`, all are made
+    wider. `widths`: the width of buckets at a step; `counts`: by number of the bucket, the amounts."""
+
+    def __init__(self, widths: Callable[[int], int] = of_time, max_buckets: int = MAX_BUCKETS) -> None:
+        self.widths = widths
+        self.max_buckets = max_buckets
+        self.counts: dict[int, list[int]] = {}
+        self.step = 0
+        self.width = widths(0)
+
+    def add(self, at: int, *amounts: int) -> None:
+        """Add amounts at one number."""
+        bucket = at // self.width
+        held = self.counts.get(bucket)
+        if held is None:
+            self.counts[bucket] = list(amounts)
+            while len(self.counts) > self.max_buckets:
+                self.widen()
+        else:
+            self.join(held, amounts)
+
+    def join(self, held: list[int], amounts: Sequence[int]) -> None:
+        """Add the amounts of one bucket to those of another."""
+        for number, amount in enumerate(amounts):
+            held[number] += amount
+
+    def spread(self, first: int, last: int, *amounts: int) -> None:
+        """Add amounts spread evenly over first..last, both inclusive."""
+        span = last - first + 1
+        if not 0 < span <= WIDEST:
+            self.add(first, *amounts)
+            return
+        while span // self.width >= self.max_buckets:
+            self.widen()
+        width, done = self.width, [0] * len(amounts)
+        for bucket in range(first // width, last // width + 1):
+            upto = min(last + 1, (bucket + 1) * width) - first
+            reached = [amount * upto // span for amount in amounts]
+            self.add(bucket * width, *(each - before for each, before in zip(reached, done)))
+            done = reached
+
+    def at_step(self, step: int) -> dict[int, list[int]]:
+        """Return the amounts of buckets as wide as those of a later step."""
+        factor = self.widths(step) // self.width
+        counts: dict[int, list[int]] = {}
+        for bucket, amounts in self.counts.items():
+            held = counts.get(bucket // factor)
+            if held is None:
+                counts[bucket // factor] = list(amounts)
+            else:
+                self.join(held, amounts)
+        return counts
+
+    def widen(self) -> None:
+        """Merge the buckets into fewer, wider ones."""
+        self.counts = self.at_step(self.step + 1)
+        self.step += 1
+        self.width = self.widths(self.step)
+
+    def merge(self, other: Histogram) -> None:
+        """Add the amounts of another histogram with the same widths."""
+        while self.step < other.step:
+            self.widen()
+        for bucket, amounts in other.counts.items():
+            self.add(bucket * other.width, *amounts)
+
+    def __iter__(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield the start and the amounts of each non-empty bucket, in order."""
+        return ((bucket * self.width, amounts) for bucket, amounts in sorted(self.counts.items()))

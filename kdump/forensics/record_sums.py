@@ -25,7 +25,7 @@ def sums_row(stats: Stats, before: int) -> dict[str, Any]:
         "before": before,
         **{name: list(getattr(stats, name)) for name in COUNTS},
         "extremes": [[which, at.offset, at.place.position, at.place.size] for which, at in stats.extremes.items()],
-        "times": [stats.moments.step, [list(each) for each in stats.moments.counts.items()]],
+        "times": [stats.moments.step, [[bucket, *counts] for bucket, counts in stats.moments.counts.items()]],
         "unpackedBytes": {name: codec.unpackedBytes for name, codec in stats.codecs.items()},
         "timestampTypes": stats.timestampTypes,
     }
@@ -74,4 +74,4 @@ def _read_times(stats: Stats, step: Any, buckets: Any) -> None:
         raise ValueError(f"{len(buckets)} buckets of time")
     for _ in range(integer(step, 0, 20)):
         moments.widen()
-    moments.counts = {integer(bucket, LONG_MIN, LONG_MAX): natural(count) for bucket, count in buckets}
+    moments.counts = {integer(bucket, LONG_MIN, LONG_MAX): [natural(count)] for bucket, count in buckets}

@@ -29,7 +29,7 @@ from kdump.core.column_numbers import (
 from kdump.core.record_counts import new_counts
 from kdump.forensics.copy_damage import FilePosition
 from kdump.forensics.frequent_items import SpaceSaving
-from kdump.forensics.histograms import SIZES, TimeHistogram, class_of
+from kdump.forensics.histograms import SIZES, Histogram, class_of
 
 MAX_DAMAGE_ENTRIES = 100
 """Maximum number of damaged byte ranges, and of notes, that are kept; more damage is only counted."""
@@ -120,7 +120,7 @@ class Stats:
     keySizes: array[int] = field(default_factory=_classes)
     valueSizes: array[int] = field(default_factory=_classes)
     late: array[int] = field(default_factory=lambda: array("q", bytes(8 * 8)))
-    moments: TimeHistogram = field(default_factory=TimeHistogram)
+    moments: Histogram = field(default_factory=Histogram)
     keys: SpaceSaving = field(default_factory=SpaceSaving)
     producers: SpaceSaving = field(default_factory=SpaceSaving)
     missed: list[SkippedBytes] = field(default_factory=list)
@@ -201,6 +201,16 @@ class Stats:
         if self.oldest is None or self.newest is None or self.newest <= self.oldest:
             return None
         return (self.newest - self.oldest) / 1000
+
+    @property
+    def over_time(self) -> list[tuple[int, int]]:
+        """The start (epoch ms) and the records of each bucket of time that is not empty, in order."""
+        return [(start, records) for start, (records,) in self.moments]
+
+    @property
+    def peak(self) -> tuple[int, int] | None:
+        """The start and the records of the fullest of these buckets; None if there is none."""
+        return max(self.over_time, key=lambda each: each[1], default=None)
 
     @property
     def ratio(self) -> float | None:

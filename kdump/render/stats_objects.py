@@ -46,7 +46,7 @@ PutBytes = Callable[[Object, str, bytes | None], None]
 def stats_object(stats: Stats, limit: int, put_bytes: PutBytes, *, is_total: bool = False) -> Object:
     """Return the JSON object. `limit`: number of top keys and producers; `put_bytes` is objects.put_bytes."""
     seconds = stats.seconds
-    peak = stats.moments.peak
+    peak = stats.peak
     width = stats.moments.width
     fullest = stats.fullestBatch
     largest = stats.largestBatch
@@ -74,7 +74,7 @@ def stats_object(stats: Stats, limit: int, put_bytes: PutBytes, *, is_total: boo
         recordsPerSecond=None if seconds is None else round((stats.dataRecords - stats.untimed) / seconds, 3),
         bytesPerSecond=None if seconds is None else round(stats.batchBytes / seconds, 3),
         peak=None if peak is None else FullestBucket(peak[0], width, peak[1]),
-        times=TimeBuckets(width, [TimeBucket(start, count) for start, count in stats.moments]),
+        times=TimeBuckets(width, [TimeBucket(*each) for each in stats.over_time]),
         late=Lateness(
             records=stats.lateRecords,
             most=stats.latest,

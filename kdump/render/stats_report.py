@@ -190,7 +190,7 @@ class StatsReport(Sink[StatsPart]):
             records = per(stats.dataRecords - stats.untimed, seconds, number)
             size = per(stats.batchBytes, seconds, lambda value: size_text(round(value)), " of batches")
             self._pair("rate", f"{records}, {size}, over {duration_text(round(seconds * 1000))}")
-            peak = stats.moments.peak
+            peak = stats.peak
             if peak is not None:
                 width = duration_text(stats.moments.width)
                 self._pair("peak", f"{peak[1]:,} records in {width}, from {iso(peak[0], self.zone)}")
@@ -207,7 +207,7 @@ class StatsReport(Sink[StatsPart]):
             self._pair("transactions", f"{text}, {stats.controlBatches:,} control batches")
 
     def _times(self, stats: Stats) -> None:
-        moments = list(stats.moments)
+        moments = stats.over_time
         if len(moments) < 2:
             return
         first, width, counts = spread_over(moments, stats.moments.width, self.width - 4)

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from kdump.check.rules.bytes import CRC_MISMATCH
-from kdump.forensics.postmortem.buckets import Buckets, doubling, eras, main_part, of_time
+from kdump.forensics.histograms import Histogram, doubling
+from kdump.forensics.postmortem.buckets import buckets_of, eras, main_part
+from kdump.forensics.postmortem.facts import by_time
 from kdump.forensics.postmortem.finding_ranges import MAX_MARKS, FindingRanges
 from kdump.forensics.postmortem.segment_strip import DAMAGED, CellContent, SegmentStrip, coarser
 from kdump.log.paths import Target
@@ -68,35 +70,35 @@ def test_fourteen_bytes_of_damage_in_a_gigabyte_are_seen() -> None:
 @settings(max_examples=60, deadline=None)
 @given(some.lists(some.tuples(some.integers(0, 1 << 62), some.integers(0, 5000), some.integers(0, 99))))
 def test_buckets_lose_nothing(rows: list[tuple[int, int, int]]) -> None:
-    buckets = Buckets(doubling, 8)
+    buckets = Histogram(doubling, 8)
     for first, span, amount in rows:
         buckets.spread(first, first + span, amount, amount // 3)
-    found_in = list(buckets)
+    found_in = buckets_of(buckets)
     assert len(found_in) <= 8
     assert sum(each.bytes for each in found_in) == sum(amount for _, _, amount in rows)
     assert sum(each.records for each in found_in) == sum(amount // 3 for _, _, amount in rows)
-    other = Buckets(doubling, 8)
+    other = Histogram(doubling, 8)
     other.merge(buckets)
-    assert list(other) == found_in
+    assert buckets_of(other) == found_in
 
 
 def test_one_time_that_is_far_off_makes_no_bucket_wider() -> None:
-    buckets = Buckets(of_time)
+    buckets = by_time()
     for number in range(300):
         buckets.add(1_700_000_000_000 + 1000 * number, 10, 5)
     buckets.add(4_102_444_800_000, 10, 1)
     assert buckets.width == 1000
-    kept, far = main_part(list(buckets))
+    kept, far = main_part(buckets_of(buckets))
     assert (len(kept), len(far), far[0].records) == (300, 1, 1)
 
 
 def test_times_with_long_nothing_between_are_told_apart() -> None:
-    buckets = Buckets(of_time)
+    buckets = by_time()
     for day in (0, 400, 401, 900):
         for second in range(60):
             buckets.add(day * 86_400_000 + 1000 * second, 1, 1)
-    assert [len(era) for era in eras(list(buckets))] == [60, 120, 60]
-    assert [len(era) for era in eras(list(buckets)[:60])] == [60]
+    assert [len(era) for era in eras(buckets_of(buckets))] == [60, 120, 60]
+    assert [len(era) for era in eras(buckets_of(buckets)[:60])] == [60]
 
 
 @pytest.mark.parametrize("seed", range(3))

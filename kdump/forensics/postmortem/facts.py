@@ -10,10 +10,18 @@ from kdump.check.finding import ERROR, WARNING, Finding
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Difference, PartitionTransactions, Transaction
-from kdump.forensics.postmortem.buckets import Buckets, doubling, of_time
+from kdump.forensics.histograms import Histogram, doubling, of_time
 from kdump.forensics.postmortem.finding_ranges import FindingRange
 from kdump.forensics.postmortem.segment_strip import Cell, Ref
 from kdump.forensics.stats import Stats
+
+MAX_BUCKETS = 512
+"""Maximum number of buckets that are drawn."""
+
+
+def by_time() -> Histogram:
+    """Return an empty histogram of bytes and records over time."""
+    return Histogram(of_time, MAX_BUCKETS)
 
 
 @dataclass
@@ -77,8 +85,9 @@ class PartitionFacts:
     segments: list[SegmentFacts] = field(default_factory=list)
     segmentCount: int = 0
     stats: Stats = field(default_factory=lambda: Stats(""))
-    time: Buckets = field(default_factory=lambda: Buckets(of_time))
-    offsets: Buckets = field(default_factory=lambda: Buckets(doubling))
+    time: Histogram = field(default_factory=by_time)
+    """Bytes and records by the time of their batches, and by offset."""
+    offsets: Histogram = field(default_factory=lambda: Histogram(doubling, MAX_BUCKETS))
     untimed: int = 0
     """Records of batches without a timestamp."""
     gaps: list[Gap] = field(default_factory=list)
@@ -108,14 +117,14 @@ class PartitionFacts:
     def forget(self) -> None:
         """Keep only what a table row needs."""
         self.segments, self.gaps, self.transactions, self.producers = [], [], [], []
-        self.states, self.offsets, self.time = {}, Buckets(doubling), Buckets(of_time)
+        self.states, self.offsets, self.time = {}, Histogram(doubling), by_time()
 
 
 class Series(NamedTuple):
     """Bytes and records over time, of the partitions of one topic, or of all other topics together (None)."""
 
     topic: str | None
-    time: Buckets
+    time: Histogram
 
 
 @dataclass

@@ -16,9 +16,8 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.forensics.frequent_items import SpaceSaving
-from kdump.forensics.histograms import TimeHistogram
-from kdump.forensics.postmortem.buckets import Buckets, of_time
-from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series
+from kdump.forensics.histograms import Histogram
+from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series, by_time
 from kdump.forensics.postmortem.postmortem_check import PostMortemCheck
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.fault_tolerant import careful_source
@@ -100,7 +99,7 @@ class _Gather:
 
     def __init__(self, made: PostMortem) -> None:
         self.made = made
-        self.series: dict[str | None, Buckets] = {}
+        self.series: dict[str | None, Histogram] = {}
         self.sizes: dict[str, int] = {}
         self.drawn: list[PartitionFacts] = []
 
@@ -115,11 +114,11 @@ class _Gather:
         made.stats.partitions += 1
         made.stats.add(facts.stats)
         topic = facts.topic or facts.name
-        self.series.setdefault(topic, Buckets(of_time)).merge(facts.time)
+        self.series.setdefault(topic, by_time()).merge(facts.time)
         self.sizes[topic] = self.sizes.get(topic, 0) + facts.stats.batchBytes
         self._fewer()
-        facts.time = Buckets(of_time)
-        facts.stats.moments, facts.stats.keys, facts.stats.producers = TimeHistogram(), NONE, NONE
+        facts.time = by_time()
+        facts.stats.moments, facts.stats.keys, facts.stats.producers = Histogram(), NONE, NONE
         made.partitions.append(facts)
         self.drawn.append(facts)
         if len(self.drawn) > DRAWN:
@@ -131,7 +130,7 @@ class _Gather:
         if len(self.sizes) > TOPICS:
             least = min(self.sizes, key=lambda topic: self.sizes[topic])
             del self.sizes[least]
-            self.series.setdefault(None, Buckets(of_time)).merge(self.series.pop(least))
+            self.series.setdefault(None, by_time()).merge(self.series.pop(least))
 
     def end(self) -> None:
         self.made.series = [Series(topic, time) for topic, time in self.series.items()]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.forensics.postmortem.buckets import Bucket, Buckets, eras, main_part, of_time
-from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem
+from kdump.forensics.histograms import of_time
+from kdump.forensics.postmortem.buckets import Bucket, buckets_of, eras, main_part
+from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem, by_time
 from kdump.format.count_text import count_text
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.postmortem import palette
@@ -46,10 +47,10 @@ def facet(data: list[dict[str, Any]], x: Spec, inner: list[Spec], heights: int) 
 def when(made: PostMortem) -> tuple[list[Bucket], list[Bucket], int]:
     """Return the times at which batches were written, those that are too distant to draw, and the step of the bucket
     widths."""
-    total = Buckets(of_time)
+    total = by_time()
     for _, time in made.series:
         total.merge(time)
-    found = list(total)
+    found = buckets_of(total)
     kept, far = main_part([each for each in found if each.last < CALENDAR_END])
     return kept, [*far, *(each for each in found if each.last >= CALENDAR_END)], total.step
 
@@ -72,14 +73,14 @@ def _era(made: PostMortem, labels: PageLabels, era: list[Bucket], step: int) -> 
     while (last - first) // of_time(step) > BUCKETS:
         step += 1
     width = of_time(step)
-    sizes = sorted(made.series, key=lambda each: -sum(bucket.bytes for bucket in each.time))
-    within = {each.topic for each in sizes if any(first <= bucket.first <= last for bucket in each.time)}
+    sizes = sorted(made.series, key=lambda each: -sum(bucket.bytes for bucket in buckets_of(each.time)))
+    within = {each.topic for each in sizes if any(first <= bucket.first <= last for bucket in buckets_of(each.time))}
     named = [each for each in sizes if each.topic is not None and each.topic in within][: len(palette.SERIES)]
     names = [short(labels.clean(each.topic or "")) for each in named]
     rows: dict[tuple[int, str], list[int]] = {}
     for each in sizes:
         name = names[named.index(each)] if each in named else OTHERS
-        for bucket in each.time:
+        for bucket in buckets_of(each.time):
             if first <= bucket.first <= last:
                 row = rows.setdefault((bucket.first // width, name), [0, 0])
                 row[0] += bucket.bytes
@@ -144,7 +145,7 @@ def _amount(field: str) -> Spec:
 def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[str]]:
     """Draw the bytes and records of a partition by offset, with its offset gaps. Also returns text about what is too
     distant to draw."""
-    kept, far = main_part(list(facts.offsets))
+    kept, far = main_part(buckets_of(facts.offsets))
     texts = [f"{count_text(each.records, 'record')} at offsets from {each.first:,} on" for each in far[:FAR]]
     if not kept:
         return None, texts
