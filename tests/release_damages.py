@@ -634,6 +634,28 @@ def quorum_emptied(root: Path) -> None:
     (root / METADATA / "quorum-state").write_bytes(b"")
 
 
+# --- what kafka-storage has written into bootstrap.checkpoint, up to 4.3 ---
+
+BOOTSTRAP = "bootstrap.checkpoint"
+
+
+def formatted_with(root: Path, level: int) -> None:
+    """Change the level of metadata.version in bootstrap.checkpoint, whose checksums Kafka does not verify."""
+    feature = b"metadata.version"
+    before, after = (root / BOOTSTRAP).read_bytes().split(feature)
+    (root / BOOTSTRAP).write_bytes(before + feature + level.to_bytes(2, "big") + after[2:])
+
+
+@recipe("clean", "bootstrap.checkpoint has metadata.version 33, which is new in 4.4", BOOTSTRAP)
+def bootstrap_newer(root: Path) -> None:
+    formatted_with(root, 33)
+
+
+@recipe("clean", "bootstrap.checkpoint has metadata.version 1, which 4.0 does not know any more", BOOTSTRAP)
+def bootstrap_older(root: Path) -> None:
+    formatted_with(root, 1)
+
+
 # --- what kafka-storage has written into the metadata snapshot at offset 0, on a controller ---
 
 

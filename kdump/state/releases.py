@@ -56,7 +56,9 @@ class Difference(NamedTuple):
     @property
     def releases(self) -> str:
         """The releases to which it applies, in words."""
-        since, until = _text(self.since), _text(self.until)
+        since = _text(self.since)
+        until = f"{_text(self.until)}.0" if self.until is not None and not self.until[2] else _text(self.until)
+        since = until if self.since == self.until else since
         mode = "" if self.mode is None else ", ZooKeeper" if self.mode == ZOOKEEPER else ", KRaft"
         if since and until:
             return (since if since == until else f"{since} to {until}") + mode
@@ -128,6 +130,15 @@ BOOTSTRAP_READ = Difference(
     "BootstrapDirectory",
     "KIP-778",
     "reads `bootstrap.checkpoint`, and exits if it cannot",
+)
+BOOTSTRAP_LEVEL = Difference(
+    (3, 3, 0),
+    (4, 0, 0),
+    KRAFT,
+    "BootstrapMetadata.fromRecords",
+    "KAFKA-19192",
+    "exits if `bootstrap.checkpoint` has a metadata.version that it does not know, or one before 3.3-IV0, whatever the "
+    "metadata log has; 4.0.1 and later start",
 )
 SNAPSHOTS_REQUIRED = Difference(
     (3, 3, 0),

@@ -129,6 +129,43 @@ def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str) ->
     assert not [each for each in command.objects("verify", disk) if each.get("severity") == "error"]
 
 
+@pytest.mark.parametrize(
+    ("release", "level", "exception"),
+    [
+        ("3.7", 33, "IllegalArgumentException: No MetadataVersion with metadata version 33"),
+        ("3.9", 33, "IllegalArgumentException: No MetadataVersion with feature level 33"),
+        ("3.9", 22, "RuntimeException: Tried to apply FeatureLevelRecord"),  # an unstable level
+        ("4.0", 27, "IllegalArgumentException: Unsupported metadata version"),
+        ("4.0", 26, "RuntimeException: Tried to apply FeatureLevelRecord"),
+        ("4.2", 33, "MetadataParseException: Failed to deserialize record with type 0"),
+        ("4.3", 33, "IllegalArgumentException: Unsupported metadata version"),
+    ],
+)
+def test_how_a_release_refuses_a_level(tmp_path: Path, release: str, level: int, exception: str) -> None:
+    disk = controller(tmp_path / "disk", feature(LEVEL, level))
+    assert plan(disk, release).stops[0].exception.startswith(exception)
+
+
+def test_a_level_that_only_bootstrap_has(tmp_path: Path) -> None:
+    """The metadata log has a level that every release knows."""
+    disk = controller(tmp_path / "disk", feature(LEVEL, 7))
+    path = disk / "bootstrap.checkpoint"
+    path.write_bytes(log([feature(LEVEL, 33)]))
+    for release, wording in (("3.3", "metadata version"), ("3.9", "feature level"), ("4.0.0", "feature level")):
+        (stop,) = plan(disk, release).allStops
+        assert (stop.file, stop.exception) == (
+            str(path),
+            f"IllegalArgumentException: No MetadataVersion with {wording} 33",
+        )
+    assert plan(disk, "4.0.1").directories[0].warnings == []
+    (warning,) = plan(disk, "4.0").directories[0].warnings
+    assert warning.startswith(f"Kafka 4.0.0 exits with {path}, later patches start: IllegalArgumentException")
+    path.write_bytes(log([feature(LEVEL, 3)]))
+    (stop,) = plan(disk, "3.9").allStops
+    assert stop.exception == "RuntimeException: Bootstrap metadata.version before 3.3-IV0 are not supported."
+    assert plan(disk, "4.1").verdict == "clean"
+
+
 def test_what_depends_on_such_a_record_is_unknown(tmp_path: Path) -> None:
     """The record may have created the topic, so that its directory is not stray."""
     for value, is_stray in ((NOTHING, True), (framed(100, b"\0"), False)):

@@ -1,8 +1,8 @@
 """What stands in the way of a start with another release than the one that ran on the disk, and what such a start
 changes.
 
-Source: MetadataVersion.fromFeatureLevel, BootstrapMetadata, Feature, BrokerLifecycleManager (features that a broker
-does not support); MetaPropertiesEnsemble; LocalLog.parseTopicPartitionName; GroupMetadataManager.readMessageKey.
+Source: FeaturesDelta, FeatureControlManager.replay, BootstrapMetadata, Feature, BrokerLifecycleManager (features that a
+broker does not support); MetaPropertiesEnsemble; LocalLog.parseTopicPartitionName; GroupMetadataManager.readMessageKey.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kdump.cluster.release_evidence import (
     level_name,
     level_text,
 )
+from kdump.forensics.restart.bootstrap import unknown_level
 from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
@@ -35,9 +36,9 @@ NEW_GROUPS = (4, 0)
 """First release that writes records of the new group protocols by default (KIP-848)."""
 KRAFT_LEVEL = "kraft.version"
 BOOTSTRAP_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
-UNSUPPORTED = (4, 3)
-"""First release that is known to name this exception: for a level of metadata.version of which it does not even have
-an unstable name."""
+WRAPPED = (4, 0)
+"""First release whose FeaturesDelta throws an exception of its own for a level of metadata.version that it does not
+know."""
 
 
 def refusals(
@@ -128,7 +129,7 @@ def _exception(name: str, level: int, release: KafkaRelease, is_controller: bool
     """Return the exception with which a node refuses a level above those that it supports."""
     highest = highest_level(name, release.line)
     known = at_most(release.line)
-    is_unstable = name == LEVEL and release.line >= UNSUPPORTED and level in known.unstable
+    is_unstable = name == LEVEL and level in known.unstable
     if is_controller and (name != LEVEL or is_unstable):
         record = f"FeatureLevelRecord(name='{name}', featureLevel={level})"
         lowest = known.features[name].lowest if name in known.features else 0
@@ -144,13 +145,13 @@ def _exception(name: str, level: int, release: KafkaRelease, is_controller: bool
 
 
 def _unknown_level(level: int, release: KafkaRelease) -> str:
-    """Return the exception with which a node reads a level that it does not know."""
-    if release.line >= UNSUPPORTED:
-        return "IllegalArgumentException: Unsupported metadata version"
+    """Return the exception with which a node reads a level in the metadata log that it does not know."""
     registers = at_most(min(first_release(LEVEL, level), LAST)).registration
     if release.line >= (4, 1) and registers > at_most(release.line).registration:
         return "MetadataParseException: Failed to deserialize record with type 0"
-    return f"IllegalArgumentException: No MetadataVersion with feature level {level}"
+    if release.line >= WRAPPED:
+        return "IllegalArgumentException: Unsupported metadata version"
+    return unknown_level(level, release)
 
 
 def release_change(

@@ -95,7 +95,7 @@ def predict_startup(
     identify(plan.directories, plan, rights, release)
     for directory in plan.directories:
         if directory.metadataLogDir and not directory.failed and BOOTSTRAP_READ.applies(release):
-            read_bootstrap(directory, options, rights)
+            read_bootstrap(directory, options, rights, release)
     rights.mounts_count = False
     for directory in plan.directories:
         stop = None if directory.failed else read_only_stop(directory)

@@ -95,6 +95,7 @@ FEATURES = Message(
     texts=(
         "No MetadataVersion with feature level {version}. Valid feature levels are from {} to {}.",
         "No MetadataVersion with feature level {version}",
+        "No MetadataVersion with metadata version {version}",
         "Unable to register because the broker does not support finalized version {version} of {}. The broker "
         "wants a version between {} and {}, inclusive.",
         "Unable to register because the broker does not support version {version} of {}. It wants a version "
@@ -110,6 +111,8 @@ FEATURES = Message(
         "via the `kafka-features` command-line tool.",
         "Tried to apply FeatureLevelRecord {}, but this controller only supports versions {}",
         "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from {}",
+        "Bootstrap metadata.version before {} are not supported. Can't load metadata from {}",
+        "Bootstrap metadata versions before {} are not supported. Can't load metadata from {}",
     ),
     exceptions=("UnsupportedVersionException", "UNSUPPORTED_VERSION", "InvalidUpdateVersionException"),
     source="MetadataVersion, ClusterControlManager, FeatureControlManager, BootstrapMetadata",
