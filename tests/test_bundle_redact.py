@@ -309,7 +309,7 @@ FILES: dict[str, bytes] = {
     "cleaner-offset-checkpoint": f"0\n1\n{NAME} 0 5\n".encode(),
     "log-start-offset-checkpoint": f"0\n1\n{NAME} x 5\n".encode(),
     "meta.properties": f"# {NAME}\nversion=1\nnode.id=1\ncluster.id={NAME}\n{NAME}={NAME}\n".encode(),
-    "t-0/partition.metadata": f"# {NAME}\nversion: 0\ntopic_id: {'A' * 21}Q\nname: {NAME}\n".encode(),
+    "t-0/partition.metadata": f"version: 0\ntopic_id: {'A' * 21}Q\n# {NAME}\nname: {NAME}\n".encode(),
     "t-1/partition.metadata": f"version: {NAME}\n".encode(),
     "t-2/partition.metadata": f"version: 0\ntopic_id: {NAME}\n".encode(),
     "t-0/leader-epoch-checkpoint": f"0\n1\n0 0\n{NAME}\n".encode(),

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from kdump.cluster.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN
 from kdump.render.all_answers import TYPES
 from kdump.render.stdout import Output
-from kdump.state.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN
 from tests import command
 from tests.conftest import DISKS, FIXTURES, numbers_in, seeded
 from tests.craft import batch, record, split

@@ -22,13 +22,12 @@ from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.cluster.missing_partitions import Expected, checkpointed_partitions, missing_partitions
 from kdump.forensics.restart.restart_plan import restart_plan
-from kdump.log import file_kinds
+from kdump.kafka.small_files import properties
+from kdump.log import file_kinds, live_files
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.state import small_files
 from kdump.state.metadata import read_metadata
-from kdump.state.missing_partitions import Expected, checkpointed_partitions, missing_partitions
-from kdump.state.small_files import properties
 from tests.command import run, unmatched
 from tests.conftest import DISKS, SEED, numbers_in
 from tests.restart_recipe import metadata_apart, second
@@ -205,7 +204,7 @@ def test_a_deleted_topic_is_not_missing(root: Path) -> None:
 
 def test_a_directory_that_cannot_be_listed_may_have_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A given one, one below a given one, and one that does not exist, such as one on a disk that is not mounted."""
-    for module in (second_look, small_files):  # the directory was just written: do not wait for it to change
+    for module in (second_look, live_files):  # the directory was just written: do not wait for it to change
         monkeypatch.setattr(module, "PAUSES", (0.0, 0.0, 0.0))
     disk = root / "above" / "disk"
     disk.parent.mkdir()
@@ -261,7 +260,7 @@ BLANK = {
     "empty": b"",
     "only a version": b"0\n",
     "wrong count": b"0\n2\nledger 0 65\n",
-    "not a number": b"0\n1\nledger -1 65\n",
+    "not a number": b"0\n1\nledger x 65\n",
     "not UTF-8": b"0\n1\n\xff 0 65\n",
 }
 

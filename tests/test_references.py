@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.format import text_files
+from kdump.format import java_properties, text_files
 from kdump.format.structs import structs
 from kdump.format.text_file_fields import TEXT_FIELDS
 from kdump.log.file_kinds import by_name
@@ -50,8 +50,8 @@ def test_the_picture_of_the_layers() -> None:
 
 
 PARSERS = {
-    "partition-metadata": text_files.properties,
-    "meta-properties": text_files.properties,
+    "partition-metadata": text_files.partition_metadata,
+    "meta-properties": java_properties.properties,
     "quorum-state": text_files.json_object,
     "clean-shutdown": text_files.json_object,
 }

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kdump.browse.browser import Browser
 from kdump.browse.level_stack import NotFound
 from kdump.cluster.directory_summary import CheckpointedOffsets, checkpointed_offsets
+from kdump.kafka.small_files import topic_id
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
 from kdump.log.file_kinds import BATCHES
@@ -17,7 +18,6 @@ from kdump.log.log_directory import LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
 from kdump.log.remote_paths import nameless_topic
-from kdump.state.small_files import topic_id
 
 SEGMENT, PARTITION, TOPIC, ALL = "segment", "partition", "topic", "all"
 SCOPES = (SEGMENT, PARTITION, TOPIC, ALL)

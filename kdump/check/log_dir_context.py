@@ -12,14 +12,16 @@ from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, P
 from kdump.cluster.disks import Disks
 from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
+from kdump.format.text_files import TextLine, epoch_checkpoint, offset_checkpoint
+from kdump.kafka.checkpoint_file import Parser, read_checkpoint
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
+from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_LOG, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, segments_in
-from kdump.state.small_files import read_entries
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.transaction_coordinator import TransactionCoordinatorState
@@ -165,8 +167,8 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
     epochs = None
     if at is not None:
         epochs = tuple(
-            CheckpointedEpoch(entry.values["epoch"], entry.values["startOffset"], entry.position, entry.size)
-            for entry in read_entries(at, options.open)
+            CheckpointedEpoch(line.values["epoch"], line.values["startOffset"], line.position, line.size)
+            for line in _accepted(at, epoch_checkpoint, options)
         )
     return PartitionContext(
         topic=partition.topic,
@@ -189,10 +191,19 @@ def named_release(options: Options) -> AppliedRelease:
 
 
 def checkpoint(target: Target, options: Options) -> Checkpoint:
-    """Read an offset checkpoint: the offset of each partition."""
+    """Read an offset checkpoint: the offset of each partition; empty if a broker cannot read it."""
     return {
-        (entry.values["topic"], entry.values["partition"]): CheckpointOffset(
-            entry.values["offset"], target, entry.position, entry.size
+        (line.values["topic"], line.values["partition"]): CheckpointOffset(
+            line.values["offset"], target, line.position, line.size
         )
-        for entry in read_entries(target, options.open)
+        for line in _accepted(target, offset_checkpoint, options)
     }
+
+
+def _accepted(target: Target, parse: Parser, options: Options) -> list[TextLine]:
+    """Return the entries of a checkpoint; none if a broker cannot read it, which is a finding of its own."""
+    try:
+        found = read_checkpoint(target.path, parse, opener=options.open_source)
+    except SourceError:
+        return []
+    return [] if found.error else found.entries

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from kdump.cluster.disks import Disks
-from kdump.format.meta_properties import meta_properties
-from kdump.log import file_kinds, file_system
-from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
-from kdump.log.partition_directory import PartitionDirectory
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.missing_partitions import (
+from kdump.cluster.missing_partitions import (
     Expected,
     PartitionKey,
     checkpointed_partitions,
     may_be_missing,
     missing_partitions,
 )
+from kdump.format.meta_properties import meta_properties
+from kdump.kafka.small_files import offsets, properties
+from kdump.log import file_kinds, file_system
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
-from kdump.state.small_files import offsets, properties
 from kdump.state.topic_config import is_tiered
 
 

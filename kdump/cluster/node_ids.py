@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kdump.kafka.small_files import properties
 from kdump.log.log_directory import META, LogDirectory
 from kdump.state.partition_summary import Open, open_window
-from kdump.state.small_files import properties
 
 
 def node_ids(directory: LogDirectory, open_: Open = open_window) -> dict[str, str]:

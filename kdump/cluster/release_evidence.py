@@ -28,6 +28,7 @@ from kdump.format.kafka_release import (
 )
 from kdump.format.known_releases import Line, at_most, first_taking, metadata_levels
 from kdump.format.numbers import parse_int
+from kdump.kafka.small_files import READERS, newer_version, properties
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import OFFSET_CHECKPOINT
@@ -36,7 +37,6 @@ from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_at
 from kdump.log.paths import Target, target
 from kdump.state.metadata_image import MetadataImage, SupportedFeature
 from kdump.state.partition_summary import open_window
-from kdump.state.small_files import READERS, newer_version, properties
 
 LEVEL = "metadata.version"
 OPTION, DISK, DEFAULT = "option", "disk", "default"

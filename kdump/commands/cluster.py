@@ -17,6 +17,7 @@ from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster_answer import Cluster
 from kdump.format.count_text import count_text
+from kdump.kafka.quorum_state import complete_quorum
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -32,7 +33,6 @@ from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_files import MetadataFiles
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.quorum_state import complete_quorum
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")

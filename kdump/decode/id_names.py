@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 from kdump.format.schema import load_folder
-from kdump.format.text_files import properties
+from kdump.kafka.checkpoint_file import BadLine, topic_id
+from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import PARTITION
 
@@ -133,18 +134,13 @@ def _partitions(directory: str) -> Iterator[tuple[str, str]]:
         # A topic that is being deleted may exist again with another ID.
         if not match or (match["topic"], match["state"]) in seen:
             continue
-        path = os.path.join(directory, name, "partition.metadata")
         try:
-            if not os.path.isfile(path):
-                continue
-            with open(path, "rb") as file:
-                data = file.read(1024)
-        except OSError:
+            number = topic_id(os.path.join(directory, name, "partition.metadata"))
+        except (BadLine, SourceError):
             continue
-        for line in properties(data):
-            if line.values.get("name") == "topic_id":
-                seen.add((match["topic"], match["state"]))
-                yield line.values["value"], match["topic"]
+        if number is not None:
+            seen.add((match["topic"], match["state"]))
+            yield number, match["topic"]
 
 
 def _metadata(directory: str) -> Iterator[tuple[str, str]]:

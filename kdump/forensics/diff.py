@@ -26,6 +26,7 @@ from kdump.forensics.differences import (
 )
 from kdump.forensics.find_copies import Copy, CopyGroup, Side, groups, relisted, side
 from kdump.forensics.follower_truncation import Truncation, truncation
+from kdump.kafka.small_files import properties
 from kdump.log import file_system
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.directory_listing import parent
@@ -36,7 +37,6 @@ from kdump.log.log_directory import META
 from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
 from kdump.log.paths import target
-from kdump.state.small_files import properties
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""

@@ -11,6 +11,7 @@ from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.cluster.disks import Disks
+from kdump.kafka.small_files import topic_id
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.directory_listing import is_url
@@ -20,7 +21,6 @@ from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
 from kdump.log.paths import Target
-from kdump.state.small_files import topic_id
 
 PartitionKey = tuple[str, int]
 

@@ -1,12 +1,12 @@
-"""Answers of `kdump groups` except offsets (kdump.state.lag): groups and their members."""
+"""Answers of `kdump groups` except offsets (kdump.cluster.lag): groups and their members."""
 
 from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
 from kdump.answer import EPOCH_MS, INLINE, Doc, answer
+from kdump.cluster.lag import GroupId
 from kdump.state.groups import Member
-from kdump.state.lag import GroupId
 
 
 @answer("group")

@@ -20,7 +20,7 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.paths import Target
 from kdump.log.region import Limits
-from kdump.state.log_offsets import log_end
+from kdump.state.partition_summary import log_end
 from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, default_expiration
 from kdump.state.releases import PRODUCER_EXPIRATION
 from kdump.state.transaction_coordinator import TransactionCoordinatorState

@@ -15,16 +15,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kdump.format.known_releases import newer_version
-from kdump.format.numbers import LONG_MIN, parse_int, parse_long
+from kdump.format.numbers import parse_int, parse_long
 
 CHECKPOINT = "OffsetCheckpointFile"
 """The class whose versions a checkpoint has. Those of leader epochs are the same, which CheckpointFile compares."""
+SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
+"""What Java's regular expressions call white space."""
 
 
 class TextLine(NamedTuple):
     """A part of the text, usually a line with its line end: bytes position..position+size-1 of the file. `values` are
     by JSON name, empty for a line without any; `what` is the kind of line. `newer`: the problem is a version above
-    those that are known."""
+    those that are known; `bad`: the problem is this word, which is not a number."""
 
     position: int
     size: int
@@ -32,68 +34,61 @@ class TextLine(NamedTuple):
     values: dict[str, Any]
     problem: str = ""
     newer: bool = False
+    bad: str = ""
 
 
 def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the position and bytes of each line, with its line end."""
-    for match in re.finditer(rb"[^\n]*\n|[^\n]+", data):
+    """Yield the position and bytes of each line, with its line end (BufferedReader.readLine)."""
+    for match in re.finditer(rb"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+", data):
         yield match.start(), match.group()
 
 
-def _number(text: bytes, lowest: int, parse: Callable[[str], int | None] = parse_int) -> int | None:
-    """Parse a decimal number of at least `lowest` that fits into a Java int (or long, with parse_long), else None."""
-    value = parse(text.decode("ascii", "replace"))
-    return None if value is None or value < lowest else value
+def words(line: bytes) -> list[str]:
+    """Split a line as Java does: an empty first word remains, empty last ones go."""
+    found = SPACES.split(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+    while found and not found[-1]:
+        found.pop()
+    return found
 
 
 def offset_checkpoint(data: bytes) -> Iterator[TextLine]:
     """Parse version 0, count, and "topic partition offset" lines (OffsetCheckpointFile)."""
-
-    def entry(words: list[bytes]) -> dict[str, Any] | None:
-        if len(words) != 3:
-            return None
-        partition, offset = _number(words[1], 0), _number(words[2], LONG_MIN, parse_long)
-        if partition is None or offset is None:
-            return None
-        return {"topic": words[0].decode("utf-8", "replace"), "partition": partition, "offset": offset}
-
-    yield from _checkpoint(data, entry, "topic partition offset")
+    return _checkpoint(data, {"topic": str, "partition": parse_int, "offset": parse_long})
 
 
 def epoch_checkpoint(data: bytes) -> Iterator[TextLine]:
-    """Parse version 0, count, and "epoch startOffset" lines (LeaderEpochCheckpointFile)."""
-
-    def entry(words: list[bytes]) -> dict[str, Any] | None:
-        # A broker that loads a negative number exits (LeaderEpochFileCache.assign).
-        if len(words) != 2:
-            return None
-        epoch, start = _number(words[0], 0), _number(words[1], 0, parse_long)
-        return None if epoch is None or start is None else {"epoch": epoch, "startOffset": start}
-
-    yield from _checkpoint(data, entry, "epoch startOffset")
+    """Parse version 0, count, and "epoch startOffset" lines (LeaderEpochCheckpointFile). A line with a negative number
+    has values and a problem: it is read, but a broker that loads it exits (LeaderEpochFileCache.assign)."""
+    for line in _checkpoint(data, {"epoch": parse_int, "startOffset": parse_long}):
+        is_negative = min(line.values.values(), default=0) < 0
+        yield line._replace(problem="a number is negative") if is_negative else line
 
 
-def _checkpoint(data: bytes, entry: Any, form: str) -> Iterator[TextLine]:
+def _checkpoint(data: bytes, columns: dict[str, Callable[[str], Any]]) -> Iterator[TextLine]:
     count = None
     found = 0
     for number, (position, line) in enumerate(lines(data)):
-        words = line.split()
+        text, problem, values = line.rstrip(b"\r\n").decode("utf-8", "replace"), _not_utf8(line), {}
         if number < 2:
             what = ("version", "count")[number]
-            value = _number(words[0], 0) if len(words) == 1 else None
-            problem = "" if value is not None else f"{what} is not a number"
-            newer = newer_version(CHECKPOINT, value) if what == "version" else ""
-            if what == "count":
+            value = parse_int(text)
+            newer = newer_version(CHECKPOINT, value) if number == 0 else ""
+            if value is None:
+                problem = f"{what} is not a number"
+            elif number == 0 and value != 0:
+                problem = newer or f"version is {value}, not 0"
+            elif number == 1:
                 count = value
-            yield TextLine(position, len(line), what, {}, newer or problem, bool(newer))
+            yield TextLine(position, len(line), what, {}, problem, bool(newer))
             continue
-        values, problem = entry(words), _not_utf8(line)
-        if problem:
-            values = None
-        elif values is None:
-            problem = f"not of the form {form!r}"
-        found += values is not None
-        yield TextLine(position, len(line), "entry", values or {}, problem)
+        parts, bad = words(line), ""
+        if not problem:
+            values = {name: parse(part) for (name, parse), part in zip(columns.items(), parts)}
+            bad = next((part for part, value in zip(parts, values.values()) if value is None), "")
+            if len(parts) != len(columns) or bad:
+                values, problem = {}, f"not of the form {' '.join(columns)!r}"
+        found += bool(values)
+        yield TextLine(position, len(line), "entry", values, problem, bad=bad if len(parts) == len(columns) else "")
     # An empty file, or one that ends after its version, is valid and has no entries.
     if count is not None and count != found:
         yield TextLine(len(data), 0, "count", {}, f"the count is {count}, but the number of entries is {found}")
@@ -108,16 +103,15 @@ def _not_utf8(line: bytes) -> str:
     return ""
 
 
-def properties(data: bytes) -> Iterator[TextLine]:
-    """Parse the name: value lines of partition.metadata."""
-    for position, line in lines(data):
-        text = line.strip().decode("utf-8", "replace")
-        if not text or text[0] in "#!":
+def partition_metadata(data: bytes) -> Iterator[TextLine]:
+    """Parse the name: value lines of partition.metadata, of which Kafka reads the first two, whatever their names."""
+    for number, (position, line) in enumerate(lines(data)):
+        parts = words(line)
+        if number > 1:
             yield TextLine(position, len(line), "comment", {})
             continue
-        match = re.match(r"^([^=:\s]+)\s*[=:]\s*(.*)$", text)
-        values = {"name": match[1], "value": match[2]} if match else {}
-        yield TextLine(position, len(line), "property", values, "" if match else "not of the form 'name=value'")
+        values = {"name": parts[0].removesuffix(":"), "value": parts[1]} if len(parts) == 2 else {}
+        yield TextLine(position, len(line), "property", values, "" if values else "not of the form 'name: value'")
 
 
 def json_object(data: bytes) -> Iterator[TextLine]:

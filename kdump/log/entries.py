@@ -254,7 +254,7 @@ NEWER = "newer-release"
 TEXTS: dict[FileKind, tuple[Callable[[bytes], Iterator[text_files.TextLine]], str, str]] = {
     file_kinds.OFFSET_CHECKPOINT: (text_files.offset_checkpoint, "checkpointEntry", "checkpoint-invalid"),
     file_kinds.EPOCH_CHECKPOINT: (text_files.epoch_checkpoint, "checkpointEntry", "checkpoint-invalid"),
-    file_kinds.PARTITION_METADATA: (text_files.properties, "property", "partition-metadata-invalid"),
+    file_kinds.PARTITION_METADATA: (text_files.partition_metadata, "property", "partition-metadata-invalid"),
     file_kinds.META_PROPERTIES: (java_properties.properties, "property", "meta-properties-invalid"),
     file_kinds.QUORUM_STATE: (text_files.json_object, "property", "quorum-state-invalid"),
     file_kinds.CLEAN_SHUTDOWN: (text_files.json_object, "property", ""),

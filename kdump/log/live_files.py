@@ -111,16 +111,14 @@ def _differs(name: str, seen: Identity, now: Identity) -> bool:
     return now != seen or is_young(seen)
 
 
-def read_stable(path: str, read: Callable[[], ReadT], failures: type[Exception] | tuple[type[Exception], ...]) -> ReadT:
-    """Return the result of `read` for a small file. If that fails, read it again a few times, as long as it is
-    changing. Raises the failures."""
+def read_stable(path: str, read: Callable[[], ReadT], is_valid: Callable[[ReadT], bool]) -> ReadT:
+    """Return the result of `read` for a small file. If that is not valid, read it again a few times, as long as it is
+    changing: a broker may be writing it."""
     for pause in PAUSES:
         seen = identity(path)
-        try:
-            return read()
-        except failures:
-            if identity(path) == seen and not is_young(seen):
-                raise
+        found = read()
+        if is_valid(found) or (identity(path) == seen and not is_young(seen)):
+            return found
         time.sleep(pause)
     return read()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from kdump.answer import Key, keys_by_type
 from kdump.check.finding import Code, Finding
 from kdump.check.summary import CheckSummary
+from kdump.cluster.lag import CommittedPosition, SharePosition
 from kdump.forensics import answers as forensic
 from kdump.forensics import cluster_answer, groups_answer, ls_answer, schema_answer
 from kdump.forensics import diff_answer as diff
@@ -29,7 +30,6 @@ from kdump.forensics.scan_answer import FleetSummary
 from kdump.forensics.space import answers as space
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log import inspect_answer
-from kdump.state.lag import CommittedPosition, SharePosition
 
 TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.answer import answer_object
+from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition
 from kdump.forensics.answers import ChangedField, RecordedChange
 from kdump.forensics.groups_answer import DescribedGroup, GroupMember
 from kdump.state.as_of import Change
 from kdump.state.groups import Assigned, Group
-from kdump.state.lag import CommittedPosition, LagContext, SharePosition
 from kdump.state.secrets import HIDDEN, is_secret
 
 Object = dict[str, Any]

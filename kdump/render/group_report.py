@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kdump.answer import answer_keys, answer_object
+from kdump.cluster.lag import LagContext, SharePosition, positions, share_positions
 from kdump.format.count_text import count_text
 from kdump.render.escape import printable
 from kdump.render.group_objects import group_object, member_objects
@@ -17,7 +18,6 @@ from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.groups import GroupCoordinatorState
-from kdump.state.lag import LagContext, SharePosition, positions, share_positions
 from kdump.state.offset_rewinds import Rewind
 
 Object = dict[str, Any]

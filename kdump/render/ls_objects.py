@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kdump.answer import Object, answer_object
 from kdump.cluster.directory_summary import LogDirectorySummary
+from kdump.cluster.missing_partitions import name_of
 from kdump.forensics.ls_answer import (
     FileSizes,
     ListedBatches,
@@ -18,7 +19,6 @@ from kdump.forensics.ls_answer import (
 )
 from kdump.log.header_totals import HeaderTotals
 from kdump.render.escape import path_text
-from kdump.state.missing_partitions import name_of
 from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
 
 

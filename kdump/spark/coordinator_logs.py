@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from kdump.answer import answer_object
+from kdump.cluster.lag import LagContext, positions, share_positions
+from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.region import Limits
@@ -22,8 +24,6 @@ from kdump.spark.scan_sources import DIRECTORY, ScanSource, log_at
 from kdump.spark.store import OWN, Store, key_of
 from kdump.spark.task_read_limits import TaskReadLimits
 from kdump.state.groups import GroupCoordinatorState
-from kdump.state.lag import LagContext, positions, share_positions
-from kdump.state.log_offsets import LogOffsetsByPartition
 from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.version import __version__
 

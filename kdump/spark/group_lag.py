@@ -1,11 +1,11 @@
 """The lag of groups in SQL: what the coordinators' logs say of groups (view `coordinators`), joined with the logs that
-they read (table partitions) and the cluster's metadata (view `clusters`). The rules are those of kdump.state.lag."""
+they read (table partitions) and the cluster's metadata (view `clusters`). The rules are those of kdump.cluster.lag."""
 
 from __future__ import annotations
 
+from kdump.cluster import lag
 from kdump.spark.coordinator_logs import GROUP, OFFSET, SHARE
 from kdump.spark.unit_sums import MAX_ROWS
-from kdump.state import lag
 
 OWNER = "cluster, if(cluster is null, source, null) as source"
 """The columns that name the owner of a log: its cluster, or the log directory if cluster.id is missing."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from kdump.log import file_kinds, file_system
-from kdump.log.errors import SourceError, is_gone
+from kdump.log.errors import SourceError, is_gone, unread
 from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.live_files import open_target
@@ -262,3 +263,19 @@ def sizes_of(path: str) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return status.st_size, getattr(status, "st_blocks", 0) * 512
+
+
+def log_end(partition: PartitionDirectory, problems: list[str]) -> int | None:
+    """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset
+    (LogSegment.readNextOffset). Returns 0 if none can be opened, None if there are no segments."""
+    for segment in reversed(partition.segments):
+        assert segment.log is not None
+        try:
+            window = open_window(segment.log)
+            with closing(window.source):
+                last = summarize_headers(segment.log, window, quick=True).last
+        except SourceError as error:
+            problems.append(unread(error))
+            continue
+        return segment.offset if last is None else max(segment.offset, last + 1)
+    return 0 if partition.segments else None

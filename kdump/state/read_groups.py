@@ -16,7 +16,7 @@ from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead
 from kdump.state.internal_records import ROOM, bounded, read_records
-from kdump.state.log_offsets import log_end
+from kdump.state.partition_summary import log_end
 from kdump.state.share_replay import apply_share
 
 STEP = 1 << 20

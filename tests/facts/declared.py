@@ -407,8 +407,8 @@ FACTS: list[Fact] = [
     *ABOUT,
     Fact(
         "logStartOffset",
-        "first offset of the log: that of log-start-offset-checkpoint, or the base offset of the first segment, "
-        "whichever is higher",
+        "first offset of the log: that of log-start-offset-checkpoint, if a broker can read it, or the base offset of "
+        "the first segment, whichever is higher",
         "offset",
         "LogLoader.load",
         "log.partition_directory:log_start_offset",
@@ -427,7 +427,7 @@ FACTS: list[Fact] = [
         "offset after the last valid batch, or the base offset of the last segment if that has none",
         "offset",
         "LocalLog.logEndOffset",
-        "state.log_offsets:log_end",
+        "state.partition_summary:log_end",
         (
             at("ls", "partitionLog.logEndOffset", of="partitionDirectory"),
             at("transactions", "transactionPartition.logEndOffset"),
@@ -455,7 +455,7 @@ FACTS: list[Fact] = [
         "offset below which consumers read, when replication-offset-checkpoint was written",
         "offset",
         "ReplicaManager.checkpointHighWatermarks",
-        "state.small_files:offsets",
+        "kafka.small_files:offsets",
         (
             at("ls", "partitionLog.highWatermark", of="partitionDirectory", only_if=LIVE),
             at("transactions", "transactionPartition.highWatermark"),
@@ -470,7 +470,7 @@ FACTS: list[Fact] = [
         "offset below which the log is flushed, in recovery-point-offset-checkpoint",
         "offset",
         "LogManager.checkpointLogRecoveryOffsets",
-        "state.small_files:offsets",
+        "kafka.small_files:offsets",
         (
             at("ls", "partitionLog.recoveryPoint", of="partitionDirectory", only_if=LIVE),
             at("restart-plan", "restartPartition.recoveryPoint", only_if=LIVE),
@@ -699,7 +699,7 @@ FACTS: list[Fact] = [
         "partitions that the log directory had, and whose directories are missing",
         "",
         "ReplicaManager.applyDelta",
-        "state.missing_partitions:missing_partitions",
+        "cluster.missing_partitions:missing_partitions",
         (
             at("ls", "logDirectory.absent", lambda row: len(row["absent"]), "directory"),
             States(
@@ -820,7 +820,7 @@ FACTS: list[Fact] = [
         "ID of the cluster, in meta.properties",
         "",
         "MetaProperties",
-        "state.small_files:properties",
+        "kafka.small_files:properties",
         (
             at("ls", "logDirectory.clusterId", of="directory"),
             at("doctor", "doctorDisk.clusterId"),
@@ -832,7 +832,7 @@ FACTS: list[Fact] = [
         "ID of the node, in meta.properties",
         "",
         "MetaProperties",
-        "state.small_files:properties",
+        "kafka.small_files:properties",
         (
             at("ls", "logDirectory.nodeId", of="directory"),
             at("doctor", "doctorDisk.nodeId"),
@@ -845,7 +845,7 @@ FACTS: list[Fact] = [
         "ID of the log directory, in meta.properties",
         "",
         "MetaProperties",
-        "state.small_files:properties",
+        "kafka.small_files:properties",
         (
             at("ls", "logDirectory.directoryId", of="directory"),
             at("restart-plan", "restartDirectory.directoryId"),
@@ -898,7 +898,7 @@ FACTS: list[Fact] = [
         "committed offsets of a group that are out of range, or of a partition that is not there",
         "",
         "OffsetFetcherUtils",
-        "state.lag:out_of_range",
+        "cluster.lag:out_of_range",
         (
             at("groups", "group.remarks", of=group),
             at("groups --offsets", "group.remarks", of=group),

@@ -26,13 +26,6 @@ KNOWN = [
         ("3.6.2-kraft/controller", 8),
     ),
     Known(
-        "logStartOffset",
-        "restart-plan",
-        ("ls", "transactions", "producers", "retention", "diff", "groups --offsets"),
-        "of a checkpoint that a broker cannot parse, and ignores, all others take the lines that can be read",
-        ("3.6.2-zk/clean", 134),
-    ),
-    Known(
         "truncated bytes",
         "reindex",
         ("restart-plan",),

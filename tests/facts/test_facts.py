@@ -70,6 +70,7 @@ MENDED = [
     ("whether retention deletes segments next", "3.3.2-kraft/crash", 562),
     ("open transactions", "3.9.1-zk/crash", 326),
     ("truncated bytes", "3.3.2-zk/crash", 6),
+    ("logStartOffset", "3.6.2-zk/clean", 134),
 ]
 
 

@@ -486,7 +486,7 @@ def test_a_segment_that_cannot_be_opened(tmp_path: Path) -> None:
 
 
 def test_topic_ids_and_lying_checkpoints_are_told(tmp_path: Path) -> None:
-    for name, identity in (("a", "AAAAAAAAAAAAAAAAAAAAAA"), ("b", "BAAAAAAAAAAAAAAAAAAAAA")):
+    for name, identity in (("a", "CAAAAAAAAAAAAAAAAAAAAA"), ("b", "BAAAAAAAAAAAAAAAAAAAAA")):
         copy_of(LEDGER.read_bytes(), tmp_path / name / "t-0")
         (tmp_path / name / "t-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {identity}\n")
     (tmp_path / "a" / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n5 0\n3 9\n")

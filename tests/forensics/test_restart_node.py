@@ -20,8 +20,8 @@ from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.identity import is_reserved
 from kdump.forensics.restart.log_files import padded
 from kdump.forensics.restart.plan_values import RestartPlan
+from kdump.format.numbers import parse_long
 from kdump.format.versioned_messages import uuid_text
-from kdump.kafka.checkpoint_file import number
 from kdump.state.metadata import read_metadata
 from tests import command, craft
 from tests.conftest import FIXTURES, numbers_in, sample
@@ -314,11 +314,11 @@ def test_numbers_as_java_reads_them() -> None:
         digits = "".join(dice.choices("0123456789", k=dice.randint(1, 22)))
         text = dice.choice(["", "-", "+", "0000"]) + digits
         value = int(text)
-        assert number(text, 64) == (value if -(1 << 63) <= value < 1 << 63 else None)
+        assert parse_long(text) == (value if -(1 << 63) <= value < 1 << 63 else None)
         if -(1 << 63) <= value < 1 << 63:
-            assert number(padded(value), 64) == value
+            assert parse_long(padded(value)) == value
             assert len(padded(value).lstrip("-")) >= 20
-    assert [number(text, 64) for text in ("", "-", "+", "1 ", "²", "--1", "1_0")] == [None] * 7
+    assert [parse_long(text) for text in ("", "-", "+", "1 ", "²", "--1", "1_0")] == [None] * 7
 
 
 # --- what is cut ---

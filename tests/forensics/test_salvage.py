@@ -528,7 +528,7 @@ def test_two_partitions_are_never_taken_for_one(tmp_path: Path) -> None:
     refuses("not of the form TOPIC-PARTITION", nameless, name="copy")
     refuses("given twice", one, replicas=[str(one)])
     refuses("not one of the sources", one, prefer=str(third))
-    for path, name in ((one, "A" * 22), (other, "B" * 22)):
+    for path, name in ((one, "C" * 22), (other, "B" * 22)):
         (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {name}\n")
     refuses("two topics with the same name", one, replicas=[str(other)])
     run = Run(out, nameless, name="t-3")

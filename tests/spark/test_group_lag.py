@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kdump.cluster.lag import LagContext
+from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
 from kdump.render.group_report import GroupDescription, describe_groups
@@ -26,8 +28,6 @@ from kdump.spark.tables import GROUP_LAG
 from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.spark.unit_sums import MAX_ROWS
 from kdump.state.find_state_logs import logs_in
-from kdump.state.lag import LagContext
-from kdump.state.log_offsets import LogOffsetsByPartition
 from kdump.state.metadata import read_metadata
 from kdump.state.read_groups import newest, read_groups
 from kdump.state.transaction_coordinator import read_coordinator

@@ -15,11 +15,11 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.known_releases import at_most, newest
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
+from kdump.kafka.small_files import newer_version
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
 from kdump.state.releases import META_VERSION_0, META_VERSION_1
-from kdump.state.small_files import newer_version
 
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage

@@ -9,11 +9,7 @@ from kdump.check.finding import INFO, WARNING, Code, Finding
 from kdump.check.log_dir_context import Checkpoint, checkpoint
 from kdump.check.options import Options
 from kdump.check.rules.checkpoints import absent_partitions
-from kdump.format.count_text import first_of
-from kdump.log import file_kinds
-from kdump.log.log_directory import LogDirectory
-from kdump.log.paths import Target
-from kdump.state.missing_partitions import (
+from kdump.cluster.missing_partitions import (
     EVIDENCE,
     Expected,
     MissingPartitions,
@@ -23,6 +19,10 @@ from kdump.state.missing_partitions import (
     name_of,
     what_is_at,
 )
+from kdump.format.count_text import first_of
+from kdump.log import file_kinds
+from kdump.log.log_directory import LogDirectory
+from kdump.log.paths import Target
 
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
@@ -65,7 +65,7 @@ def missing_in(
 ) -> MissingPartitions:
     """Return the log directory's missing partitions. `ids`: what its meta.properties states; `others`: the paths
     of the node's other log directories, and of directories that cannot be listed and may be such."""
-    noted = checkpointed_partitions(directory.files, options.open)
+    noted = checkpointed_partitions(directory.files, options.open_source)
     return missing_partitions(Expected.of(directory.path, others, ids, noted, metadata))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
+from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, positions, share_positions
+from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
@@ -19,8 +21,6 @@ from kdump.state.as_of import Change
 from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.lag import CommittedPosition, LagContext, SharePosition, positions, share_positions
-from kdump.state.log_offsets import LogOffsetsByPartition
 from kdump.state.offset_rewinds import Rewind
 from kdump.state.read_groups import merged, newest, read_groups
 

@@ -13,6 +13,8 @@ from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOP
 from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.producers import ProducersQuery, producers
 from kdump.format.count_text import count_text, first_of
+from kdump.kafka.quorum_state import complete_quorum
+from kdump.kafka.small_files import properties
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
@@ -20,9 +22,7 @@ from kdump.log.region import Limits
 from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.metadata_image import Endpoint, MetadataImage
-from kdump.state.quorum_state import complete_quorum
 from kdump.state.read_groups import read_groups
-from kdump.state.small_files import properties
 from kdump.state.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 
 MOST_PARTITIONS = 20

@@ -19,6 +19,7 @@ from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.histograms import Histogram
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series, by_time
 from kdump.forensics.postmortem.postmortem_check import PostMortemCheck
+from kdump.kafka.small_files import properties
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.log_directory import META, LogDirectory
@@ -28,7 +29,6 @@ from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
 from kdump.parallel_jobs import stop_workers
 from kdump.signals import uninterrupted
-from kdump.state.small_files import properties
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

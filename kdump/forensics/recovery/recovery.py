@@ -25,12 +25,12 @@ from kdump.forensics.restart.directories import node_directories
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.format.numbers import parse_int
+from kdump.kafka.small_files import properties
 from kdump.log.log_directory import META
 from kdump.log.mounts import takes_bundles
 from kdump.log.paths import target
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.small_files import properties
 
 THREADS_CONFIG = "num.recovery.threads.per.data.dir"
 TWO_THREADS_SINCE = (4, 0, 0)

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from kdump.forensics.restart.access_rights import Rights
 from kdump.forensics.restart.log_files import denied
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
-from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import ZOOKEEPER, KafkaRelease
 from kdump.format.numbers import parse_int
-from kdump.kafka.checkpoint_file import read_small
+from kdump.kafka.checkpoint_file import BadLine, meta_values
 from kdump.log.errors import SourceError
 from kdump.log.log_directory import META
 from kdump.state.releases import META_CREATED, META_EQUAL, META_VERSION_0, META_VERSION_1
@@ -37,19 +36,16 @@ def identify_by_checkpoint(
             directory.stops.append(_offline(directory, denial, release, rights))
             continue
         try:
-            data = read_small(path)
+            values = meta_values(path)
         except SourceError as error:  # kdump cannot read it; the broker may
             directory.unread.append(str(error))
             continue
-        if data is None:
+        except BadLine as error:
+            directory.stops.append(_exit(path, f"{META}: {error}", error.exception, release))
+            continue
+        if values is None:
             _missing(directory, path, release)
             continue
-        lines = list(properties(data))
-        if any(line.problem for line in lines):
-            exception = f"IllegalArgumentException: {MALFORMED}"
-            directory.stops.append(_exit(path, f"{META}: {MALFORMED}", exception, release))
-            continue
-        values = {line.values["name"]: line.values["value"] for line in lines if line.values}
         _read(directory, values)
         found.append((directory, values))
     _equal(found, release)

@@ -12,10 +12,9 @@ from kdump.forensics.restart.access_rights import ENTER, WRITE, Rights
 from kdump.forensics.restart.broker_metadata_checkpoint import identify_by_checkpoint
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
-from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.format.meta_properties import meta_properties
-from kdump.kafka.checkpoint_file import read_small
+from kdump.kafka.checkpoint_file import BadLine, meta_values
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
@@ -141,14 +140,13 @@ def _remedy(directory: DirectoryPlan) -> str:
 def _read(directory: DirectoryPlan) -> str | None:
     """Read meta.properties into the plan, and return why the broker cannot; empty if it is missing, None if it is
     valid. Raises SourceError."""
-    data = read_small(os.path.join(directory.path, META))
-    if data is None:
-        return ""
-    lines = list(properties(data))
-    if any(line.problem for line in lines):
-        return f"IllegalArgumentException: {MALFORMED}"
     try:
-        meta = meta_properties({line.values["name"]: line.values["value"] for line in lines if line.values})
+        values = meta_values(os.path.join(directory.path, META))
+        if values is None:
+            return ""
+        meta = meta_properties(values)
+    except BadLine as error:
+        return error.exception
     except ValueError as error:
         return str(error)
     directory.version = str(meta.version)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.format.kafka_release import NEWEST, KafkaRelease
-from kdump.kafka.checkpoint_file import number
+from kdump.format.numbers import parse_long
 from kdump.kafka.log_segment import segment_at
 from kdump.kafka.producer_state_manager import Open
 from kdump.log import file_system
@@ -105,7 +105,7 @@ class LogFiles:
     def offset(self, name: str) -> int:
         """Return the offset in a file name, as LogFileUtils.offsetFromFile does. Raises StartupFailed if there is
         none."""
-        found = number(name.partition(".")[0], 64)
+        found = parse_long(name.partition(".")[0])
         if found is None:
             message = f"the name {name!r} does not start with an offset"
             remedy = "move the file out of the directory: no broker wrote it"
@@ -176,7 +176,7 @@ class LogFiles:
                     swaps.append(index)
         for name in sorted(self.files):
             if not name.endswith(".swap"):
-                offset = number(name.partition(".")[0], 64)
+                offset = parse_long(name.partition(".")[0])
                 if offset is not None and low <= offset < high:
                     self.delete(name, REPLACED)
         for name in sorted(swaps):

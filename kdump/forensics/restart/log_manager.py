@@ -53,7 +53,7 @@ from kdump.log import file_system
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
-from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, read_stable, see
+from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
 from kdump.log.log_directory import CLEAN_MARK, META, REMOTE_CACHE
 from kdump.log.paths import natural
 from kdump.log.source import Identity
@@ -452,7 +452,7 @@ class LogManager:
         if self._refused(directory, path):
             return {}
         try:
-            return read_stable(path, lambda: checkpoint_file.offsets(path, self.release), BadLine)
+            return checkpoint_file.offsets(path, self.release)
         except SourceError as error:
             directory.unread.append(str(error))
         except BadLine as error:

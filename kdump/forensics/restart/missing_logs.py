@@ -10,12 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from kdump.forensics.restart.plan_values import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
-from kdump.forensics.restart.root_files import OFFSETS
-from kdump.log import file_system
-from kdump.log.paths import target
-from kdump.state.metadata_image import MetadataImage
-from kdump.state.missing_partitions import (
+from kdump.cluster.missing_partitions import (
     Expected,
     PartitionKey,
     checkpointed_partitions,
@@ -23,6 +18,11 @@ from kdump.state.missing_partitions import (
     name_of,
     what_is_at,
 )
+from kdump.forensics.restart.plan_values import OFFLINE, DirectoryPlan, PartitionPlan, StartupFailure, Step
+from kdump.forensics.restart.root_files import OFFSETS
+from kdump.log import file_system
+from kdump.log.paths import target
+from kdump.state.metadata_image import MetadataImage
 
 REMEDY = (
     "before startup, look for the directory on file systems that are not mounted, in other directories and in backups, "

@@ -9,7 +9,6 @@ Source: KRaftControlRecordStateMachine, QuorumState.initialize, KafkaRaftClient.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan
 from kdump.forensics.restart.quorum_values import (
@@ -21,39 +20,30 @@ from kdump.forensics.restart.quorum_values import (
     Quorum,
     QuorumVoter,
 )
-from kdump.format.numbers import parse_int
+from kdump.kafka.quorum_state import quorum_state
 from kdump.log import file_system
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.quorum_state import complete_quorum
-from kdump.state.small_files import properties
-
-NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The zero UUID: the candidate's directory is unknown (ReplicaKey.NO_DIRECTORY_ID)."""
 
 
 def read_quorum(directory: DirectoryPlan, plan: PartitionPlan | None, metadata: MetadataImage | None) -> Quorum:
     """Return the quorum. `directory`: metadata.log.dir; `plan`: that of the metadata log, None if there is none."""
     folder = plan.path if plan is not None else ""
-    known = {} if metadata is None else metadata.voters
+    known = [] if metadata is None else [(each.voterId, each.voterDirectoryId) for each in metadata.voters.values()]
     version = (metadata.kraft_version if metadata is not None else None) or 0
-    if folder and not version:
+    election = quorum_state(folder)
+    if election.voters and not version:
         # Static voters are those of the configuration, which quorum-state repeats. The log has those of the time when a
         # leader was elected.
-        image = MetadataImage()
-        complete_quorum(image, folder)
-        known = image.voters or known
-    voters = [QuorumVoter(each.voterId, each.voterDirectoryId) for each in known.values()]
+        known = [(number, None) for number in election.voters]
+    voters = [QuorumVoter(*voter) for voter in known]
     node, own = directory.nodeId, directory.directoryId
     is_voter, other = _membership(voters, node, own)
-    election = _election(folder)
     log_epoch = plan.epochsAfter[-1].epoch if plan is not None and plan.epochsAfter else 0
-    leader, epoch = election.leader, max(election.epoch, log_epoch)
+    leader, epoch = election.leader, max(election.epoch or 0, log_epoch)
     if is_voter and len(voters) == 1:
         state = LEADER
-    elif election.epoch < log_epoch:
+    elif (election.epoch or 0) < log_epoch:
         state, leader = UNATTACHED, None
     elif leader is not None and leader == node:
         state = RESIGNED
@@ -73,34 +63,6 @@ def _membership(voters: list[QuorumVoter], node: int | None, own: str | None) ->
         return False, False
     other = same[0].voterDirectoryId is not None and own is not None and same[0].voterDirectoryId != own
     return not other, other
-
-
-class _Election(NamedTuple):
-    """What quorum-state states."""
-
-    leader: int | None = None
-    epoch: int = 0
-    voted: int | None = None
-    votedDirectory: str | None = None
-
-
-def _election(folder: str) -> _Election:
-    path = os.path.join(folder, "quorum-state")
-    if not folder or not file_system.isfile(path):
-        return _Election()
-    try:
-        found = properties(target(path))
-    except SourceError:
-        return _Election()
-    leader, epoch, voted = (parse_int(found.get(name)) for name in ("leaderId", "leaderEpoch", "votedId"))
-    directory = found.get("votedDirectoryId")
-    with_leader = leader is not None and leader >= 0
-    return _Election(
-        leader if with_leader else None,
-        epoch or 0,
-        None if voted is None or voted < 0 else voted,
-        None if directory in ("", NO_DIRECTORY) else directory,
-    )
 
 
 def quorum_warnings(

@@ -16,6 +16,7 @@ from contextlib import suppress
 from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.numbers import parse_int
 from kdump.kafka import checkpoint_file
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
@@ -34,7 +35,7 @@ def parse_name(name: str, release: KafkaRelease = NEWEST) -> tuple[str, int, str
                 return None
             state, own = suffix, name.rpartition(".")[0]
     topic, dash, text = own.rpartition("-")
-    partition = checkpoint_file.number(text, 32)
+    partition = parse_int(text)
     return None if not (dash and topic) or partition is None else (topic, partition, state)
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
 from kdump.forensics.find_copies import Copy, PartitionKey, reject_others
+from kdump.kafka.small_files import topic_id
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_live
-from kdump.state.small_files import topic_id
 
 LOG = ".log"
 """Part of a name by which a file is read as a segment: LogFileUtils.isLogFile accepts every name that ends with it."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kdump.check.rules.identity_files import content
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.forensics.salvage.leader_epochs import EpochsWritten, checkpoint_text
 from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.sources import FoundCopy
+from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.state.small_files import properties
 
 METADATA = "partition.metadata"
 EPOCHS = "leader-epoch-checkpoint"
@@ -35,17 +34,15 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
     known_id = next((each.copy.known.topic_id for each in copies if each.copy.known.topic_id), None)
     for given in copies:
         target = given.place.text(METADATA) if given.place is not None else None
-        values = properties(target)
-        if target is None:
+        if target is None or given.place is None:
             continue
-        if any(True for _ in content(target, values)):
+        own = topic_id(given.place)
+        if own is None:
             made.notes.append(f"{target.path} is invalid and was not used")
-        elif known_id is not None and values["topic_id"] != known_id:
-            made.notes.append(
-                f"{target.path} has topic ID {values['topic_id']}, but the cluster's metadata has {known_id}"
-            )
+        elif known_id is not None and own != known_id:
+            made.notes.append(f"{target.path} has topic ID {own}, but the cluster's metadata has {known_id}")
         else:
-            known_id = values["topic_id"]
+            known_id = own
             break
     made.topicId = known_id
     if known_id is not None:

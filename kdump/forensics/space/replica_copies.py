@@ -16,11 +16,11 @@ from kdump.check.log_dir_context import alone
 from kdump.check.options import Options
 from kdump.cluster.disks import Node
 from kdump.forensics.space.usage import PartitionUsage
+from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.state.log_offsets import log_end
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.small_files import topic_id
+from kdump.state.partition_summary import log_end
 from kdump.state.topic_config import effective
 
 Key = tuple[str, int]

@@ -11,12 +11,13 @@ from kdump.forensics.space.brokers import state_of
 from kdump.forensics.space.due_segments import OpenedFiles, RetainedLog
 from kdump.forensics.space.lower_retention import RetainedTopic
 from kdump.forensics.space.usage import DirectoryUsage
+from kdump.kafka.checkpoint_file import Offsets
+from kdump.kafka.small_files import offsets
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.remote_log import RemoteLog, read_remote_log
-from kdump.state.small_files import Offsets, offsets
 
 CHECKPOINTS = ("log-start-offset", "replication-offset", "cleaner-offset", "recovery-point-offset")
 

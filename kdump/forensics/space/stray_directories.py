@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from kdump.forensics.space.answers import JUDGE, NOTHING
 from kdump.forensics.space.replica_copies import ReplicaCopies
+from kdump.kafka.small_files import topic_id
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.state.small_files import topic_id
 
 
 class StrayVerdict(NamedTuple):

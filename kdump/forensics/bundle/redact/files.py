@@ -98,7 +98,7 @@ def _joined(lines: list[str]) -> bytes:
 
 
 def _partition_metadata(data: bytes, names: Pseudonyms) -> bytes:
-    return _joined([f"{name}: {value}" for name, value in _properties(text_files.properties(data), names)])
+    return _joined([f"{name}: {value}" for name, value in _properties(text_files.partition_metadata(data), names)])
 
 
 def _meta_properties(data: bytes, names: Pseudonyms) -> bytes:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, answer
+from kdump.cluster.log_offsets import LogOffsets, LogOffsetsByPartition
 from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
 from kdump.state.groups import GroupCoordinatorState, ShareState
-from kdump.state.log_offsets import LogOffsets, LogOffsetsByPartition
 from kdump.state.metadata_image import MetadataImage
 
 OTHER_TOPIC = "committed for a deleted topic of the same name"

@@ -6,16 +6,13 @@ Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetChec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import NamedTuple
 
-from kdump.log.errors import SourceError, unread
+from kdump.kafka.small_files import offsets
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, log_start_offset
-from kdump.log.segment_summary import summarize_headers
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_summary import open_window
-from kdump.state.small_files import offsets
+from kdump.state.partition_summary import log_end
 from kdump.state.topic_config import is_tiered
 
 
@@ -81,19 +78,3 @@ class LogOffsetsByPartition:
         if target.path not in self._checkpoints:
             self._checkpoints[target.path] = offsets(target, problems=self.problems)
         return self._checkpoints[target.path]
-
-
-def log_end(partition: PartitionDirectory, problems: list[str]) -> int | None:
-    """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset
-    (LogSegment.readNextOffset). Returns 0 if none can be opened, None if there are no segments."""
-    for segment in reversed(partition.segments):
-        assert segment.log is not None
-        try:
-            window = open_window(segment.log)
-            with closing(window.source):
-                last = summarize_headers(segment.log, window, quick=True).last
-        except SourceError as error:
-            problems.append(unread(error))
-            continue
-        return segment.offset if last is None else max(segment.offset, last + 1)
-    return 0 if partition.segments else None

@@ -39,14 +39,14 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kdump.format.numbers import parse_int
+from kdump.kafka.checkpoint_file import read_checkpoint
 from kdump.log import file_system
 from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
+from kdump.log.live_files import Opener
 from kdump.log.paths import PARTITION, Target, natural
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_summary import Open, open_window
 from kdump.state.partition_table import PartitionRegistration
-from kdump.state.small_files import read_entries
 
 PartitionKey = tuple[str, int]
 
@@ -117,7 +117,7 @@ class MissingPartitions(NamedTuple):
     blocked: dict[PartitionKey, str]
 
 
-def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = open_window) -> CheckpointedPartitions:
+def checkpointed_partitions(checkpoints: Mapping[str, Target], opener: Opener | None = None) -> CheckpointedPartitions:
     """Return the partitions in the first valid one of a log directory's checkpoints that name all its logs; if there is
     none, because each is missing, empty or damaged, those in the valid lines. One that cannot be read is not lost, so
     that nothing shows that others are missing. `checkpoints`: the files of the log directory by name."""
@@ -127,15 +127,14 @@ def checkpointed_partitions(checkpoints: Mapping[str, Target], open_: Open = ope
         target = checkpoints.get(f"{name}-checkpoint")
         if target is None:
             continue
-        broken: list[str] = []
-        problems: list[str] = []
-        found = read_entries(target, open_, broken, problems)
-        if problems:
+        try:
+            found = read_checkpoint(target.path, opener=opener)
+        except SourceError:
             is_unread = True
             continue
-        every = {(entry.values["topic"], entry.values["partition"]) for entry in found}
-        keys = frozenset(key for key in every if is_legal(key))
-        if not broken and (found or _is_written(target, open_)):
+        keys = frozenset(key for key in found.offsets if is_legal(key))
+        # A broker's first startup creates it empty, and reads such a file without an error.
+        if found.error is None and (found.lines or 0) > 1:
             return CheckpointedPartitions(keys, True)
         named |= keys
     return CheckpointedPartitions(frozenset(named), is_unread)
@@ -203,19 +202,6 @@ def _directory(info: PartitionRegistration, node: int) -> str | None:
     number = info.replicas.index(node)
     directory = info.directories[number] if number < len(info.directories) else None
     return None if directory in NO_DIRECTORY else directory
-
-
-def _is_written(target: Target, open_: Open) -> bool:
-    """Return True if the checkpoint has a version and a count. A broker's first startup creates it empty, and reads
-    such a file without an error."""
-    try:
-        window = open_(target)
-    except SourceError:  # it went away in the meantime
-        return False
-    try:
-        return window.source.read_at(0, 16).count(b"\n") > 1
-    finally:
-        window.source.close()
 
 
 def _states(path: str) -> tuple[dict[PartitionKey, set[str]], dict[PartitionKey, str]]:

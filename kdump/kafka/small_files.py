@@ -1,0 +1,90 @@
+"""Reads the small files on a broker's disk, checkpoints and properties, next to a running broker."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+
+from kdump.format import known_releases
+from kdump.kafka import checkpoint_file
+from kdump.kafka.checkpoint_file import BadLine, Offsets, read_checkpoint
+from kdump.log import file_kinds
+from kdump.log.entries import Entry, entries
+from kdump.log.errors import SourceError, is_gone
+from kdump.log.file_kinds import FileKind
+from kdump.log.live_files import read_stable
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.paths import Target
+from kdump.state.partition_summary import Open, open_window
+
+READERS = {
+    file_kinds.META_PROPERTIES: "MetaProperties",
+    file_kinds.QUORUM_STATE: "FileQuorumStateStore",
+    file_kinds.CLEAN_SHUTDOWN: "CleanShutdownFileHandler",
+    file_kinds.OFFSET_CHECKPOINT: "OffsetCheckpointFile",
+    file_kinds.PARTITION_METADATA: "PartitionMetadataFile",
+}
+"""Classes that read small files, and define the versions of their formats."""
+
+
+def newer_version(kind: FileKind, version: int | None, what: str = "version") -> str:
+    """Return that a file of READERS has a version that only a newer release than the newest known one writes; empty if
+    it has another one."""
+    return known_releases.newer_version(READERS[kind], version, what)
+
+
+def properties(target: Target | None, broken: list[str] | None = None, *, open_: Open = open_window) -> dict[str, str]:
+    """Return the name=value lines of meta.properties, or the members of quorum-state or .kafka_cleanshutdown, that can
+    be read; empty without the file. If it cannot be read or has invalid lines, its name is added to `broken`; `kdump
+    verify` reports why."""
+    if target is None:
+        return {}
+    values, is_valid = read_stable(target.path, lambda: _read(target, open_), lambda found: found[1])
+    if not is_valid and broken is not None:
+        broken.append(os.path.basename(target.path))
+    return values
+
+
+def _read(target: Target, open_: Open) -> tuple[dict[str, str], bool]:
+    """Return the properties that can be read, and whether the whole file is valid, or went away."""
+    found: dict[str, str] = {}
+    if target.kind is None:
+        return found, False
+    is_valid = True
+    try:
+        window = open_(target)
+        with closing(window.source):
+            for item in entries(target.kind, window, 0):
+                is_valid &= isinstance(item, Entry)
+                if isinstance(item, Entry) and item.type:
+                    found[item.values["name"]] = item.values["value"]
+    except SourceError as error:
+        return found, is_gone(str(error))
+    return found, is_valid
+
+
+def topic_id(place: PartitionDirectory) -> str | None:
+    """Return the topic ID that a broker reads in the partition.metadata of a directory; None if it reads none."""
+    try:
+        return checkpoint_file.topic_id(os.path.join(place.path, "partition.metadata"))
+    except (BadLine, SourceError):
+        return None
+
+
+def offsets(target: Target | None, broken: list[str] | None = None, problems: list[str] | None = None) -> Offsets:
+    """Return the offsets of an offset checkpoint by topic and partition; empty without the file, and if a broker cannot
+    read it, because it then uses nothing of it: its name is added to `broken`, and to `problems` why it cannot be
+    read here."""
+    if target is None:
+        return {}
+    try:
+        found = read_checkpoint(target.path)
+    except SourceError as error:
+        if problems is not None:
+            problems.append(str(error))
+    else:
+        if found.error is None:
+            return found.offsets
+    if broken is not None:
+        broken.append(os.path.basename(target.path))
+    return {}
