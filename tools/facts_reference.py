@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.facts.declared import ABOUT, FACTS, Fact
-from tests.facts.known import KNOWN
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 KEY = re.compile(r"\w+\.(?:\{[^}]*\}|\S+)|\b[a-z]+[A-Z]\w*|(?<=number of )\w+")
@@ -28,7 +27,7 @@ generated from the same declarations (`make docs`).
 
 def page() -> str:
     """Return the page."""
-    return "\n".join([HEAD, *_facts(), *_directories(), *_known()])
+    return "\n".join([HEAD, *_facts(), *_directories()])
 
 
 def _facts() -> Iterator[str]:
@@ -61,16 +60,6 @@ def _directories() -> Iterator[str]:
     yield "| command | directories |\n| --- | --- |\n| `kdump ls`, `kdump verify` | all |"
     for fact in ABOUT:
         yield f"| `kdump {fact.states[0].command}` | {fact.meaning} |"
-    yield ""
-
-
-def _known() -> Iterator[str]:
-    yield "## Known contradictions\n"
-    yield "On damaged disks, these commands still contradict others:\n"
-    yield "| fact | command | contradicts | why |\n| --- | --- | --- | --- |"
-    for known in KNOWN:
-        others = ", ".join(f"`kdump {each}`" for each in known.others)
-        yield f"| {known.fact} | `kdump {known.command}` | {others} | {known.reason} |"
     yield ""
 
 

@@ -29,6 +29,10 @@ class Cluster(NamedTuple):
     ]
     endOffset: Annotated[int, Doc("offset after the last record that was read", OFFSET)]
     endTimestamp: Annotated[int | None, Doc("timestamp of that record", EPOCH_MS)]
+    replayedOffset: Annotated[
+        int,
+        Doc("end offset of what a node replays: endOffset, or the offset at which the first record is missing", OFFSET),
+    ]
     committedOffset: Annotated[
         int | None, Doc("everything below is committed, by the newest snapshot; what is above may be undone", OFFSET)
     ]

@@ -67,6 +67,7 @@ def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str
             snapshot=metadata.snapshot,
             endOffset=metadata.end_offset,
             endTimestamp=metadata.end_time,
+            replayedOffset=metadata.end_offset if metadata.gap is None else metadata.gap,
             committedOffset=committed,
             brokers=len(metadata.brokers),
             fencedBrokers=sum(broker.fenced for broker in metadata.brokers.values()),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kdump.forensics.reindex.run import Reindexed, ReindexSummary
-from kdump.forensics.reindex.segment import SPLITS, TRUNCATES, RecoveryEnd
+from kdump.forensics.reindex.segment import EMPTIES, SPLITS, TRUNCATES, RecoveryEnd
 from kdump.forensics.reindex.verdict import (
     IDENTICAL,
     LEGAL,
@@ -176,6 +176,8 @@ def _ending(made: Reindexed, ending: RecoveryEnd) -> str:
         return f"{where}: left by preallocation or a batch that is being written; recovery truncates it"
     if ending.does == SPLITS:
         return f"{where}: recovery splits the segment here; nothing was rebuilt after this byte"
+    if ending.does == EMPTIES:
+        return f"{where}: recovery of the log empties the whole segment, and deletes those after it"
     if ending.does != TRUNCATES:
         return f"{where}: recovery throws an exception here, and the broker does not start"
     text = f"{where}: recovery of the segment truncates it here, by {left:,} bytes"

@@ -127,6 +127,8 @@ class _MetadataReader:
     """Bytes read so far."""
     total: int = 0
     """Bytes that will have been read at the end, if nothing has to be read again."""
+    gap: int | None = None
+    """Offset of the first record that is missing or invalid, if any."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
         """Read the first of the `snapshots` that is valid and old enough, and the log after it; or the log alone."""
@@ -151,11 +153,13 @@ class _MetadataReader:
             self.total = self.done + _bytes((snapshots[0][1],))
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             self._begin_with(replay.metadata, *snapshots[0])
+            self.gap = 0
         self.snapshot_problems = skipped
         replay.on_change = self.on_change
         replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
         replay.in_log = True
         self._read_log(replay, start)
+        replay.metadata.gap = self.gap
         return replay.metadata
 
     @staticmethod
@@ -261,8 +265,10 @@ class _MetadataReader:
         for path in paths:
             for record in read_records(path, self.limits, note, self._more):
                 if record is None:
-                    if (begun or start is None) and not self.go_on:
-                        return
+                    if begun or start is None:
+                        self.gap = expected or 0 if self.gap is None else self.gap
+                        if not self.go_on:
+                            return
                     continue
                 if record.offset is None or (not begun and start is not None and record.offset < start):
                     continue
@@ -277,6 +283,7 @@ class _MetadataReader:
                     )
                 if expected is not None and record.offset != expected:
                     note(f"{os.path.basename(path)}: offset {record.offset}, expected {expected}")
+                    self.gap = expected if self.gap is None else self.gap
                     if not self.go_on:
                         return
                 begun = True

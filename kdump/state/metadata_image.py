@@ -171,6 +171,8 @@ class MetadataImage:
     end_offset: int = 0
     end_time: int | None = None
     """Timestamp of the last record that was read, epoch ms."""
+    gap: int | None = None
+    """Offset of the first record that is invalid or missing, at which a node's replay ends; None if there is none."""
     problems: list[str] = field(default_factory=list)
     levels: dict[tuple[str, int], int | None] = field(default_factory=dict)
     newer: dict[str, int | None] = field(default_factory=dict)

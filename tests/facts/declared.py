@@ -319,7 +319,7 @@ def due_topics(everything: Everything) -> Iterator[Statement]:
 
 
 def newest_metadata(everything: Everything) -> Iterator[Statement]:
-    ends = [row["endOffset"] for row in everything["cluster"]["cluster"]]
+    ends = [row["replayedOffset"] for row in everything["cluster"]["cluster"]]
     yield "all disks", max(ends, default=None)
 
 
@@ -872,12 +872,12 @@ FACTS: list[Fact] = [
     ),
     Fact(
         "metadata offset",
-        "end offset of the newest metadata on the disks",
+        "end offset of what can be replayed of the newest metadata on the disks",
         "offset",
         "KafkaRaftLog.endOffset",
         "state.metadata:read_metadata",
         (
-            States("cluster", "cluster.endOffset", newest_metadata, "the highest"),
+            States("cluster", "cluster.replayedOffset", newest_metadata, "the highest"),
             at("space", "space.metadataOffset", of=the_disk),
             at("restart-plan", "restartCluster.metadataOffset", of=the_disk),
         ),

@@ -17,6 +17,7 @@ from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, target
@@ -154,3 +155,14 @@ class _Configs:
 def is_last(made: ReindexInput, segment: SegmentFiles) -> bool:
     """Return True if no segment of the partition follows."""
     return not made.partition.segments or segment.offset >= made.partition.segments[-1].offset
+
+
+def is_unflushed(made: ReindexInput, segment: SegmentFiles) -> bool:
+    """Return True if a startup recovers a segment because it may not be flushed: after an unclean shutdown, one that
+    does not end below the recovery point; of the metadata log, every time."""
+    known = made.known
+    if known.topic == METADATA_TOPIC:
+        return True
+    point = known.checkpoints.get("recovery-point-offset")
+    following = (each.offset for each in made.partition.segments if each.offset > segment.offset)
+    return known.clean is False and (point is None or next(following, point.offset + 1) > point.offset)

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, is_last, now
+from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, is_last, is_unflushed, now
 from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
@@ -272,6 +272,7 @@ class _Partition:
         place = self.place
         self.question.is_last = is_last(place, segment)
         self.question.open_end = place.known.may_be_open(self.question.is_last)
+        self.question.unflushed = is_unflushed(place, segment)
         try:
             rebuilt = rebuild(segment, self.transactions, self.question, self.options, judged=judged)
         except SourceError as error:

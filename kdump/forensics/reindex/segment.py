@@ -16,7 +16,7 @@ from kdump.check.options import Options
 from kdump.forensics.reindex.index_comparer import OffsetIndexComparer, TimeIndexComparer
 from kdump.forensics.reindex.verdict import RebuiltEntries, Verdict
 from kdump.format.batch_header import BATCH_HEADER
-from kdump.kafka.errors import CorruptRecord, KafkaError, Overflow
+from kdump.kafka.errors import CorruptRecord, InvalidOffset, KafkaError, Overflow
 from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX, IndexBuilder, IndexBytes
 from kdump.kafka.index_judge import ORDER, SIZE, ZEROS, Fault
@@ -37,8 +37,9 @@ from kdump.log.partition_directory import SegmentFiles
 from kdump.log.region import TORN, Batch, Region
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 
-TRUNCATES, THROWS, SPLITS = "truncates", "throws", "splits"
-"""What a broker does at a batch that recovery rejects: truncate the log there, fail to start, or split the segment."""
+TRUNCATES, EMPTIES, THROWS, SPLITS = "truncates", "empties", "throws", "splits"
+"""What a broker does at a batch that recovery rejects: truncate the log there or at the beginning of the segment, fail
+to start, or split the segment."""
 MAX_ENDINGS = 1000
 """Maximum number of RecoveryEnds of one segment that are kept."""
 PIECE = 1 << 20
@@ -47,13 +48,13 @@ END = 1 << 62
 
 
 class RecoveryEnd(NamedTuple):
-    """Where recovery stops before the end of the file. `does`: what a broker does there, TRUNCATES, THROWS or SPLITS;
+    """Where recovery stops before the end of the file. `does`: what a broker does there, TRUNCATES or another of these;
     `is_usual`: whether it is not damage, but the end of a preallocated file or of one that a broker is writing;
     `sound`: where the next valid batch begins, None if none is known."""
 
     position: Annotated[int, Doc()]
     reason: Annotated[str, Doc()]
-    does: Annotated[str, Doc("effect on recovery: truncates, throws, splits")]
+    does: Annotated[str, Doc("effect on recovery: truncates, empties (the whole segment), throws, splits")]
     is_usual: Annotated[bool, Doc("whether it is a preallocated end, or one that is being written")] = False
     sound: Annotated[int | None, Doc("start of the next valid batch; null if none is known")] = None
 
@@ -62,7 +63,8 @@ class RecoveryEnd(NamedTuple):
 class RebuildOptions:
     """How to rebuild a segment. `open_end`: whether a broker may be appending to it; `is_last`: whether it is the last
     one of its log; `compacted`: whether it may have been compacted; `known_from`: offset from which the beginning of
-    every transaction is known; `past_damage`: whether to continue after the point where recovery truncates."""
+    every transaction is known; `past_damage`: whether to continue after the point where recovery truncates;
+    `unflushed`: whether a startup recovers the segment because it may not be flushed (LogLoader.recoverLog)."""
 
     interval: int = INTERVAL
     largest: int = LARGEST_INDEX
@@ -71,6 +73,7 @@ class RebuildOptions:
     compacted: bool = False
     known_from: int = 0
     past_damage: bool = False
+    unflushed: bool = False
     on_progress: Callable[[int], None] = lambda count: None
 
 
@@ -222,7 +225,7 @@ def rebuild(
         builder = IndexBuilder(segment.offset, question.interval, largest=question.largest, transactions=transactions)
         for item in kafka_batches(window, name_offset=segment.offset, limits=options.limits):
             if isinstance(item, Batch):
-                ending = _take(item, builder, judges, found)
+                ending = _take(item, builder, judges, found, question)
                 question.on_progress(item.size)
             else:
                 ending = _ending(item, question)
@@ -237,7 +240,7 @@ def rebuild(
         try:
             indexes = builder.finish()
         except KafkaError as error:
-            found.endings.insert(0, RecoveryEnd(found.valid, str(error), _does(error)))
+            found.endings.insert(0, RecoveryEnd(found.valid, str(error), _does(error, question)))
             return found
         if judges is not None:
             judges.finish(indexes, found, options)
@@ -248,7 +251,7 @@ def rebuild(
 
 
 def _take(
-    batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None, found: RebuiltSegment
+    batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None, found: RebuiltSegment, question: RebuildOptions
 ) -> RecoveryEnd | None:
     """Take the next batch as LogSegment.recover does; return the RecoveryEnd if recovery stops at it."""
     last = batch.lastOffset
@@ -268,11 +271,16 @@ def _take(
         if completed is not None and judges is not None:
             judges.aborted.add(batch, completed)
     except KafkaError as error:
-        return RecoveryEnd(batch.position, f"{description}: {error}", _does(error))
+        does = _does(error, question)
+        if does == EMPTIES and not found.endings:
+            found.valid = 0
+        return RecoveryEnd(batch.position, f"{description}: {error}", does)
     return None
 
 
-def _does(error: KafkaError) -> str:
+def _does(error: KafkaError, question: RebuildOptions) -> str:
+    if isinstance(error, InvalidOffset) and question.unflushed:
+        return EMPTIES
     return TRUNCATES if isinstance(error, CorruptRecord) else SPLITS if isinstance(error, Overflow) else THROWS
 
 
