@@ -7,11 +7,8 @@ from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, FileKind, by_content
 from kdump.log.paths import Target
 from kdump.log.source import FileSource
-from kdump.log.window import Window
+from kdump.log.window import LARGE, Window
 from kdump.state.partition_summary import open_window
-
-HEADERS = 4096
-"""Bytes to read at a time while only headers are needed."""
 
 
 class OpenFile:
@@ -31,7 +28,7 @@ class OpenFile:
         if self._window is None:
             self._window = open_window(self.target)
             self._window.source.keep = True  # compressed files: the browser also moves backward in them
-            self._window.ahead = HEADERS
+            self._window.seek_headers(LARGE)
         return self._window
 
     @property

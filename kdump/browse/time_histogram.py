@@ -20,8 +20,7 @@ from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import read_problem
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, Batch, BatchRun, Limits, Region
-from kdump.log.region_reader import WALKED, regions
-from kdump.log.region_scan import HEADERS, LARGE
+from kdump.log.region_reader import HEADERS, regions
 from kdump.state.partition_summary import open_window
 
 MAX_BINS = 4096
@@ -152,10 +151,9 @@ def _read(target: Target, bins: TimeBins, limits: Limits, on_progress: Callable[
     window = open_window(target)
     with closing(window.source):
         bins.begin(target.path)
-        for region in regions(window, name_offset=target.name_offset, limits=limits, run_mode=WALKED):
+        for region in regions(window, name_offset=target.name_offset, limits=limits, run_mode=HEADERS):
             if isinstance(region, BatchRun):
                 bins.add_run(region)
-                window.ahead = HEADERS if region.size >= LARGE * region.run.batches else window.size
             else:
                 bins.add_region(region)
             on_progress(region.size)

@@ -199,14 +199,15 @@ def scan_valid_batches(
     highest: cython.longlong,
     budget: cython.longlong,
     check: cython.bint,
+    reach: cython.longlong = 1,
 ) -> ValidRun | None:
     """Return the run of batches from `position` on that are valid beyond doubt, None if the first is not.
 
     Each is completely in the buffer, has at most `largest` bytes and room for its records, and has offsets above those
     of the batch before it (the first: above `latest`), with its last offset in lowest..highest. With `check`, its
-    checksum matches; otherwise, a header with exactly the next offset follows, whose batch ends by `source_end` (a
-    position in the buffer: the end of the source, or of its known part). `budget` limits the bytes of batches that no
-    such header follows.
+    checksum matches; otherwise, a header with the next offset, or one up to `reach` above its last, follows, whose
+    batch ends by `source_end` (a position in the buffer: the end of the source, or of its known part). `budget` limits
+    the bytes of batches that no such header follows.
     """
     data: cython.const[cython.uchar][::1] = buffer
     view = memoryview(buffer)
@@ -252,7 +253,7 @@ def scan_valid_batches(
             follows = (
                 length > MAGIC_AT - LOG_OVERHEAD
                 and end + LOG_OVERHEAD + length <= source_end
-                and _offset(data, end) == base + delta + 1
+                and base + delta < _offset(data, end) <= base + delta + reach
             )
         if not check:
             if not follows:

@@ -26,6 +26,7 @@ else:
         BATCH_END,
         BATCH_START,
         CODEC,
+        HAS_DELETE_HORIZON,
         HEADER_WIDTH,
         IS_TRANSACTIONAL,
         LAST_OFFSET,
@@ -248,6 +249,43 @@ def total(heads: HeaderColumns, column: cython.Py_ssize_t, first: cython.Py_ssiz
     for row in range(first, stop):
         found += rows[row * HEADER_WIDTH + column]
     return found
+
+
+class HeaderSums(NamedTuple):
+    """Sums over valid batches: number of records; the smallest timestamp of a first record and the largest
+    maxTimestamp (epoch ms, -1 if there is none); `codecs`: a bit for each codec ID."""
+
+    records: int
+    oldest: int
+    newest: int
+    codecs: int
+
+
+def header_sums(heads: HeaderColumns, last: cython.longlong) -> HeaderSums | None:
+    """Return the sums of all batches; None if their offsets do not rise from above `last`."""
+    rows: cython.longlong[::1] = heads.block
+    at: cython.Py_ssize_t
+    row: cython.Py_ssize_t
+    records: cython.longlong = 0
+    oldest: cython.longlong = -1
+    newest: cython.longlong = -1
+    first: cython.longlong
+    codecs: cython.longlong = 0
+    for row in range(heads.count):
+        at = row * HEADER_WIDTH
+        if rows[at + BASE_OFFSET] <= last or rows[at + LAST_OFFSET] < rows[at + BASE_OFFSET]:
+            return None
+        last = rows[at + LAST_OFFSET]
+        records += rows[at + RECORD_COUNT]
+        codecs |= 1 << (rows[at + ATTRIBUTES] & CODEC)
+        if rows[at + MAX_TIMESTAMP] > newest:
+            newest = rows[at + MAX_TIMESTAMP]
+        first = rows[at + BASE_TIMESTAMP]
+        if rows[at + ATTRIBUTES] & (LOG_APPEND_TIME | HAS_DELETE_HORIZON) or not rows[at + RECORD_COUNT]:
+            first = rows[at + MAX_TIMESTAMP]
+        if first >= 0 and (first < oldest or oldest < 0):
+            oldest = first
+    return HeaderSums(records, oldest, newest, codecs)
 
 
 class CodecTotals(NamedTuple):

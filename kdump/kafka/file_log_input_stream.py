@@ -23,8 +23,6 @@ from kdump.log.window import Window
 
 UP_TO_MAGIC = 17
 """Bytes of a batch up to and including its magic (Records.HEADER_SIZE_UP_TO_MAGIC)."""
-READ_HEADERS = 4096
-LARGE = 64 * 1024
 
 
 class RecordBatchView(NamedTuple):
@@ -154,7 +152,7 @@ def read_batches(window: Window, start: int, end: int, *, whole: bool = False) -
             return
         yield found
         if not whole:
-            window.ahead = READ_HEADERS if found.size >= LARGE else window.size
+            window.seek_headers(found.size)
         position += found.size
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kdump.core.batch_scan import FURTHEST, ValidRun, scan_valid_batches
-from kdump.core.column_numbers import MAGIC_AT
-from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
+from kdump.core.batch_scan import FURTHEST, ValidRun, read_one_header, scan_valid_batches
+from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, LAST_OFFSET, MAGIC_AT, RECORD_COUNT
+from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.legacy_message import MessageHeader
 from kdump.log.bundle_log import BundleLog
 from kdump.log.embedded_batch import LOOK_BACK
@@ -19,9 +19,9 @@ from kdump.log.errors import SourceError
 from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, BatchRun, Limits, Problem, Region, make_batch
 from kdump.log.resync import NOT_ZERO, Resync
-from kdump.log.window import Window
+from kdump.log.window import LARGE, Window
 
-WALKED, CHECKED = "walked", "checked"
+HEADERS, WALKED, CHECKED = "headers", "walked", "checked"
 KnownRuns = Callable[[int], Iterable[BatchRun]]
 MAX_UNRECOGNIZED_REGIONS = 1000
 """Maximum regions of junk and padding that are buffered to see whether a file without a Kafka name is a log."""
@@ -41,11 +41,12 @@ def regions(
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
     region is requested. `run_mode` requests a BatchRun in place of v2 batches that are valid beyond doubt: WALKED by
-    their headers, CHECKED by their checksums. `unordered`: the batch after damage may have any offset; by default, its
-    offset must be above those before it and near the file's name. `known_runs`: yields batch runs from a position on,
-    of which another process has checked every byte; it may yield none, and is asked again at later positions. Raises
-    SourceError if the device fails, and instead of any region if the file does not look like Kafka's (see
-    Window.is_nameless).
+    their headers, CHECKED by their checksums. With HEADERS, offsets may be missing between a batch and the next one,
+    and only the headers of a run can be read: little more is read of large batches. `unordered`: the batch after damage
+    may have any offset; by default, its offset must be above those before it and near the file's name. `known_runs`:
+    yields batch runs from a position on, of which another process has checked every byte; it may yield none, and is
+    asked again at later positions. Raises SourceError if the device fails, and instead of any region if the file does
+    not look like Kafka's (see Window.is_nameless).
     """
     if isinstance(window.source, BundleLog):
         return window.source.stored_regions(start, limits or Limits(), runs=bool(run_mode))
@@ -85,6 +86,8 @@ class Reader:
         self.window = window
         self.known_runs = known_runs
         self.run_mode = run_mode
+        self.reach = REACH if run_mode == HEADERS else 1
+        """By how much the offset of a batch may be above that of the one before it that it confirms."""
         self.name_offset = name_offset
         self.limits = limits
         self.resync = Resync(window, limits, name_offset, unordered=unordered)
@@ -104,11 +107,9 @@ class Reader:
                 return
             is_v2 = len(head) > MAGIC_AT and head[MAGIC_AT] == 2
             run = self._batch_run(position) if self.run_mode and is_v2 else None
-            if run is not None:
-                yield run
-                position = run.end
-                continue
-            for region in self._next(position, head):
+            for region in (run,) if run is not None else self._next(position, head):
+                if self.run_mode == HEADERS:
+                    self.window.seek_headers(region.size // (run.run.batches if run is not None else 1))
                 yield region
                 position = region.end
 
@@ -118,10 +119,13 @@ class Reader:
         window, name = self.window, self.name_offset
         buffer, at = window.at_hand(position, HEADER)
         size = LOG_OVERHEAD + int.from_bytes(buffer[at + 8 : at + 12], "big", signed=True)
-        if at + size + HEADER > len(buffer) and size <= window.ahead:
+        if at + size + HEADER > len(buffer) and size <= max(window.ahead, LARGE):
             buffer, at = window.at_hand(position, size + HEADER)  # with the next header
         if at < 0 or (name is not None and name > FURTHEST):
             return None
+        lowest, highest = (0, 2 * FURTHEST - 1) if name is None else (name, name + REACH - 1)
+        if at + max(size, HEADER) > len(buffer):
+            return self._large(position, buffer[at : at + HEADER], lowest, highest)
         end = window.source.size
         found = scan_valid_batches(
             buffer,
@@ -129,15 +133,32 @@ class Reader:
             source_end=len(buffer) if end is None else end - position + at,
             largest=min(self.limits.max_batch_size or FURTHEST, FURTHEST),
             latest=-1 if self.latest is None else self.latest,
-            lowest=0 if name is None else name,
-            highest=2 * FURTHEST - 1 if name is None else name + REACH - 1,
+            lowest=lowest,
+            highest=highest,
             budget=self.resync.work_left,
             check=self.run_mode == CHECKED,
+            reach=self.reach,
         )
         if found is None:
             return None
         self._adopt(found)
         return BatchRun(self.limits, position, at, found, self.run_mode == CHECKED)
+
+    def _large(self, position: int, header: bytes, lowest: int, highest: int) -> BatchRun | None:
+        """Return a batch that is not in the window, if only headers are needed and the next one confirms it."""
+        if self.run_mode != HEADERS or len(header) < HEADER:
+            return None
+        heads = read_one_header(header, position)
+        size, count = heads.of(0, BATCH_END), heads.of(0, RECORD_COUNT)
+        first, last = heads.of(0, BASE_OFFSET), heads.of(0, LAST_OFFSET)
+        latest = -1 if self.latest is None else self.latest
+        if not latest < first <= last or not lowest <= last <= highest or not 0 <= count * MIN_RECORD_SIZE < size:
+            return None
+        if size > (self.limits.max_batch_size or FURTHEST) or not self.resync.follows(position + size, last, REACH):
+            return None
+        found = ValidRun(size, heads, count, first, last, latest, 0)
+        self._adopt(found)
+        return BatchRun(self.limits, position, 0, found, False)
 
     def _known(self, position: int) -> Iterator[BatchRun]:
         """Yield the batch runs from `position` on that are known, as far as this reader would have accepted them."""
@@ -166,7 +187,7 @@ class Reader:
         claim = candidate_at(self.window, position, self.limits)
         if claim.header is None or claim.error is not None or not self.window.reaches(claim.end):
             yield self._broken(claim)
-        elif self.resync.follows(claim):
+        elif self.resync.follows(claim.end, claim.last_offset):
             yield self._batch(claim)
         elif self.resync.checksum_matches(position, claim.size, claim.header.magic, claim.header.crc):
             yield self._batch(claim, claim.header.crc)

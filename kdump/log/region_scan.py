@@ -16,12 +16,8 @@ from kdump.log.region_reader import CHECKED, WALKED, Reader, regions
 from kdump.log.selection import MAYBE, NO, Range, Selection
 from kdump.log.source import FileSource
 from kdump.log.start_position import start_position
-from kdump.log.window import DEFAULT_SIZE, Window
+from kdump.log.window import DEFAULT_SIZE, LARGE, Window
 
-LARGE = 64 * 1024
-"""Size in bytes from which on skipping a batch is worth a system call."""
-HEADERS = 4096
-"""Number of bytes read at once while only headers are needed."""
 OTHERS = 100
 """Number of regions that are not batch runs after which a file is not expected to have any."""
 
@@ -118,7 +114,7 @@ class RegionScan:
                     return
             answer = self.selection.batch(region)
             if region.size >= LARGE:
-                window.ahead = HEADERS if answer == NO else window.size
+                window.seek_headers(LARGE if answer == NO else 0)
             if answer != NO and (self.by_record or answer != MAYBE or self.selection.may_match(region)):
                 if isinstance(region, LegacyRecordBatch):
                     read_wrapper(region)
@@ -170,7 +166,7 @@ class RegionScan:
         if run.checked or run.size < LARGE * run.run.batches:
             return False
         has_selected = any(self.selection.batch(batch) != NO for batch in run.batches())
-        window.ahead = window.size if has_selected else HEADERS
+        window.seek_headers(0 if has_selected else LARGE)
         return not has_selected
 
     def _leave_out(self, region: Region) -> None:

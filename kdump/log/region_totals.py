@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from kdump.core.column_numbers import (
-    ATTRIBUTES,
-    BASE_OFFSET,
-    BASE_TIMESTAMP,
-    BATCH_END,
-    BATCH_START,
-    LAST_OFFSET,
-    MAX_TIMESTAMP,
-    RECORD_COUNT,
-)
+from collections.abc import Callable, Iterable
+
+from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
+from kdump.core.header_columns import HeaderColumns, header_sums
 from kdump.format.batch_header import (
     CODECS,
-    COMPRESSION,
     DELETE_HORIZON,
-    MIN_RECORD_SIZE,
     TIMESTAMP_TYPE,
     codec_name,
 )
@@ -37,8 +29,10 @@ class RegionTotals:
         self.name_offset = name_offset
         self.checksums = checksums
         self.found = HeaderTotals()
-        self.attributes: set[int] = set()
-        """Attributes of v2 batches that were counted by their headers."""
+        self.is_end_checked = True
+        """Whether the checksum of the last valid batch was computed."""
+        self._codecs = 0
+        """A bit for each codec ID of the batches that were counted by their headers."""
         self._padding: Region | None = None
         """The region before, if it is padding."""
 
@@ -49,7 +43,8 @@ class RegionTotals:
             self._damaged(self._padding)
         found.tail = ""
         if isinstance(region, BatchRun):
-            self._run(region)
+            self.headers(region.headers, region.batches)
+            self.is_end_checked = region.checked
         elif isinstance(region, Batch):
             self._batch(region, not region.problems if not self.checksums else is_intact(region))
         elif region.kind == PADDING:
@@ -63,28 +58,20 @@ class RegionTotals:
             self._damaged(region)
         self._padding = region if region.kind == PADDING else None
 
-    def _run(self, run: BatchRun) -> None:
-        """Count a batch run, by its columns if nothing in them is unusual."""
-        heads, found = run.headers, self.found
-        bases, lasts, counts = (heads.column(number) for number in (BASE_OFFSET, LAST_OFFSET, RECORD_COUNT))
-        before = -1 if found.last is None else found.last
-        sizes = (end - start for start, end in zip(heads.column(BATCH_START), heads.column(BATCH_END)))
-        rising = all(a < b <= c for a, b, c in zip((before, *lasts), bases, lasts))
-        if not rising or any(count < 0 or count * MIN_RECORD_SIZE > size for count, size in zip(counts, sizes)):
-            for batch in run.batches():
+    def headers(self, heads: HeaderColumns, batches: Callable[[], Iterable[Batch]]) -> None:
+        """Count valid v2 batches, by their columns if their offsets rise."""
+        found = self.found
+        sums = header_sums(heads, -1 if found.last is None else found.last)
+        if sums is None:
+            for batch in batches():
                 self._batch(batch, True)
             return
-        found.first = bases[0] if found.first is None else found.first
-        found.last = lasts[-1]
+        found.first = heads.of(0, BASE_OFFSET) if found.first is None else found.first
+        found.last = heads.of(len(heads) - 1, LAST_OFFSET)
         found.batches += len(heads)
-        found.records = None if found.records is None else found.records + sum(counts)
-        newest, attributes = heads.column(MAX_TIMESTAMP), heads.column(ATTRIBUTES)
-        oldest = (
-            latest if flags & NO_FIRST or not count else first
-            for first, latest, flags, count in zip(heads.column(BASE_TIMESTAMP), newest, attributes, counts)
-        )
-        found.times(min((each for each in oldest if each >= 0), default=-1), max(newest))
-        self.attributes.update(attributes)
+        found.records = None if found.records is None else found.records + sums.records
+        found.times(sums.oldest, sums.newest)
+        self._codecs |= sums.codecs
 
     def _batch(self, batch: Batch, intact: bool) -> None:
         found = self.found
@@ -105,6 +92,7 @@ class RegionTotals:
         found.first = base if found.first is None else found.first
         if intact:
             found.last = batch.lastOffset
+            self.is_end_checked = True
         found.used(batch.magic, batch.compression)
         newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         stored = not (batch.attributes & NO_FIRST) and batch.recordCount and batch.baseTimestamp is not None
@@ -118,8 +106,9 @@ class RegionTotals:
     def finished(self) -> HeaderTotals:
         """Return the totals, with formats, codecs and damage completed."""
         found = self.found
-        for attributes in self.attributes:
-            found.used(2, codec_name(COMPRESSION.of(attributes)))
+        for codec in range(self._codecs.bit_length()):
+            if self._codecs >> codec & 1:
+                found.used(2, codec_name(codec))
         unknown = sorted(found.codecs - set(CODECS.values()))
         if unknown and not found.damage:
             found.damage = f"compression {unknown[0]}"

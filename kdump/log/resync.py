@@ -153,21 +153,22 @@ class Resync:
         data = self.window.peek(claim.end, LEAST)
         if len(data) < LEAST or not any(data):
             return self.window.reaches(claim.end)
-        offset, length_fits, magic_known = self._successor(claim, data)
+        offset, length_fits, magic_known = self._successor(claim.end, data)
         if claim.last_offset < offset < claim.last_offset + REACH:
             return magic_known or length_fits
         return magic_known and length_fits and near(offset, claim.last_offset)
 
-    def follows(self, claim: HeaderCandidate) -> bool:
-        """Return True if a plausible header with exactly the next offset starts where `claim` ends."""
-        data = self.window.peek(claim.end, LEAST)
+    def follows(self, end: int, last: int, reach: int = 1) -> bool:
+        """Return True if a plausible header starts where a batch ends, at byte `end`, whose offset is the next one
+        after the batch's `last`, or at most `reach` above that."""
+        data = self.window.peek(end, LEAST) if reach == 1 else self.window.view(end, LEAST)
         if len(data) < LEAST:
             return False
-        offset, length_fits, magic_known = self._successor(claim, data)
-        return offset == claim.last_offset + 1 and length_fits and magic_known
+        offset, length_fits, magic_known = self._successor(end, data)
+        return 0 < offset - last <= reach and length_fits and magic_known
 
-    def _successor(self, claim: HeaderCandidate, data: memoryview) -> tuple[int, bool, bool]:
-        """Parse `data` after `claim`: its offset, whether its length is possible, and whether its magic is known."""
+    def _successor(self, end: int, data: memoryview) -> tuple[int, bool, bool]:
+        """Parse `data` at byte `end`: its offset, whether its length is possible, and whether its magic is known."""
         length = int.from_bytes(data[8:12], "big", signed=True)
-        length_fits = length >= LEAST - LOG_OVERHEAD and self.window.reaches(claim.end + LOG_OVERHEAD + length)
+        length_fits = length >= LEAST - LOG_OVERHEAD and self.window.reaches(end + LOG_OVERHEAD + length)
         return int.from_bytes(data[:8], "big", signed=True), length_fits, data[16] <= 2

@@ -13,14 +13,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kdump.core.column_numbers import BATCH_END, BATCH_START, LAST_OFFSET
 from kdump.log.batch_validity import is_intact
 from kdump.log.bundle_log import BundleLog
 from kdump.log.fault_tolerant import fault_tolerant
-from kdump.log.header_walk import walk_to
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.region import Batch, BatchRun, Limits, Region
-from kdump.log.region_reader import regions
+from kdump.log.region_reader import HEADERS, regions
 from kdump.log.source import open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 
@@ -94,7 +94,7 @@ def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
         return 0
     hints = open_index_lookup(part.target.path, part.target.name_offset)
     if not hints.positions:
-        return _by_headers(part, window, first_offset)
+        return _by_headers(part, window, first_offset or 0)
     entry = bisect_left(hints.positions, part.start)
     if first_offset is not None:
         entry = max(entry, _by_offset(hints, first_offset))
@@ -104,11 +104,20 @@ def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
     return hints.positions[entry]
 
 
-def _by_headers(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
+def _by_headers(part: SegmentSplit, window: Window, first_offset: int) -> int:
     if isinstance(window.source, BundleLog):
         return 0  # its regions need no reading
-    found = walk_to(window.source, part.start, first_offset or 0)
-    return found[0] if found is not None and begins_batch(window, *found, part.target.name_offset) else 0
+    begin = 0
+    for region in regions(window, name_offset=part.target.name_offset, limits=Limits(), run_mode=HEADERS):
+        if not isinstance(region, BatchRun):
+            break
+        if region.end > part.start and region.run.last_offset >= first_offset:
+            heads = region.headers
+            ends, lasts = heads.column(BATCH_END), heads.column(LAST_OFFSET)
+            row = max(bisect_right(ends, part.start - heads.shift), bisect_left(lasts, first_offset))
+            return heads.of(row, BATCH_START) + heads.shift
+        begin = region.position
+    return begin
 
 
 def _by_offset(hints: IndexLookup, offset: int) -> int:
