@@ -10,7 +10,6 @@ from dataclasses import replace
 from kdump.browse.level import Level
 from kdump.browse.level_stack import ROWS, Levels, NotFound
 from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice, OnProgress
-from kdump.browse.search_gaps import SearchGaps
 from kdump.browse.segment_pages import Pages
 from kdump.browse.sorting import SortedListing, SortOrder, sorted_listing
 from kdump.log import file_system
@@ -20,10 +19,11 @@ from kdump.log.fault_tolerant import read_problem
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.offset_index_lookup import last_entry
 from kdump.log.partition_directory import partition
-from kdump.log.paths import Target
+from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
+from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Range, Selection
 from kdump.state.partition_summary import open_window
 
@@ -129,7 +129,7 @@ class Browser(Levels):
         if not segments:
             raise NotFound("no partition is selected; select one to go to a time")
         selection = Selection(times=Range(time, None))
-        gaps = SearchGaps()
+        gaps = SearchCoverage(selection, matched=True)
         for target in segments:
             newest = last_entry(target, TIME_INDEX) if target is not segments[-1] else None
             if newest is not None and newest.timestamp < time:
@@ -139,7 +139,7 @@ class Browser(Levels):
                 return self.reach(
                     target.path, position=found.batch.position, index=found.index, on_progress=on_progress
                 )
-        raise NotFound(gaps.result("all records here are older than that"))
+        raise NotFound(_not_found(gaps, "all records here are older than that"))
 
     def search(self, text: str, on_progress: OnProgress) -> list[Level]:
         """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
@@ -155,7 +155,8 @@ class Browser(Levels):
         if not segments:
             raise NotFound("nothing to search here; select a partition or segment first")
         here = next((n for n, target in enumerate(segments) if target.path == level.path), 0)
-        gaps, selection = SearchGaps(), self.places.selection
+        selection = self.places.selection
+        gaps = SearchCoverage(selection, matched=True)
         for target in segments[here:]:
             after = self._search_start() if target.path == level.path else None
             for record in self._hits(target, selection, after, gaps, on_progress):
@@ -164,7 +165,7 @@ class Browser(Levels):
                         target.path, position=record.batch.position, index=record.index, on_progress=on_progress
                     )
         filtered = "" if selection.is_all else " and the filter"
-        raise NotFound(gaps.result(f"no record from here on matches {text!r}{filtered}"))
+        raise NotFound(_not_found(gaps, f"no record from here on matches {text!r}{filtered}"))
 
     def _search_start(self) -> tuple[int, int]:
         """Return the batch position and the record index after which a search starts."""
@@ -189,7 +190,7 @@ class Browser(Levels):
         target: Target,
         selection: Selection,
         after: tuple[int, int] | None,
-        gaps: SearchGaps,
+        gaps: SearchCoverage,
         on_progress: OnProgress,
     ) -> Iterator[Record]:
         """Yield the matching records of a segment that follow `after` (batch position, record index; None: all). What
@@ -207,13 +208,21 @@ class Browser(Levels):
                         for record in selection.records(region):
                             if after is None or (region.position, record.index) > after:
                                 yield record
-                    gaps.region(target.path, region)
+                        gaps.batch(short_name(target.path), region, 1)
+                    else:
+                        gaps.region(region)
                 problem = read_problem(window.source)
         except SourceError as error:
             problem = str(error)
         if problem:
             gaps.unread.append(problem)
         gaps.omitted(scan)
+
+
+def _not_found(coverage: SearchCoverage, text: str) -> str:
+    """Return the sentence for a search without a match, after what it did not cover."""
+    gaps = coverage.gaps()
+    return f"NOT SEARCHED: {'; '.join(gaps)}; {text} in the rest" if gaps else text
 
 
 def _matches(pattern: re.Pattern[bytes], record: Record) -> bool:

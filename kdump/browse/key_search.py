@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
 from kdump.browse.marks import Mark
 from kdump.browse.scopes import Scope, ScopePart
-from kdump.browse.search_gaps import short_name
 from kdump.format.count_text import count_text
 from kdump.format.murmur2 import partition_of
 from kdump.format.size_text import size_text
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.bundle_log import RedactedBatch, has_payload
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import read_problem
-from kdump.log.paths import Target
+from kdump.log.partition_reader import PartitionReader
+from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Limits, batches_of
-from kdump.log.region_reader import CHECKED, regions
+from kdump.log.region_reader import CHECKED
 from kdump.log.selection import Selection
 from kdump.state.partition_summary import open_window
 
@@ -150,16 +148,13 @@ def run_search(search: KeySearch, parts: list[ScopePart], limits: Limits, on_pro
     for part in parts:
         for target in part.segments:
             read = _Read()
-            try:
-                for record in _hits(search, target, read, limits, on_progress):
-                    if len(search.hits) >= MAX_HITS:
-                        search.left_out += 1
-                        continue
-                    batch = record.batch
-                    values = record.offset, record.timestamp, record.valueSize, not batch.crcValid
-                    search.hits.append(Hit(part.name, *values, target.path, batch.position, record.index))
-            except SourceError as error:
-                search.note(str(error))
+            for record in _hits(search, target, read, limits, on_progress):
+                if len(search.hits) >= MAX_HITS:
+                    search.left_out += 1
+                    continue
+                batch = record.batch
+                values = record.offset, record.timestamp, record.valueSize, not batch.crcValid
+                search.hits.append(Hit(part.name, *values, target.path, batch.position, record.index))
             if target.name_offset is not None:
                 covered.setdefault((part.topic, part.number), []).append((target.name_offset, read.end))
         search.done += 1
@@ -196,36 +191,31 @@ def _hits(
     on_progress(0)
     selection = Selection(keys=search.keys)
     name = short_name(target.path)
-    window = open_window(target)
+    reader = PartitionReader(open_window, limits, run_mode=CHECKED, on_unreadable=lambda error: search.note(str(error)))
     absent = replaced = 0
-    with closing(window.source):
-        stream = regions(window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED)
-        for region in stream:
-            for batch in batches_of(region):
-                if batch.crcValid:  # else, its offsets may be wrong, and the bit of a control batch
-                    read.end = max(read.end, batch.lastOffset + 1)
-                    if batch.isControlBatch:
-                        continue
-                if not has_payload(batch):
-                    absent += 1
+    for region in reader.segment(target):
+        for batch in batches_of(region):
+            if batch.crcValid:  # else, its offsets may be wrong, and the bit of a control batch
+                read.end = max(read.end, batch.lastOffset + 1)
+                if batch.isControlBatch:
                     continue
-                replaced += isinstance(batch, RedactedBatch)
-                yield from _in_batch(search, batch, selection)
-                if batch.problems:
-                    search.note(f"{name}, batch at byte {batch.position}: {batch.problems[0].reason}")
-                elif not batch.crcValid:
-                    search.note(f"{name}, batch at byte {batch.position}: its checksum does not match")
-            if not isinstance(region, (Batch, BatchRun)) and region.kind != PADDING:
-                search.note(f"{name}, {region.size} bytes at byte {region.position} belong to no batch ({region.kind})")
-            search.bytes += region.size
-            on_progress(region.size)
-        if absent:
-            search.note(f"{name}: the records of {count_text(absent, 'batch', 'batches')} are not in the bundle")
-        if replaced:
-            search.note(f"{name}: keys of {count_text(replaced, 'batch', 'batches')} were replaced in the bundle")
-        problem = read_problem(window.source)
-        if problem:
-            search.note(problem)
+            if not has_payload(batch):
+                absent += 1
+                continue
+            replaced += isinstance(batch, RedactedBatch)
+            yield from _in_batch(search, batch, selection)
+            if batch.problems:
+                search.note(f"{name}, batch at byte {batch.position}: {batch.problems[0].reason}")
+            elif not batch.crcValid:
+                search.note(f"{name}, batch at byte {batch.position}: its checksum does not match")
+        if not isinstance(region, (Batch, BatchRun)) and region.kind != PADDING:
+            search.note(f"{name}, {region.size} bytes at byte {region.position} belong to no batch ({region.kind})")
+        search.bytes += region.size
+        on_progress(region.size)
+    if absent:
+        search.note(f"{name}: the records of {count_text(absent, 'batch', 'batches')} are not in the bundle")
+    if replaced:
+        search.note(f"{name}: keys of {count_text(replaced, 'batch', 'batches')} were replaced in the bundle")
 
 
 def _in_batch(search: KeySearch, batch: Batch, selection: Selection) -> Iterator[Record]:

@@ -7,7 +7,6 @@ MAX_BINS bins with batches, bins are made wider.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from datetime import datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 from threading import Lock
@@ -16,11 +15,9 @@ from typing import NamedTuple
 from kdump.browse.scopes import ScopePart
 from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, RECORD_COUNT
 from kdump.forensics.histograms import Histogram, of_time
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import read_problem
-from kdump.log.paths import Target
+from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import PADDING, Batch, BatchRun, Limits, Region
-from kdump.log.region_reader import HEADERS, regions
+from kdump.log.region_reader import HEADERS
 from kdump.state.partition_summary import open_window
 
 MAX_BINS = 4096
@@ -138,25 +135,16 @@ def _shift(time: int, zone: tzinfo) -> int:
 
 def read_times(parts: list[ScopePart], bins: TimeBins, limits: Limits, on_progress: Callable[[int], None]) -> None:
     """Count all batches of these partitions. Calls `on_progress` with numbers of bytes; raises Cancelled from it."""
+    reader = PartitionReader(
+        open_window, limits, run_mode=HEADERS, on_unreadable=lambda error: bins.unread.append(str(error))
+    )
     for part in parts:
         for target in part.segments:
-            try:
-                _read(target, bins, limits, on_progress)
-            except SourceError as error:
-                bins.unread.append(str(error))
-
-
-def _read(target: Target, bins: TimeBins, limits: Limits, on_progress: Callable[[int], None]) -> None:
-    on_progress(0)
-    window = open_window(target)
-    with closing(window.source):
-        bins.begin(target.path)
-        for region in regions(window, name_offset=target.name_offset, limits=limits, run_mode=HEADERS):
-            if isinstance(region, BatchRun):
-                bins.add_run(region)
-            else:
-                bins.add_region(region)
-            on_progress(region.size)
-        problem = read_problem(window.source)
-        if problem:
-            bins.unread.append(problem)
+            on_progress(0)
+            bins.begin(target.path)
+            for region in reader.segment(target):
+                if isinstance(region, BatchRun):
+                    bins.add_run(region)
+                else:
+                    bins.add_region(region)
+                on_progress(region.size)

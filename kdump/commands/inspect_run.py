@@ -151,10 +151,8 @@ class InspectRun:
     def _search_status(self, coverage: SearchCoverage) -> int:
         """The exit status of a search for content: 1 if nothing matches in all that was to be searched, 2 if nothing
         matches in the part of it that could be."""
-        scan = self.scan
         if self.selection.offsets is None:  # else, what may have a selected offset was shown
-            coverage.regions += scan.unshown - scan.zeros
-            coverage.region_bytes += scan.unshown_bytes - scan.zero_bytes
+            coverage.omitted(self.scan)
         is_all = coverage.is_complete and not self.files.failed
         outside = "" if coverage.matched else self._outside()
         gaps = coverage.gaps()

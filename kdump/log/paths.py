@@ -167,3 +167,8 @@ def natural(name: str) -> tuple[str, int, str]:
     """Sort key for directory names: topics by name, their partitions by number."""
     match = PARTITION.match(name)
     return (match.group("topic"), int(match.group("partition")), name) if match else (name, -1, name)
+
+
+def short_name(path: str) -> str:
+    """Return the last directory and the name of a file."""
+    return "/".join(path.rstrip("/").split("/")[-2:])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
 from kdump.log.region import PADDING, Batch, Region
+from kdump.log.region_scan import RegionScan
 from kdump.log.remote_paths import MAX_IDS, with_only_ids
 from kdump.log.selection import Selection
 
@@ -38,6 +39,10 @@ class SearchCoverage:
     name."""
     topic_ids: dict[str, None] = field(default_factory=dict)
     """The first MAX_IDS + 1 of these topic IDs."""
+    absent: int = 0
+    """Batches whose records are not in the bundle."""
+    unread: list[str] = field(default_factory=list)
+    """Why files could not be read, if the search goes on without them."""
     others: int = 0
     """Files that are not Kafka's, in directories whose other files were all selected."""
     others_listed: list[str] = field(default_factory=list)
@@ -72,6 +77,11 @@ class SearchCoverage:
             self.regions += 1
             self.region_bytes += region.size
 
+    def omitted(self, scan: RegionScan) -> None:
+        """Count the regions that a filter has left out of a scan."""
+        self.regions += scan.unshown - scan.zeros
+        self.region_bytes += scan.unshown_bytes - scan.zero_bytes
+
     @property
     def is_complete(self) -> bool:
         """True if all that was selected was searched, apart from files that cannot be opened."""
@@ -100,6 +110,11 @@ class SearchCoverage:
             more = f" and {self.others - MAX_LISTED:,} more" if self.others > MAX_LISTED else ""
             many = count_text(self.others, "file that is", "files that are")
             found.append(f"{many} not Kafka's ({', '.join(self.others_listed[:MAX_LISTED])}{more})")
+        if self.absent:
+            found.append(f"{count_text(self.absent, 'batch', 'batches')} whose records are not in the bundle")
+        found += self.unread[:1]
+        if len(self.unread) > 1:
+            found.append(f"{len(self.unread) - 1} more that cannot be read")
         return found
 
     def left_out(self) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import CHECKSUM
-from kdump.log.errors import SourceError, unread
+from kdump.log.errors import unread
 from kdump.log.live_files import open_target
+from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, Limits, Region
-from kdump.log.region_reader import CHECKED, regions
+from kdump.log.region_reader import CHECKED
 from kdump.log.window import Window
 
 LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
@@ -46,43 +47,37 @@ def read_records(
     requested, and should be decoded only if it is not `too_large`. Calls `on_progress` with numbers of bytes read.
     Never raises for the contents of the disk."""
     name = os.path.basename(path)
-    try:
-        source = open_target(target(path, source=os.path.dirname(path)))
-    except SourceError as error:
-        note(unread(error))
-        yield None
-        return
+    problems: list[str] = []
+    reader = PartitionReader(
+        lambda at: Window(open_target(at)),
+        limits,
+        run_mode=CHECKED,
+        on_unreadable=lambda error: problems.append(unread(error)),
+    )
     zeros = None
-    try:
-        found = regions(Window(source), name_offset=target(path).name_offset, limits=limits, run_mode=CHECKED)
-        for region in found:
-            on_progress(region.size)
-            if zeros is not None:
-                note(f"{name} at byte {zeros}: zeros")
-                yield None
-            zeros = region.position if region.kind == PADDING else None
-            if zeros is not None:
-                continue
-            valid = _valid_batches(region)
-            if valid is None:
-                reason = CHECKSUM.reason if isinstance(region, Batch) else region.reason
-                note(f"{name} at byte {region.position}: {region.kind}: {reason}")
-                yield None
-                continue
-            for batch in valid:
-                yield from records(batch)
-                for problem in batch.problems:
-                    note(f"{name} at byte {batch.position}: {problem.reason}")
-                if batch.problems:
-                    yield None
-        if source.error:  # a damaged compressed file ends at the damage
-            note(source.error)
+    for region in reader.segment(target(path, source=os.path.dirname(path))):
+        on_progress(region.size)
+        if zeros is not None:
+            note(f"{name} at byte {zeros}: zeros")
             yield None
-    except SourceError as error:
-        note(unread(error))
+        zeros = region.position if region.kind == PADDING else None
+        if zeros is not None:
+            continue
+        valid = _valid_batches(region)
+        if valid is None:
+            reason = CHECKSUM.reason if isinstance(region, Batch) else region.reason
+            note(f"{name} at byte {region.position}: {region.kind}: {reason}")
+            yield None
+            continue
+        for batch in valid:
+            yield from records(batch)
+            for problem in batch.problems:
+                note(f"{name} at byte {batch.position}: {problem.reason}")
+            if batch.problems:
+                yield None
+    for text in problems:
+        note(text)
         yield None
-    finally:
-        source.close()
 
 
 def _valid_batches(region: Region) -> Iterable[Batch] | None:
