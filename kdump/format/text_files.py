@@ -26,7 +26,7 @@ SPACES = re.compile(r"[ \t\n\x0b\f\r]+")
 class TextLine(NamedTuple):
     """A part of the text, usually a line with its line end: bytes position..position+size-1 of the file. `values` are
     by JSON name, empty for a line without any; `what` is the kind of line. `newer`: the problem is a version above
-    those that are known; `bad`: the problem is this word, which is not a number."""
+    those that are known; `bad`: the problem is this word, perhaps an empty one, which is not a number."""
 
     position: int
     size: int
@@ -34,7 +34,7 @@ class TextLine(NamedTuple):
     values: dict[str, Any]
     problem: str = ""
     newer: bool = False
-    bad: str = ""
+    bad: str | None = None
 
 
 def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -81,14 +81,14 @@ def _checkpoint(data: bytes, columns: dict[str, Callable[[str], Any]]) -> Iterat
                 count = value
             yield TextLine(position, len(line), what, {}, problem, bool(newer))
             continue
-        parts, bad = words(line), ""
+        parts, bad = words(line), None
         if not problem:
             values = {name: parse(part) for (name, parse), part in zip(columns.items(), parts)}
-            bad = next((part for part, value in zip(parts, values.values()) if value is None), "")
-            if len(parts) != len(columns) or bad:
+            bad = next((part for part, value in zip(parts, values.values()) if value is None), None)
+            if len(parts) != len(columns) or bad is not None:
                 values, problem = {}, f"not of the form {' '.join(columns)!r}"
         found += bool(values)
-        yield TextLine(position, len(line), "entry", values, problem, bad=bad if len(parts) == len(columns) else "")
+        yield TextLine(position, len(line), "entry", values, problem, bad=bad if len(parts) == len(columns) else None)
     # An empty file, or one that ends after its version, is valid and has no entries.
     if count is not None and count != found:
         yield TextLine(len(data), 0, "count", {}, f"the count is {count}, but the number of entries is {found}")

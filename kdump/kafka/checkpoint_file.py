@@ -146,7 +146,7 @@ def _check(lines: list[TextLine], data: bytes, release: KafkaRelease) -> None:
             raise BadLine(count[0].position, message)
         if line.what == "count" and (number or 0) < 0 and CHECKPOINT_NUMBERS.applies(release):
             raise BadLine(line.position, f"Illegal Capacity: {number}", is_number=True)
-        if line.bad and CHECKPOINT_NUMBERS.applies(release):
+        if line.bad is not None and CHECKPOINT_NUMBERS.applies(release):
             message = f'For input string: "{line.bad}"'
             raise BadLine(line.position, message, True, f"NumberFormatException: {message}")
         if line.problem and not line.values:

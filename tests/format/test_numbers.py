@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int32, int64, minus, parse_int, parse_long, plus
 from kdump.format.text_files import epoch_checkpoint, offset_checkpoint
+from kdump.kafka.checkpoint_file import read_checkpoint
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, SEGMENT, by_name
 from tests.each_case import each_case
 from tests.edges import INT64
@@ -49,3 +51,12 @@ def test_checkpoints() -> None:
     assert [line.values.get("offset") for line in offset_checkpoint(lines)][2:5] == [LONG_MAX, None, None]
     lines = f"0\n2\n{(1 << 31) - 1} {LONG_MAX}\n{1 << 31} 0\n".encode()
     assert [line.values.get("startOffset") for line in epoch_checkpoint(lines)][2:4] == [LONG_MAX, None]
+
+
+def test_a_checkpoint_line_that_begins_with_a_space(tmp_path: Path) -> None:
+    """Java's split leaves an empty word before it."""
+    path = tmp_path / "leader-epoch-checkpoint"
+    path.write_bytes(b"0\n1\n 7\n")
+    assert list(epoch_checkpoint(path.read_bytes()))[2].values == {}
+    found = read_checkpoint(str(path), epoch_checkpoint)
+    assert (found.entries, str(found.error)) == ([], 'For input string: ""')
