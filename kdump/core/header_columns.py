@@ -213,18 +213,18 @@ def _last(chain: ProducerWrites) -> int:
     return chain.last
 
 
-def missing_records(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> bool:
-    """Return True if any batch of first..stop has fewer records than offsets."""
+def cleaned_batch(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
+    """Return the first batch of first..stop with fewer records than offsets, or a delete horizon; else `stop`."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
-    missing: cython.bint = False
+    at: cython.Py_ssize_t
     for row in range(first, stop):
-        missing = (
-            missing
-            or rows[row * HEADER_WIDTH + RECORD_COUNT]
-            < minus(rows[row * HEADER_WIDTH + LAST_OFFSET], rows[row * HEADER_WIDTH + BASE_OFFSET]) + 1
-        )
-    return missing
+        at = row * HEADER_WIDTH
+        if rows[at + RECORD_COUNT] < minus(rows[at + LAST_OFFSET], rows[at + BASE_OFFSET]) + 1:
+            return row
+        if rows[at + ATTRIBUTES] & HAS_DELETE_HORIZON:
+            return row
+    return stop
 
 
 def largest(

@@ -3,9 +3,12 @@ them."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from kdump.check.options import Options
+from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, BATCH_START, LAST_OFFSET, LEADER_EPOCH, RECORD_COUNT
+from kdump.core.header_columns import cleaned_batch, total, within
 from kdump.forensics.comparable_records import ComparableRecord, has_hidden_offsets, rows
 from kdump.forensics.copy_damage import (
     EpochInBatches,
@@ -17,7 +20,7 @@ from kdump.forensics.copy_damage import (
 )
 from kdump.forensics.find_copies import Copy
 from kdump.format.batch_header import BATCH_HEADER
-from kdump.log.batch_validity import invalidity
+from kdump.log.batch_validity import cleaner_trace, invalidity
 from kdump.log.bundle_index import CHECKSUMS
 from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import SourceError
@@ -38,7 +41,7 @@ class CopyReader:
     offset range before it.
 
     Complete at the end: `start` and `end` of the log, `epochs` according to the batches, `damages`, `unread`, `notes`,
-    and `compacted`: whether there is a sign of compaction.
+    and `sign`.
     """
 
     def __init__(
@@ -63,8 +66,9 @@ class CopyReader:
         self.end_unread = False
         """Whether the last segment could not be read, so that the log end offset is unknown."""
         self.notes: list[str] = []
-        self.compacted = bool(copy.known.compacted) or "cleaner-offset" in copy.known.checkpoints
-        self.sign = "its topic is compacted" if self.compacted else ""
+        is_compacted = bool(copy.known.compacted) or "cleaner-offset" in copy.known.checkpoints
+        self.sign = "its topic is compacted" if is_compacted else ""
+        """The sign of compaction; empty if there is none."""
         self.lacks: set[str] = set()
         """What of the copy is not in the bundle that it is read from: RECORDS, CHECKSUMS."""
         self.records_seen = 0
@@ -101,7 +105,7 @@ class CopyReader:
     def batch(self) -> Batch | None:
         if self._batch is None and self.run is not None:
             self._batch = self.run.batch(self.at)
-            self._look(self._batch)
+            self.sign = self.sign or cleaner_trace(self._batch)
         return self._batch
 
     @property
@@ -122,29 +126,23 @@ class CopyReader:
     def skip_in_run(self, size: int) -> None:
         """Skip `size` bytes of the current batch run, which must be complete batches."""
         assert self.run is not None
-        self._walk(self.at + size)
-        self._to(self.at + size)
-
-    def _walk(self, stop: int) -> None:
-        """Process the batches of the run up to `stop`, by their headers."""
-        assert self.run is not None
-        assert self.target is not None
-        buffer, at = self.run.buffer, self.at
-        shift = self.run.position - self.run.start
-        unpack = BATCH_HEADER.struct.unpack_from
-        records = 0
-        base, delta = 0, 0
-        while at < stop:
-            base, length, epoch, _, _, attributes, delta, *_, count = unpack(buffer, at)
-            if epoch != self._epoch:
-                self._learn_epoch(epoch, base, FilePosition(self.target.path, at + shift, length + 12))
-            if not self.compacted and (count < delta + 1 or attributes & 0x40):
-                self._cleaned(base, count, delta)
-            records += count
-            at += length + 12
-        self.records_seen += records
-        self.last = base + delta
+        heads = self.run.headers
+        starts = heads.column(BATCH_START)
+        row, stop = bisect_left(starts, self.at), bisect_left(starts, self.at + size)
+        if not self.sign and (cleaned := cleaned_batch(heads, row, stop)) < stop:
+            self.sign = cleaner_trace(self.run.batch(starts[cleaned]))
+        self.records_seen += total(heads, RECORD_COUNT, row, stop)
+        self.last = heads.of(stop - 1, LAST_OFFSET)
         self._end = self.last + 1
+        while row < stop:
+            epoch = heads.of(row, LEADER_EPOCH)
+            if epoch != self._epoch:
+                assert self.target is not None
+                start, end = starts[row] + heads.shift, heads.of(row, BATCH_END) + heads.shift
+                place = FilePosition(self.target.path, start, end - start)
+                self._learn_epoch(epoch, heads.of(row, BASE_OFFSET), place)
+            row = within(heads, LEADER_EPOCH, row, stop, epoch, epoch)
+        self._to(self.at + size)
 
     def _passed(self, batch: Batch) -> None:
         self.last = last_record_offset(batch)
@@ -161,24 +159,6 @@ class CopyReader:
             assert self.target is not None
             place = FilePosition(self.target.path, batch.position, batch.size)
             self._learn_epoch(batch.partitionLeaderEpoch, batch.baseOffset or 0, place)
-
-    def _look(self, batch: Batch) -> None:
-        """Check the batch for signs of compaction."""
-        count = batch.recordCount
-        if not self.compacted and count is not None and batch.baseOffset is not None:
-            delta = last_record_offset(batch) - batch.baseOffset
-            if count < delta + 1 or batch.hasDeleteHorizonMs:
-                self._cleaned(batch.baseOffset, count, delta)
-
-    def _cleaned(self, base: int, count: int, delta: int) -> None:
-        """Note a sign of compaction. The signs are the same as for an offset-gap (check.rules.offsets)."""
-        self.compacted = True
-        few = count < delta + 1
-        self.sign = (
-            f"its batch {base}..{base + delta} has {count} of {delta + 1} records"
-            if few
-            else f"its batch {base}..{base + delta} has a delete horizon"
-        )
 
     def _learn_epoch(self, epoch: int, base: int, place: FilePosition) -> None:
         self._epoch = epoch
@@ -216,7 +196,7 @@ class CopyReader:
                 reason = self._invalidity(region)
                 if not reason:
                     self._batch = region
-                    self._look(region)
+                    self.sign = self.sign or cleaner_trace(region)
                     self._found(region.baseOffset or 0)
                     return
                 self._damage(region, reason)

@@ -147,7 +147,7 @@ class DifferenceCollector:
         found = self.absent[number] or DifferingRange(MISSING, offset, offset, number)
         if self.absent[number] is None:
             self._locate(found, offset)
-        if self.diverged_at is None and not side.compacted:
+        if self.diverged_at is None and not side.sign:
             # If signs of compaction follow, `settle` withdraws this.
             self.diverged_at, self.doubted = offset, number
             self.add_tail(1 - number, records, timestamp)
@@ -158,7 +158,7 @@ class DifferenceCollector:
 
     def settle(self) -> None:
         """Withdraw the divergence if the missing records turn out to have been removed by compaction."""
-        if self.doubted is not None and self.sides[self.doubted].compacted:
+        if self.doubted is not None and self.sides[self.doubted].sign:
             self.diverged_at = self.doubted = None
             self.tails = (DivergentTail(), DivergentTail())
 
@@ -277,7 +277,7 @@ class DifferenceCollector:
         for number, found in enumerate(self.absent):
             if found is not None:
                 side = self.sides[number]
-                if side.compacted:
+                if side.sign:
                     found.kind, found.reason = CLEANED, side.sign
                 self.runs.append(found)
         self._undecoded()

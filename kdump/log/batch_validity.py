@@ -75,6 +75,17 @@ def undecoded_count_problem(batch: Batch) -> Problem | None:
     return count_problem(batch, impossible.reason)
 
 
+def cleaner_trace(batch: Batch) -> str:
+    """Return what shows that the log cleaner has rewritten a valid batch: fewer records than offsets, or a delete
+    horizon; empty if nothing does. The offsets of a wrapper are known only once it has been read."""
+    base, last, count = batch.baseOffset, last_record_offset(batch), batch.recordCount
+    if base is None or count is None or not 0 <= base <= last:
+        return ""
+    if count < last - base + 1:
+        return f"its batch {base}..{last} has {count} of {last - base + 1} records"
+    return f"its batch {base}..{last} has a delete horizon" if batch.hasDeleteHorizonMs else ""
+
+
 def has_possible_offsets(batch: Batch) -> bool:
     """Return True if the offsets of a batch ascend from a base offset of at least 0. For magic 0 and 1, read_wrapper
     must have been called before."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import FLAG
 from kdump.check.rule import BatchContext, SegmentContext, Watcher
-from kdump.core.header_columns import HeaderColumns, missing_records
+from kdump.core.header_columns import HeaderColumns, cleaned_batch
+from kdump.log.batch_validity import cleaner_trace
 
 
 class CompactionWatcher(Watcher):
@@ -18,14 +19,10 @@ class CompactionWatcher(Watcher):
         self.compacted = bool(known.compacted) or "cleaner-offset" in known.checkpoints
 
     def batch(self, seen: BatchContext) -> None:
-        batch = seen.batch
-        count = batch.recordCount
-        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        if not self.compacted and seen.is_valid and count is not None and batch.lastOffset >= base >= 0:
-            self.compacted = count < batch.lastOffset - base + 1 or bool(batch.hasDeleteHorizonMs)
+        self.compacted = self.compacted or (seen.is_valid and bool(cleaner_trace(seen.batch)))
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
-        self.compacted = self.compacted or missing_records(heads, first, stop)
+        self.compacted = self.compacted or cleaned_batch(heads, first, stop) < stop

@@ -9,7 +9,8 @@ from kdump.forensics.salvage.batch_index import RESCUED, BatchIndex
 from kdump.forensics.salvage.byte_outcomes import UNREAD
 from kdump.forensics.salvage.file_parts import LostBytes
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
-from kdump.forensics.salvage.source_file import CORRECTED_BIT, is_cleaned, with_fields
+from kdump.forensics.salvage.source_file import CORRECTED_BIT, with_fields
+from kdump.log.batch_validity import cleaner_trace
 from kdump.log.errors import SourceError
 from kdump.log.region import DefaultRecordBatch
 
@@ -72,6 +73,6 @@ class OrderedReader(SalvageReader):
         epoch = None if self.astray else self._right_epoch(batch, checked.last)
         if epoch is not None:
             batch, mended = with_fields(batch, partitionLeaderEpoch=epoch), (*mended, "partitionLeaderEpoch")
-        self.compacted = self.compacted or is_cleaned(batch, checked.base, checked.last)
+        self.compacted = self.compacted or bool(cleaner_trace(batch))
         at = found.position, found.size
         return SalvageCandidate(self, batch, checked.base, checked.last, mended, checked.odd, None, *at, stored)

@@ -15,11 +15,11 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.forensics.salvage.file_parts import Disordered, InputFile, LostBytes
-from kdump.forensics.salvage.source_file import CORRECTED_BIT, Rescue, SourceFile, is_cleaned, with_fields
+from kdump.forensics.salvage.source_file import CORRECTED_BIT, Rescue, SourceFile, with_fields
 from kdump.format.batch_header import BatchHeader
 from kdump.format.numbers import LONG_MAX
 from kdump.log import region as regions_of
-from kdump.log.batch_validity import OFFSETS, is_intact
+from kdump.log.batch_validity import OFFSETS, cleaner_trace, is_intact
 from kdump.log.directory_listing import length
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.header_candidate import REACH
@@ -176,7 +176,7 @@ class SalvageReader:
         if epoch is not None:
             batch = with_fields(batch, partitionLeaderEpoch=epoch)
             mended += ("partitionLeaderEpoch",)
-        self.compacted = self.compacted or is_cleaned(batch, base, last)
+        self.compacted = self.compacted or bool(cleaner_trace(batch))
         return SalvageCandidate(self, batch, base, last, mended, odd, None, region.position, region.size, stored)
 
     # -- fields that no checksum covers

@@ -166,12 +166,6 @@ def with_fields(batch: Batch, **fields: int) -> Batch:
     return made
 
 
-def is_cleaned(batch: Batch, base: int, last: int) -> bool:
-    """Return True if a batch shows that the log cleaner has cleaned it."""
-    count = batch.recordCount
-    return (count is not None and count < last - base + 1) or bool(batch.deleteHorizonMs)
-
-
 def _sized(batch: Batch) -> Batch:
     """Return the batch with the length that its checksum confirms."""
     batch.problems.clear()
