@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
 
 from kdump.forensics.copy_damage import EpochInBatches, UnreadableSpan
 from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.find_copies import Copy
 from kdump.forensics.follower_truncation import EpochLineage
-
-
-class CopyEpoch(NamedTuple):
-    """A leader epoch and its start offset."""
-
-    epoch: int
-    startOffset: int
+from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache, epoch_for_offset, first_falling
 
 
 @dataclass
@@ -36,7 +28,7 @@ class CopyFacts:
     highWatermark: int | None
     topicId: str | None
     segments: int
-    epochs: list[CopyEpoch] | None
+    epochs: list[EpochEntry] | None
     batchEpochs: list[EpochInBatches]
     damages: list[UnreadableSpan]
     damaged: int
@@ -57,24 +49,21 @@ class CopyFacts:
         return EpochLineage(self.history, self.logStartOffset, end, self.highWatermark)
 
     @property
-    def history(self) -> tuple[tuple[int, int], ...]:
+    def history(self) -> tuple[EpochEntry, ...]:
         """The leader epochs that a broker uses after loading this copy: the checkpoint's, or else those of the batch
         headers."""
-        known = (
-            self.epochs
-            if self.epochs is not None
-            else [CopyEpoch(each.epoch, each.offset) for each in self.batchEpochs]
-        )
-        rising = [(each.epoch, each.startOffset) for each in known]
-        return _rising(rising)
+        cache = LeaderEpochFileCache()
+        cache.load(self.epochs or [])
+        if self.epochs is None:
+            cache.load([EpochEntry(each.epoch, each.offset) for each in self.batchEpochs])
+        return tuple(cache.entries)
 
     def checkpoint_epoch(self, offset: int) -> int | None:
         """Return the epoch of `offset` according to leader-epoch-checkpoint; None if it has none, or if `offset` is not
         below the log end offset."""
         if self.logEndOffset is not None and offset >= self.logEndOffset:
             return None
-        below = [each.epoch for each in self.epochs or () if each.startOffset <= offset]
-        return below[-1] if below else None
+        return epoch_for_offset(self.epochs or (), offset)
 
 
 def facts_of(cursor: CopyReader) -> CopyFacts:
@@ -100,19 +89,7 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
     )
 
 
-def _checkpoint(copy: Copy) -> list[CopyEpoch] | None:
-    if copy.epochs is None:
+def _checkpoint(copy: Copy) -> list[EpochEntry] | None:
+    if copy.epochs is None or first_falling(copy.epochs) is not None:
         return None
-    entries = [CopyEpoch(each.epoch, each.startOffset) for each in copy.epochs]
-    rises = all(a.epoch < b.epoch and a.startOffset < b.startOffset for a, b in pairwise(entries))
-    return entries if rises else None
-
-
-def _rising(entries: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Return the entries that ascend in both columns, as a broker keeps them when it assigns one after the other."""
-    kept: list[tuple[int, int]] = []
-    for epoch, start in entries:
-        while kept and (kept[-1][0] >= epoch or kept[-1][1] >= start):
-            kept.pop()
-        kept.append((epoch, start))
-    return tuple(kept)
+    return [EpochEntry(each.epoch, each.startOffset) for each in copy.epochs]

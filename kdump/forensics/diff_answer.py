@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import FILE_BYTE, OFFSET, Doc, PathText, answer
-from kdump.forensics.copy_facts import CopyEpoch
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
 
 
 class ComparedRecord(NamedTuple):
@@ -131,7 +131,7 @@ class ComparedCopy(NamedTuple):
     topicId: Annotated[str | None, Doc()]
     segments: Annotated[int, Doc()]
     epochs: Annotated[
-        list[CopyEpoch] | None, Doc("entries of leader-epoch-checkpoint, each {…}; null if it is missing")
+        list[EpochEntry] | None, Doc("entries of leader-epoch-checkpoint, each {…}; null if it is missing")
     ]
     batchEpochs: Annotated[list[EpochStart], Doc("first batch of each epoch, {…}")]
     recordsBehind: Annotated[int | None, Doc("number of records after the point of divergence; null if there is none")]

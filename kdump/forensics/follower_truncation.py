@@ -6,18 +6,15 @@ Source: AbstractFetcherThread.getOffsetTruncationState, LeaderEpochFileCache.end
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from typing import NamedTuple
 
-Epochs = Sequence[tuple[int, int]]
-"""(epoch, start offset), ascending in both."""
+from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache, end_offset_for, epoch_for_offset
 
 
 class EpochLineage(NamedTuple):
     """The leader epochs of a replica, its log start offset, log end offset and high watermark (None: unknown)."""
 
-    epochs: tuple[tuple[int, int], ...]
+    epochs: tuple[EpochEntry, ...]
     start: int
     end: int
     highWatermark: int | None = None
@@ -25,16 +22,32 @@ class EpochLineage(NamedTuple):
     def loaded(self) -> EpochLineage:
         """Return it as a broker has it after loading the log: without entries at or above the log end offset, and with
         those below the log start offset replaced by one that starts there."""
-        kept = [(epoch, start) for epoch, start in self.epochs if start < self.end]
-        below = [epoch for epoch, start in kept if start <= self.start]
-        kept = [(epoch, start) for epoch, start in kept if start > self.start]
-        if below:
-            kept.insert(0, (below[-1], self.start))
-        return self._replace(epochs=tuple(kept))
+        cache = LeaderEpochFileCache(self.epochs)
+        cache.truncate_from_end(self.end)
+        cache.truncate_from_start(self.start)
+        return self._replace(epochs=tuple(cache.entries))
 
     def cut(self, offset: int) -> EpochLineage:
         """Return it for the log truncated to an offset."""
-        return self._replace(epochs=tuple(each for each in self.epochs if each[1] < offset), end=min(self.end, offset))
+        cache = LeaderEpochFileCache(self.epochs)
+        cache.truncate_from_end(offset)
+        return self._replace(epochs=tuple(cache.entries), end=min(self.end, offset))
+
+    def common_end(self, other: EpochLineage) -> int:
+        """Return the offset up to which (exclusive) both have the same records, as far as their epochs state it; if one
+        has no epochs, the end of the shorter one."""
+        start, end = max(self.start, other.start), min(self.end, other.end)
+        if self.epochs and other.epochs:
+            starts = (entry.startOffset for each in (self, other) for entry in each.epochs)
+            for offset in sorted({start, *(each for each in starts if start < each < end)}):
+                if offset < end and self._epoch_at(offset) != other._epoch_at(offset):
+                    return offset
+        return end
+
+    def _epoch_at(self, offset: int) -> int:
+        """Return the epoch of an offset; below the first entry, the first epoch, which a trimmed checkpoint starts
+        with."""
+        return epoch_for_offset(self.epochs, max(offset, self.epochs[0].startOffset)) or 0
 
 
 class Truncation(NamedTuple):
@@ -47,25 +60,15 @@ class Truncation(NamedTuple):
     by: str
 
 
-def end_offset_for(epochs: Epochs, requested: int, end: int) -> tuple[int, int] | None:
-    """Return the largest epoch at or below `requested` and its end offset (exclusive); None if undefined."""
-    if epochs and epochs[-1][0] == requested:
-        return requested, end
-    above = bisect_right([epoch for epoch, _ in epochs], requested)
-    if above == len(epochs):
-        return None
-    return (requested if above == 0 else epochs[above - 1][0]), epochs[above][1]
-
-
 def truncation(leader: EpochLineage, follower: EpochLineage) -> Truncation:
     """Return what the follower does if the leader has just been elected, in an epoch above all that either replica
     has."""
     leader, follower = leader.loaded(), follower.loaded()
     whole = follower.end
-    highest = max((epoch for each in (leader, follower) for epoch, _ in each.epochs), default=-1)
-    epochs = (*leader.epochs, (highest + 1, leader.end))
+    highest = max((entry.epoch for each in (leader, follower) for entry in each.epochs), default=-1)
+    epochs = (*leader.epochs, EpochEntry(highest + 1, leader.end))
     while follower.epochs:
-        answer = end_offset_for(epochs, follower.epochs[-1][0], leader.end)
+        answer = end_offset_for(epochs, follower.epochs[-1].epoch, leader.end)
         if answer is None:
             break
         epoch, epoch_end = answer

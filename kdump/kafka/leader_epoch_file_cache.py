@@ -5,7 +5,20 @@ Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+
+class StoredEpoch(Protocol):
+    """An entry, wherever it was read."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def startOffset(self) -> int: ...
 
 
 class EpochEntry(NamedTuple):
@@ -15,11 +28,37 @@ class EpochEntry(NamedTuple):
     startOffset: int
 
 
+def first_falling(entries: Sequence[StoredEpoch]) -> int | None:
+    """Return the number of the first entry that is not above the one before it in both columns; None if the entries are
+    as a broker writes them."""
+    for number, (one, other) in enumerate(pairwise(entries), 1):
+        if one.epoch >= other.epoch or one.startOffset >= other.startOffset:
+            return number
+    return None
+
+
+def epoch_for_offset(entries: Sequence[StoredEpoch], offset: int) -> int | None:
+    """Return the epoch of an offset; None if it is below the first entry (epochForOffset)."""
+    place = bisect_right(entries, offset, key=lambda each: each.startOffset)
+    return entries[place - 1].epoch if place else None
+
+
+def end_offset_for(entries: Sequence[StoredEpoch], requested: int, end: int) -> EpochEntry | None:
+    """Return the largest epoch at or below `requested` with its end offset (exclusive), in a log that ends at `end`;
+    None if undefined (endOffsetFor)."""
+    if entries and entries[-1].epoch == requested:
+        return EpochEntry(requested, end)
+    above = bisect_right(entries, requested, key=lambda each: each.epoch)
+    if above == len(entries):
+        return None
+    return EpochEntry(entries[above - 1].epoch if above else requested, entries[above].startOffset)
+
+
 class LeaderEpochFileCache:
     """The entries, in ascending order of epochs. `written`: whether the broker rewrites the checkpoint file."""
 
-    def __init__(self) -> None:
-        self.entries: list[EpochEntry] = []
+    def __init__(self, entries: Sequence[EpochEntry] = ()) -> None:
+        self.entries = list(entries)
         self.written = False
 
     @property

@@ -13,7 +13,6 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import pairwise
 from typing import Any
 
 from kdump import __version__
@@ -21,6 +20,7 @@ from kdump.check.engine.partition_check import recovers
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import StateError
+from kdump.kafka.leader_epoch_file_cache import first_falling
 from kdump.log.directory_listing import is_url
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.disk_identity import DiskIdentity
@@ -104,7 +104,7 @@ def epochs_until(known: PartitionContext, reached: int) -> list[list[int]]:
     """Return the entries of leader-epoch-checkpoint with start offsets up to `reached`. If the entries are not in
     ascending order, returns a placeholder, because the check then uses none of them."""
     entries = known.epochs or ()
-    if any(a.epoch >= b.epoch or a.startOffset >= b.startOffset for a, b in pairwise(entries)):
+    if first_falling(entries) is not None:
         return [[-1, -1]]
     return [[each.epoch, each.startOffset] for each in entries if each.startOffset <= reached]
 

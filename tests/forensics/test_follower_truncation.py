@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kdump.forensics.follower_truncation import EpochLineage, Truncation, end_offset_for, truncation
+from kdump.forensics.follower_truncation import EpochLineage, Truncation, truncation
+from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
 from tests.each_case import each_case
 
 GOLDEN = Path(__file__).with_name("epoch_cache.tsv").read_text().splitlines()
 
 
-def entries(text: str) -> tuple[tuple[int, int], ...]:
-    return tuple((int(epoch), int(start)) for epoch, start in (word.split("@") for word in text.split()))
+def entries(text: str) -> tuple[EpochEntry, ...]:
+    return tuple(EpochEntry(int(epoch), int(start)) for epoch, start in (word.split("@") for word in text.split()))
 
 
 @each_case("line", GOLDEN, ids=range(len(GOLDEN)))
@@ -28,7 +29,7 @@ def test_kafkas_own_cache_says_the_same(line: str) -> None:
 
 
 def history(*epochs: tuple[int, int], end: int, start: int = 0, mark: int | None = None) -> EpochLineage:
-    return EpochLineage(epochs, start, end, mark)
+    return EpochLineage(tuple(EpochEntry(*each) for each in epochs), start, end, mark)
 
 
 CASES = {

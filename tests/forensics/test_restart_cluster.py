@@ -17,7 +17,7 @@ from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan, Re
 from kdump.forensics.restart.quorum_replicas import quorum_replicas
 from kdump.forensics.restart.quorum_values import Quorum, QuorumVoter
 from kdump.forensics.restart.replica_answer import LeaderOutcome, PartitionReplicas
-from kdump.forensics.restart.replica_lineages import Replica, common_end, replica_of
+from kdump.forensics.restart.replica_lineages import Replica, replica_of
 from kdump.forensics.restart.replica_losses import partition_replicas
 from kdump.forensics.restart.restart_cluster import restart_cluster
 from kdump.forensics.restart.start_order import start_orders
@@ -127,7 +127,7 @@ def test_a_disk_that_was_not_given_may_have_everything() -> None:
 def test_what_a_startup_truncates_is_fetched_again() -> None:
     short = plan([0] * 4)
     whole = replica_of(2, plan([0] * 10, 10), starts=True)
-    damaged = replica_of(1, short, starts=True)._replace(before=EpochLineage(((0, 0),), 0, 10, 10))
+    damaged = replica_of(1, short, starts=True)._replace(before=EpochLineage((EpochEntry(0, 0),), 0, 10, 10))
     found = partition_replicas(
         "t", 0, registration(isr=(1, 2)), ElectionRules(1, False, False), [damaged, whole], lambda *_: 6
     )
@@ -143,7 +143,7 @@ def test_a_missing_directory_is_an_empty_log() -> None:
     gone.missing, gone.logEndOffset, gone.highWatermark = True, None, 10
     lost = replica_of(1, gone, starts=True)
     assert lost.after is not None
-    assert (lost.after.end, common_end(lost.after, plan_lineage([0] * 10))) == (0, 0)
+    assert (lost.after.end, lost.after.common_end(plan_lineage([0] * 10))) == (0, 0)
 
 
 def plan_lineage(log: Log) -> EpochLineage:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
 from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
@@ -14,6 +13,7 @@ from kdump.check.rule import NONE, BatchContext, FindingMerger, Rule, SegmentCon
 from kdump.core.column_numbers import BASE_OFFSET, LEADER_EPOCH
 from kdump.core.header_columns import HeaderColumns, within
 from kdump.format.count_text import count_text
+from kdump.kafka.leader_epoch_file_cache import first_falling
 
 LEADER_EPOCH_DECREASED = Code(
     code="leader-epoch-decreased",
@@ -71,9 +71,8 @@ class LeaderEpochRule(Rule):
 
     def __init__(self, known: PartitionContext) -> None:
         entries = known.epochs or ()
-        self.falling = next(
-            (b for a, b in pairwise(entries) if a.epoch >= b.epoch or a.startOffset >= b.startOffset), None
-        )
+        number = first_falling(entries)
+        self.falling = None if number is None else entries[number]
         self.known = known
         self.starts = [] if self.falling else [entry.startOffset for entry in entries]
         self.epochs = [entry.epoch for entry in entries]

@@ -6,12 +6,10 @@ only one broker appends.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import NamedTuple
 
 from kdump.forensics.follower_truncation import EpochLineage
 from kdump.forensics.restart.plan_values import PartitionPlan
-from kdump.kafka.leader_epoch_file_cache import EpochEntry
 
 
 class Replica(NamedTuple):
@@ -35,34 +33,12 @@ def replica_of(broker: int, plan: PartitionPlan, *, starts: bool) -> Replica:
     start, end = plan.logStartOffset or 0, plan.logEndOffset
     after = None
     if end is not None and not plan.unread and not plan.stops:
-        after = EpochLineage(_pairs(plan.epochsAfter), start, end, plan.highWatermark)
+        after = EpochLineage(plan.epochsAfter or (), start, end, plan.highWatermark)
     reached = [cut.lastOffset + 1 for cut in plan.cuts if cut.lastOffset is not None]
     before_end = max([end or 0, *reached])
     epochs = plan.epochsBefore if plan.epochsBefore else plan.epochsAfter
-    before = EpochLineage(_pairs(epochs), start, before_end, plan.highWatermark)
+    before = EpochLineage(epochs or (), start, before_end, plan.highWatermark)
     return Replica(broker, plan, before, after, starts, plan.clean)
-
-
-def _pairs(epochs: tuple[EpochEntry, ...] | None) -> tuple[tuple[int, int], ...]:
-    return tuple((each.epoch, each.startOffset) for each in epochs or ())
-
-
-def common_end(one: EpochLineage, other: EpochLineage) -> int:
-    """Return the offset up to which (exclusive) both have the same records, as far as their epochs state it; if one has
-    no epochs, the end of the shorter one."""
-    start, end = max(one.start, other.start), min(one.end, other.end)
-    if one.epochs and other.epochs:
-        bounds = {start, *(at for each in (one, other) for _, at in each.epochs if start < at < end)}
-        for offset in sorted(bounds):
-            if offset < end and _epoch_at(one, offset) != _epoch_at(other, offset):
-                return offset
-    return end
-
-
-def _epoch_at(lineage: EpochLineage, offset: int) -> int:
-    """Return the epoch of an offset; below the first entry, the first epoch, which a trimmed checkpoint starts with."""
-    place = bisect_right([start for _, start in lineage.epochs], offset)
-    return lineage.epochs[max(0, place - 1)][0]
 
 
 def committed_end(replica: Replica, replicas: list[Replica]) -> int:
@@ -71,7 +47,7 @@ def committed_end(replica: Replica, replicas: list[Replica]) -> int:
     ends = [0]
     for each in replicas:
         if each.plan.highWatermark is not None:
-            ends.append(min(each.plan.highWatermark, common_end(each.before, replica.before)))
+            ends.append(min(each.plan.highWatermark, each.before.common_end(replica.before)))
     return max(ends)
 
 
@@ -80,5 +56,5 @@ def held_end(replica: Replica, replicas: list[Replica], count: int) -> int:
     less, because disks of other replicas were not given, its end."""
     if count < 1:
         return replica.before.end
-    ends = sorted((common_end(each.before, replica.before) for each in replicas), reverse=True)
+    ends = sorted((each.before.common_end(replica.before) for each in replicas), reverse=True)
     return ends[count - 1] if count <= len(ends) else 0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kdump.forensics.follower_truncation import EpochLineage, Truncation, truncation
 from kdump.forensics.restart.leader_candidates import UNCLEAN, ElectionRules, candidates
 from kdump.forensics.restart.replica_answer import GivenReplica, LeaderOutcome, PartitionReplicas, ReplicaLoss
-from kdump.forensics.restart.replica_lineages import Replica, committed_end, common_end, held_end
+from kdump.forensics.restart.replica_lineages import Replica, committed_end, held_end
 from kdump.state.partition_table import PartitionRegistration
 
 CountRecords = Callable[[str, int, int], "int | None"]
@@ -71,7 +71,7 @@ def replica_losses(
         does = Truncation(None, None, "startup")
         if each is not leader and each.after is not None:
             does = truncation(led, each.after)
-        first = max(common_end(led, each.before), led.start)
+        first = max(led.common_end(each.before), led.start)
         if each.before.end <= first and not (does.loses or 0):
             continue
         committed = committed_end(each, replicas)
@@ -93,7 +93,7 @@ def replica_losses(
         elif does.offset is not None:
             # It has nothing that the leader lacks, but truncates and fetches the same records again.
             losses.append(ReplicaLoss(each.broker, does.offset, does.by, None, 0, 0, 0, 0))
-        start = max([first, *(common_end(each.before, other.before) for other in counted)])
+        start = max([first, *(each.before.common_end(other.before) for other in counted)])
         lost += max(0, each.before.end - start)
         acknowledged += max(0, min(committed, each.before.end) - start)
         possible += max(0, min(held, each.before.end) - max(committed, start))

@@ -185,8 +185,7 @@ class PartitionRun:
         self.merge = Merge(self.strands, self.histories, self._disposed, compacted=compacted, losses=self.losses)
         named = [target.name_offset for target in self.copies[0].copy.segments if target.name_offset is not None]
         self.next = min(named, default=None)
-        known = self.copies[0].copy.epochs
-        epochs = EpochsWritten([(each.epoch, each.startOffset) for each in known] if known is not None else None)
+        epochs = EpochsWritten(self.copies[0].copy.epochs)
         made = Salvaged(self.job.topic, self.job.partition, [each.copy.path for each in self.copies], self.job.name)
         with self.out.together(self.job.name) if isinstance(self.sink, SegmentWriter) else nullcontext():
             try:

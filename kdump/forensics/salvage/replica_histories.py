@@ -7,16 +7,15 @@ copies have different records at one offset in the same epoch, nothing in them s
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from kdump.check.options import Options
 from kdump.forensics.copy_facts import CopyFacts
 from kdump.forensics.diff import Diff, diff_copies
 from kdump.forensics.differences import RECORDS
 from kdump.forensics.find_copies import Copy
+from kdump.kafka.leader_epoch_file_cache import StoredEpoch, epoch_for_offset, first_falling
 
 
 @dataclass
@@ -31,13 +30,13 @@ class Divergence:
 
 @dataclass
 class ReplicaHistories:
-    """The decisions about the copies. `epochs`: (epoch, start offset) pairs of the reference copy, empty if it has
-    none; `from_checkpoint`: they are from its leader-epoch-checkpoint, not from its batches in order of position.
-    `stop`: from this offset on, only the operator can decide between two histories; None if there is no such offset."""
+    """The decisions about the copies. `epochs`: those of the reference copy, empty if it has none;
+    `from_checkpoint`: they are from its leader-epoch-checkpoint, not from its batches in order of position. `stop`:
+    from this offset on, only the operator can decide between two histories; None if there is no such offset."""
 
     order: list[int]
     """Numbers of the copies as given, the reference copy first. Elsewhere here a copy's number is its index in this."""
-    epochs: list[tuple[int, int]] = field(default_factory=list)
+    epochs: Sequence[StoredEpoch] = field(default_factory=list)
     divergences: dict[int, Divergence] = field(default_factory=dict)
     from_checkpoint: bool = True
     stop: int | None = None
@@ -49,12 +48,10 @@ class ReplicaHistories:
         divergence = self.divergences.get(copy)
         if divergence is not None and last >= divergence.offset:
             return divergence.reason
-        if epoch < 0 or not self.epochs:
+        own = epoch_for_offset(self.epochs, base)
+        if epoch < 0 or own is None or own == epoch:
             return ""
-        at = bisect_right([start for _, start in self.epochs], base) - 1
-        if at < 0 or self.epochs[at][0] == epoch:
-            return ""
-        return f"its leader epoch is {epoch}, but the reference copy has {self.epochs[at][0]} at offset {base}"
+        return f"its leader epoch is {epoch}, but the reference copy has {own} at offset {base}"
 
 
 def histories_of(
@@ -63,13 +60,12 @@ def histories_of(
     """Choose the reference copy, and find where the others diverge. `prefer`: the number of the copy to follow whatever
     the others contain. If there are several, each copy is read once per other copy."""
     if len(copies) == 1:
-        given = [(each.epoch, each.startOffset) for each in copies[0].epochs or ()]
-        rises = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(given))
-        return ReplicaHistories([0], given if rises else [])
+        given = copies[0].epochs or ()
+        return ReplicaHistories([0], given if first_falling(given) is None else ())
     found = diff_copies(list(copies), options, on_progress)
     facts = found.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
-    made = ReplicaHistories(order, _epochs(facts[order[0]]), from_checkpoint=facts[order[0]].epochs is not None)
+    made = ReplicaHistories(order, facts[order[0]].history, from_checkpoint=facts[order[0]].epochs is not None)
     for place in range(len(order)):
         for above in range(place):
             _add_divergence(made, found, above, place, prefer)
@@ -118,8 +114,4 @@ def _add_divergence(made: ReplicaHistories, diff: Diff, above: int, place: int, 
 
 def _newest(facts: CopyFacts) -> int:
     """Return the highest leader epoch of a copy, -1 without one."""
-    return max((epoch for epoch, _ in facts.history), default=-1)
-
-
-def _epochs(facts: CopyFacts) -> list[tuple[int, int]]:
-    return list(facts.history)
+    return max((each.epoch for each in facts.history), default=-1)
