@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 from kdump.check.filled_advice import PLACEHOLDER
 from kdump.log.file_kinds import by_name
@@ -55,9 +56,16 @@ def _topic_partition(name: str) -> str:
     return f"{match['topic']}-{match['partition']}"
 
 
-def fill(commands: tuple[str, ...], parts: dict[str, str], disk: str | None, on_disk: dict[str, str]) -> list[str]:
+def fill(
+    commands: tuple[str, ...],
+    parts: dict[str, str],
+    disk: str | None,
+    on_disk: dict[str, str],
+    disks: Sequence[str] = (),
+) -> list[str]:
     """Return the commands with values in place of names in braces, quoted for a shell. `on_disk`: paths of the
-    partition and the file on the disk that was given, by name."""
+    partition and the file on the disk that was given, by name. `disks`: the log directories of the broker, which a
+    command gets if it is not known which of them the message is about."""
     values = dict(parts)
     partition = partition_of(parts)
     if partition is not None:
@@ -81,6 +89,8 @@ def fill(commands: tuple[str, ...], parts: dict[str, str], disk: str | None, on_
         name = match[1]
         if values.get(name):
             return shlex.quote(values[name])
+        if name == "disk" and disks and match.string[match.end() : match.end() + 1] in ("", " "):
+            return shlex.join(disks)
         return UNKNOWN.get(name, name.upper())
 
     return list(dict.fromkeys(_PLACE.sub(value, command) for command in commands))

@@ -185,7 +185,8 @@ def look_up(found: Explanation, disk: DiskEvidence | None) -> dict[str, str]:
         found.evidence, on_disk = disk.look(found, message)
     if message is not None:
         directory = None if disk is None else disk.directory_of(found)
-        found.commands = fill(message.commands, found.about, directory, on_disk)
+        disks = [] if disk is None else [each.path for each in disk.places.directories]
+        found.commands = fill(message.commands, found.about, directory, on_disk, disks)
         found.action = fill_action(message.action, found.about, directory, on_disk)
     return on_disk
 
