@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from kdump import status_line, streams
+from kdump.cluster.metadata_files import metadata_files
+from kdump.cluster.metadata_log import replay_metadata
 from kdump.commands.expected_size import compared_bytes, segment_bytes
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.forensics.salvage.run import salvage
@@ -28,8 +30,6 @@ from kdump.log.token_bucket import TokenBucket
 from kdump.render import progress
 from kdump.render.progress import Progress
 from kdump.spark.task_read_limits import TaskReadLimits, task_read_limits
-from kdump.state.metadata import replay_metadata
-from kdump.state.metadata_files import metadata_files
 from kdump.status_line import CLEAR, StatusLine
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import batch, record

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import kdump
+from kdump.cluster.metadata_log import read_metadata
 from kdump.cluster.release_evidence import disk_release
-from kdump.state.metadata import read_metadata
 from tests import command
 from tests.conftest import RELEASES, sample
 from tools.trials.release import RELEASES as TRIED

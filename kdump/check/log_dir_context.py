@@ -12,11 +12,10 @@ from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, P
 from kdump.cluster.disks import Disks
 from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
-from kdump.format.text_files import TextLine, epoch_checkpoint, offset_checkpoint
-from kdump.kafka.checkpoint_file import Parser, read_checkpoint
+from kdump.kafka.checkpoint_file import accepted_lines
+from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_LOG, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
@@ -24,7 +23,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, segments_in
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
-    from kdump.state.transaction_coordinator import TransactionCoordinatorState
+    from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 
 Checkpoint = dict[tuple[str, int], CheckpointOffset]
 
@@ -47,27 +46,18 @@ class LogDirContext:
         for name, target in directory.files.items():
             if target.kind is file_kinds.OFFSET_CHECKPOINT:
                 self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(target, options)
-        everything = [directory, *disks.others(directory)]
+        node = disks.node_of(directory)
         for path in disks.of_cluster(directory.path):
             self._watch_log(os.path.join(path, METADATA_LOG))
         _, self.metadata = disks.newest_metadata(directory.path)
         from kdump.cluster.release_evidence import applied_release
 
-        self.release = applied_release([each.path for each in everything], self.metadata, options.kafka_version)
-        states = [
-            partition.path
-            for each in everything
-            for partition in each.partitions
-            if partition.topic == TRANSACTION_TOPIC and not partition.state
-        ]
-        for path in states if "transactions" in options.chosen else ():
-            self._watch_log(path)
+        self.release = applied_release([each.path for each in node.directories], self.metadata, options.kafka_version)
         self.coordinator: TransactionCoordinatorState | None = None
-        if states and "transactions" in options.chosen:
-            from kdump.state.transaction_coordinator import read_coordinator
-
-            topic = self.metadata.topics.get(TRANSACTION_TOPIC) if self.metadata else None
-            self.coordinator = read_coordinator(states, len(topic.partitions) if topic else None, options.limits)
+        if "transactions" in options.chosen:
+            for path in node.logs_of(TRANSACTION_TOPIC):
+                self._watch_log(path)
+            self.coordinator = node.coordinator(self.metadata, options.limits)
 
     def _watch_log(self, directory: str) -> None:
         """Watch the directory and the newest segment of one of Kafka's internal logs: the log has changed if either
@@ -101,15 +91,18 @@ class LogDirContext:
         if self.metadata is None or described is None:
             return known
         from kdump.state.other_replicas import other_replicas
-        from kdump.state.topic_config import effective, is_tiered
+        from kdump.state.topic_config import effective, is_tiered, size_config
 
         node_id = parse_int(self.ids.get("node.id"))
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)
         max_bytes = parse_int(effective(self.metadata, topic, "max.message.bytes", node_id))
+        interval = size_config(self.metadata, topic, "index.interval.bytes", node_id, INTERVAL)
         return replace(
             known,
             compacted=known.compacted or ("compact" in policy if policy is not None else None),
             max_message_bytes=known.max_message_bytes or max_bytes,
+            index_interval=interval,
+            index_size=size_config(self.metadata, topic, "segment.index.bytes", node_id, LARGEST_INDEX),
             topic_id=described.id if not partition.state else None,
             tiered=is_tiered(self.metadata, topic),
             replicas=other_replicas(self.metadata, topic, number, node_id),
@@ -132,8 +125,7 @@ class Surroundings:
         if above is None:
             return alone(place, self.options)
         if above.path not in self._contexts:
-            disks = Disks([above], self.options.open, self.options.limits)
-            self._contexts[above.path] = LogDirContext(above, self.options, disks)
+            self._contexts[above.path] = LogDirContext(above, self.options, self.options.disks([above]))
         return self._contexts[above.path].known(place)
 
     def of_file(self, target: Target) -> PartitionContext:
@@ -168,7 +160,7 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
     if at is not None:
         epochs = tuple(
             CheckpointedEpoch(line.values["epoch"], line.values["startOffset"], line.position, line.size)
-            for line in _accepted(at, epoch_checkpoint, options)
+            for line in accepted_lines(at.path, options.open_source, of_epochs=True)
         )
     return PartitionContext(
         topic=partition.topic,
@@ -196,14 +188,5 @@ def checkpoint(target: Target, options: Options) -> Checkpoint:
         (line.values["topic"], line.values["partition"]): CheckpointOffset(
             line.values["offset"], target, line.position, line.size
         )
-        for line in _accepted(target, offset_checkpoint, options)
+        for line in accepted_lines(target.path, options.open_source)
     }
-
-
-def _accepted(target: Target, parse: Parser, options: Options) -> list[TextLine]:
-    """Return the entries of a checkpoint; none if a broker cannot read it, which is a finding of its own."""
-    try:
-        found = read_checkpoint(target.path, parse, opener=options.open_source)
-    except SourceError:
-        return []
-    return [] if found.error else found.entries

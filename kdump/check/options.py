@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kdump.check.finding import Code, families
 from kdump.format.kafka_release import KafkaRelease
+from kdump.log.errors import OnUnreadable
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
 from kdump.log.region import Limits
 from kdump.log.source import Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
+
+if TYPE_CHECKING:  # a check of a single file needs no disks
+    from kdump.cluster.disks import Disks
+    from kdump.log.log_directory import Place
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,18 @@ class Options:
         window = Window(open_target(target, self.open_source), self.window)
         window.is_nameless = target.kind is None
         return window
+
+    def disks(self, places: Iterable[Place], unlisted: Sequence[str] = ()) -> Disks:
+        """Return the disks that consist of what was found, read with these options."""
+        from kdump.cluster.disks import Disks
+
+        return Disks(places, self.open, self.limits, unlisted)
+
+    def disks_at(self, paths: Iterable[str], on_unreadable: OnUnreadable) -> Disks:
+        """Return what is at or below the paths, read with these options; see Disks.at."""
+        from kdump.cluster.disks import Disks
+
+        return Disks.at(paths, self.limits, open_=self.open, on_unreadable=on_unreadable)
 
     @property
     def chosen(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
+from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
@@ -33,7 +34,7 @@ class CheckpointedEpoch(NamedTuple):
 
 
 class TransactionView(Protocol):
-    """Contents of the transaction coordinators' log (state.transaction_coordinator.TransactionCoordinatorState)."""
+    """Contents of the transaction coordinators' log (cluster.transaction_coordinator.TransactionCoordinatorState)."""
 
     def ongoing(self, producer_id: int, producer_epoch: int, topic: str, partition: int) -> bool | None: ...
 
@@ -51,6 +52,9 @@ class PartitionContext:
     compacted: bool | None = None
     deletes: bool | None = None
     max_message_bytes: int | None = None
+    index_interval: int = INTERVAL
+    """index.interval.bytes and, below, segment.index.bytes: the topic's, or Kafka's defaults if they are unknown."""
+    index_size: int = LARGEST_INDEX
     checkpoints: Mapping[str, CheckpointOffset] = field(default_factory=dict)
     """By the checkpoint's file name without '-checkpoint': recovery-point-offset, replication-offset, log-start-offset
     or cleaner-offset."""

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from kdump.cluster.metadata import MetadataCopies, OnProgress, no_progress
 from kdump.cluster.node_ids import node_ids
@@ -22,12 +23,16 @@ from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
-from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import Open, open_window
+
+if TYPE_CHECKING:  # most commands need neither
+    from kdump.cluster.remote_log import RemoteLog
+    from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 
 
 @dataclass
@@ -42,6 +47,25 @@ class Node:
     @property
     def node_id(self) -> int | None:
         return parse_int(self.ids.get("node.id"))
+
+    def logs_of(self, topic: str) -> list[str]:
+        """Return the paths of the live partitions of a topic."""
+        every = (each for directory in self.directories for each in directory.partitions)
+        return [each.path for each in every if each.topic == topic and not each.state]
+
+    def coordinator(self, metadata: MetadataImage | None, limits: Limits) -> TransactionCoordinatorState | None:
+        """Return the transactions in the node's coordinator logs; None if it has none."""
+        from kdump.cluster.transaction_coordinator import read_coordinator
+
+        count = None if metadata is None else metadata.partition_count(TRANSACTION_TOPIC)
+        return read_coordinator(self.logs_of(TRANSACTION_TOPIC), count, limits)
+
+    def remote_log(self, metadata: MetadataImage | None, limits: Limits) -> RemoteLog:
+        """Return how far the partitions of tiered topics are copied to remote storage, as far as this node shows."""
+        from kdump.cluster.remote_log import read_remote_log
+
+        count = None if metadata is None else metadata.partition_count(REMOTE_METADATA_TOPIC)
+        return read_remote_log(self.logs_of(REMOTE_METADATA_TOPIC), count, limits)
 
     @property
     def cluster_id(self) -> str | None:

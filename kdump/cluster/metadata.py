@@ -115,8 +115,8 @@ class MetadataCopies:
         copy = self._copies.get(directory)
         if copy is not None and copy.seen == seen:
             return copy.age, copy.image()
+        from kdump.cluster.metadata_log import read_metadata
         from kdump.cluster.release_evidence import newer_in
-        from kdump.state.metadata import read_metadata
         from kdump.state.metadata_image import MetadataImage
 
         image = read_metadata(directory, self.limits, on_progress)

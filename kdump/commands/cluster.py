@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import click
 
 from kdump.answer import ANSWERS, Object
+from kdump.cluster.find_state_logs import metadata_in
+from kdump.cluster.metadata_files import MetadataFiles
+from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.node_ids import node_ids
 from kdump.commands.completion_words import listed
 from kdump.commands.input_files import print_error
@@ -28,10 +31,7 @@ from kdump.render.group_objects import change_object
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, style
 from kdump.state.as_of import AsOf, Change
-from kdump.state.find_state_logs import metadata_in
 from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.metadata import replay_metadata
-from kdump.state.metadata_files import MetadataFiles
 from kdump.state.metadata_image import MetadataImage
 
 SUMMARY = "summary"

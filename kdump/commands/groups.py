@@ -11,8 +11,10 @@ import click
 
 from kdump.answer import Object, answer_keys
 from kdump.cluster.disks import Disks
+from kdump.cluster.find_state_logs import coordinator_logs
 from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition
 from kdump.cluster.log_offsets import LogOffsetsByPartition
+from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_groups
 from kdump.commands.completion_words import one_of
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
@@ -40,10 +42,8 @@ from kdump.render.group_report import (
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.as_of import AsOf, Change
-from kdump.state.find_state_logs import coordinator_logs
 from kdump.state.groups import SHARE, GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.read_groups import CoordinatorLog, merged, newest, read_groups
 
 SINGLE = "add --offsets or --members"
 SORTS = [key.name for kind in (DescribedGroup, CommittedPosition, GroupMember) for key in answer_keys(kind)]

@@ -152,8 +152,8 @@ def _metadata(directory: str) -> Iterator[tuple[str, str]]:
             return
     except OSError:
         return
-    from kdump.state.metadata import read_metadata
+    from kdump.cluster.metadata import MetadataCopies
 
-    metadata = read_metadata(directory)
+    metadata = MetadataCopies().replayed(directory)
     for number, topic in (metadata.by_id if metadata else {}).items():
         yield number, topic.name

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import Difference
 from kdump.forensics.partition_scan import PartitionScan
-from kdump.state.transaction_coordinator import TransactionCoordinatorState
 from kdump.state.transaction_history import CoordinatorDecision, Life
 from kdump.state.transaction_tracker import CompletedTxn
 

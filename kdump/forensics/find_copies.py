@@ -10,7 +10,6 @@ from typing import NamedTuple
 from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
-from kdump.cluster.disks import Disks
 from kdump.kafka.small_files import topic_id
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
@@ -73,7 +72,7 @@ def side(path: str, options: Options, on_unreadable: OnUnreadable) -> Side:
             raise no_kafka_files(path, f"{path}: {NO_SEGMENT}")
         return Side(path, of_partition(only, options), {}, frozenset())
     copies: dict[PartitionKey, Copy] = {}
-    disks = Disks(found, options.open, options.limits)
+    disks = options.disks(found)
     identities: set[str] = set()
     for place in found:
         if isinstance(place, LogDirectory):

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from kdump.check.engine.second_look import Looking
-from kdump.check.engine.units import CheckUnit, disks_at, units_of
+from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.cluster.disks import Disks
@@ -64,7 +64,7 @@ def find_partitions(
     a path."""
     options = replace(options, open_source=careful_source)
     named = tuple(paths)
-    disks = disks_at(named, options, on_unreadable)
+    disks = options.disks_at(named, on_unreadable)
     units = units_of(disks, options)
     return partitions_of(units, named, options, on_unreadable, everything=everything), disks
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from kdump.check.rule import BatchContext
 from kdump.check.rules.producers import break_text
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
 from kdump.forensics.answers import Producer as Row
 from kdump.forensics.partition_scan import BatchObserver, PartitionScan
@@ -19,7 +20,6 @@ from kdump.log import file_system
 from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.state.producer_state import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
-from kdump.state.transaction_coordinator import TransactionCoordinatorState
 from kdump.state.transaction_tracker import CompletedTxn
 
 EVENTS = {GAP: "gap", DUPLICATE: "duplicate", EPOCH_DECREASED: "fenced", EPOCH_START: "epochStart"}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
@@ -23,7 +24,6 @@ from kdump.log.region import Limits
 from kdump.state.partition_summary import log_end
 from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, default_expiration
 from kdump.state.releases import PRODUCER_EXPIRATION
-from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 ProducersAnswer = Producer | ProducerEvent | PartitionProducers | Finding | Note
 STATES = (LIVE, EXPIRED, UNKNOWN)

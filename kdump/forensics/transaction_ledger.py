@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kdump.check.rule import BatchContext, SegmentContext
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
 from kdump.forensics.abort_command import abort_command, abort_command_before_3
 from kdump.forensics.answers import (
@@ -25,7 +26,6 @@ from kdump.forensics.partition_scan import BatchObserver, PartitionScan
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.state.marker import ABORT, COMMIT
 from kdump.state.releases import ABORTS_BY_OFFSET
-from kdump.state.transaction_coordinator import TransactionCoordinatorState
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 
 OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}

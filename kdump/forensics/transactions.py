@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.check.engine.units import CheckUnit, disks_at, units_of
+from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import (
     ABORTED,
     COMMITTED,
@@ -30,7 +31,6 @@ from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits
-from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000
@@ -99,7 +99,7 @@ def transactions(
     )
     options = replace(options, open_source=careful_source)
     named = (paths,) if isinstance(paths, str) else tuple(paths)
-    units = [*units_of(disks_at(named, options, on_unreadable), options)]
+    units = [*units_of(options.disks_at(named, on_unreadable), options)]
     found = partitions_of(units, named, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:

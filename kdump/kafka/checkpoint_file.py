@@ -99,6 +99,17 @@ def read_checkpoint(
     return read_stable(path, lambda: _read(path, parse, release, opener), lambda found: found.error is None)
 
 
+def accepted_lines(path: str, opener: Opener, *, of_epochs: bool = False) -> list[TextLine]:
+    """Return the entries that a broker reads in a checkpoint; none if it rejects the file, which is a
+    finding of its own, or if it cannot be read."""
+    try:
+        return read_checkpoint(
+            path, epoch_checkpoint if of_epochs else offset_checkpoint, opener=opener
+        ).accepted.entries
+    except (BadLine, SourceError):
+        return []
+
+
 def _read(path: str, parse: Parser, release: KafkaRelease, opener: Opener | None) -> Checkpoint:
     lines: list[TextLine] = []
     thrown = None

@@ -6,14 +6,22 @@ import json
 import os
 from typing import NamedTuple
 
+from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import parse_int
+from kdump.kafka.checkpoint_file import BadLine, read_small
 from kdump.kafka.small_files import properties
 from kdump.log import file_system
 from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
+from kdump.state.releases import QUORUM_STATE_1
 
 NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 """The zero UUID: the candidate's directory is unknown (ReplicaKey.NO_DIRECTORY_ID)."""
+FIELDS = (
+    ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
+    ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
+)
+"""Mandatory fields, by data_version (QuorumStateData)."""
 
 
 class QuorumState(NamedTuple):
@@ -54,3 +62,37 @@ def complete_quorum(metadata: MetadataImage, folder: str) -> None:
         metadata.leader = QuorumLeader(state.leader, state.epoch)
     if state.voters is not None and not metadata.voters:
         metadata.voters = {number: Voter(number) for number in state.voters}
+
+
+def check_quorum_state(path: str, release: KafkaRelease) -> None:
+    """Check quorum-state, if there is one, as a node reads it at startup. Raises BadLine, SourceError."""
+    data = read_small(path) if file_system.isfile(path) else None
+    if data is None:
+        return
+    error_text = "Error while reading the Quorum status"
+    # Kafka reads only the first line.
+    line = data.splitlines()[0] if data else b""
+    if not line:
+        raise BadLine(0, "quorum-state is empty", exception=f"EOFException: {error_text}")
+    try:
+        found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java ignores what follows
+    except (ValueError, RecursionError) as error:
+        kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
+        if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
+            kind = "JsonEOFException"
+        raise BadLine(0, f"quorum-state is not JSON: {error}", exception=f"{kind}: {error_text}") from error
+    if not isinstance(found, dict) or "data_version" not in found:
+        raise BadLine(0, "quorum-state has no data_version", exception=f"UncheckedIOException: {error_text}")
+    version = found["data_version"]
+    if version not in (0, 1):
+        message = f"quorum-state has data_version {str(version)[:40]}, but only 0 and 1 are supported"
+        exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
+        raise BadLine(0, message, exception=exception)
+    newest = 1 if QUORUM_STATE_1.applies(release) else 0
+    missing = next((name for name in FIELDS[min(version, newest)] if name not in found), None)
+    if missing is not None:
+        message = f"quorum-state has no {missing}"
+        if version > newest:
+            message = f"quorum-state has data_version {version}, which Kafka {release.number} does not read"
+        exception = f"unable to locate field '{missing}', which is mandatory in version {version}"
+        raise BadLine(0, message, exception=f"RuntimeException: QuorumStateData: {exception}")

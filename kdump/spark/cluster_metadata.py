@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kdump.cluster.metadata import MetadataCopies
 from kdump.format.known_releases import config_default
 from kdump.format.numbers import parse_long
 from kdump.render.escape import path_text
@@ -17,7 +18,6 @@ from kdump.spark.arrow_types import TYPES
 from kdump.spark.bundles import mount_for_task
 from kdump.spark.store import OWN, Store
 from kdump.spark.task_read_limits import TaskReadLimits
-from kdump.state.metadata import read_metadata
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.topic_config import effective
 
@@ -55,7 +55,7 @@ def read_cluster(task: ClusterTask) -> None:
     metadata = None
     if task.path is not None:
         mount_for_task([task.path])
-        metadata = read_metadata(task.path)
+        metadata = MetadataCopies().replayed(task.path)
     source = None if task.source is None else path_text(task.source)
     write_columns(
         task.store,

@@ -12,6 +12,7 @@ import pyarrow as pa
 from kdump.answer import answer_object
 from kdump.cluster.lag import LagContext, positions, share_positions
 from kdump.cluster.log_offsets import LogOffsetsByPartition
+from kdump.cluster.read_groups import CoordinatorLog, newest, read_groups
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.region import Limits
@@ -24,7 +25,6 @@ from kdump.spark.scan_sources import DIRECTORY, ScanSource, log_at
 from kdump.spark.store import OWN, Store, key_of
 from kdump.spark.task_read_limits import TaskReadLimits
 from kdump.state.groups import GroupCoordinatorState
-from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from kdump.version import __version__
 
 COORDINATORS = f"{OWN}/coordinators"

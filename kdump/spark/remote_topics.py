@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from kdump.cluster.metadata import MetadataCopies
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.remote_paths import TOPIC_ID
 from kdump.spark.bundles import mount_for_task
 from kdump.spark.task_read_limits import TaskReadLimits
-from kdump.state.metadata import read_metadata
 
 
 class NamesTask(NamedTuple):
@@ -38,7 +38,7 @@ def topic_names(directories: Iterable[LogDirectory], ids: Iterable[str]) -> dict
     left = {*ids}
     for each in directories:
         if left and any(place.topic == METADATA_TOPIC and not place.state for place in each.partitions):
-            image = read_metadata(each.path)
+            image = MetadataCopies().replayed(each.path)
             known = {topic: image.by_id[topic].name for topic in left & image.by_id.keys()} if image is not None else {}
             found |= known
             left -= known.keys()

@@ -117,7 +117,7 @@ def plan_group(task: GroupTask) -> GroupPlan:
     found: set[str] = set()
     kept = 0
     fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
-    disks = Disks((found.place for found in fleet.found), setup.check.open, setup.check.limits)
+    disks = setup.check.disks(found.place for found in fleet.found)
     for job in _jobs(task, fleet, disks):
         found.add(job.key)
         pack = usable.valid(job)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
-from kdump.cluster.disks import Disks
+from kdump.cluster.transaction_coordinator import OPEN, TransactionCoordinatorState
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, length
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
@@ -24,7 +24,6 @@ from kdump.spark.fleet import Fleet, FoundDirectory
 from kdump.spark.read_task import ReadTask, TaskItem, largest_first, packed
 from kdump.spark.segment_split import SegmentSplit
 from kdump.state.partition_summary import SegmentSummary, segments_of
-from kdump.state.transaction_coordinator import OPEN, TransactionCoordinatorState
 
 COMPRESSED = (".gz", ".zst")
 
@@ -182,7 +181,7 @@ def _findings(fleet: Fleet, options: ReadOptions, check: Options, filters: Pushe
     whose = {found.place.path: found.identity for found in fleet.found}
     for path, text in fleet.unreadable:
         yield TaskItem((path, text), DiskIdentity(), 0)
-    for unit in units_of(Disks((found.place for found in fleet.found), check.open, check.limits), check):
+    for unit in units_of(check.disks(found.place for found in fleet.found), check):
         place = unit.partition
         source = place.source if place else unit.directory.path if unit.directory else unit.name
         if place is not None and not filters.place(Target(place.path, None, place.topic, place.partition)):

@@ -182,6 +182,10 @@ class MetadataImage:
     has_format: bool = False
     """Whether that snapshot has any record but those of the quorum."""
 
+    def partition_count(self, topic: str) -> int | None:
+        """Return how many partitions a topic has; None if that is unknown."""
+        return len(self.topics[topic].partitions) if topic in self.topics else None
+
     @property
     def is_empty(self) -> bool:
         """Whether no record describes a cluster."""

@@ -875,7 +875,7 @@ FACTS: list[Fact] = [
         "end offset of what can be replayed of the newest metadata on the disks",
         "offset",
         "KafkaRaftLog.endOffset",
-        "state.metadata:read_metadata",
+        "cluster.metadata_log:read_metadata",
         (
             States("cluster", "cluster.replayedOffset", newest_metadata, "the highest"),
             at("space", "space.metadataOffset", of=the_disk),

@@ -14,8 +14,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.lag import LagContext
 from kdump.cluster.log_offsets import LogOffsetsByPartition
+from kdump.cluster.metadata_log import read_metadata
+from kdump.cluster.read_groups import newest, read_groups
+from kdump.cluster.transaction_coordinator import read_coordinator
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.region import Limits
 from kdump.render.group_report import GroupDescription, describe_groups
@@ -27,10 +31,6 @@ from kdump.spark.summary import read_for_summary, summarize
 from kdump.spark.tables import GROUP_LAG
 from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.spark.unit_sums import MAX_ROWS
-from kdump.state.find_state_logs import logs_in
-from kdump.state.metadata import read_metadata
-from kdump.state.read_groups import newest, read_groups
-from kdump.state.transaction_coordinator import read_coordinator
 from tests.conftest import DISKS
 from tests.spark.test_incremental import Here
 
@@ -174,7 +174,7 @@ def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypat
     def counted(read: list[str]) -> Any:
         return lambda path, *words: read.append(path) or read_metadata(path, *words)
 
-    monkeypatch.setattr("kdump.state.metadata.read_metadata", counted(planned))
+    monkeypatch.setattr("kdump.cluster.metadata_log.read_metadata", counted(planned))
     monkeypatch.setattr("kdump.spark.cluster_metadata.read_metadata", counted(again))
     tasks, store = Here(), Store(str(tmp_path / "out"))
     options = ScanOptions(tuple(map(str, disks)))

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from kdump.state.transaction_coordinator import read_coordinator
+from kdump.cluster.transaction_coordinator import read_coordinator
 from tests.conftest import FIXTURES
 from tests.spark import same
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from kdump.cluster.metadata_files import MetadataFiles, Unreachable, metadata_files
+from kdump.cluster.metadata_log import replay_metadata
 from kdump.format.schema import load_folder
 from kdump.state.as_of import AsOf, Change
-from kdump.state.metadata import replay_metadata
-from kdump.state.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_replay import HANDLERS, NO_EFFECT
 from tests.conftest import FIXTURES, ORACLE, SEED, numbers_in, sample, seeded

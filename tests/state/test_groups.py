@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kdump.cluster.read_groups import CoordinatorLog, newest, read_groups
 from kdump.core.newest_commits import NewestCommits
 from kdump.format.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
@@ -22,7 +23,6 @@ from kdump.state.as_of import AsOf, Change
 from kdump.state.group_replay import MODERN_RECORDS
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import MAX_PROBLEMS
-from kdump.state.read_groups import CoordinatorLog, newest, read_groups
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, examples
 from tests.craft import batch, flip, record, split
 from tests.each_case import each_case
@@ -472,7 +472,7 @@ def test_share_groups_that_are_gone_take_no_room(tmp_path: Path) -> None:
 
 
 def test_copies_and_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.state.read_groups._end", lambda log: {"x/a": 5, "y/b": 9, "c": 0}[log.path])
+    monkeypatch.setattr("kdump.cluster.read_groups._end", lambda log: {"x/a": 5, "y/b": 9, "c": 0}[log.path])
     one, two = (CoordinatorLog(OFFSETS_TOPIC, 0, name, (name,)) for name in ("x/a", "y/b"))
     other = CoordinatorLog(OFFSETS_TOPIC, 3, "c", ())
     assert newest([other, one, two]) == [two, other]

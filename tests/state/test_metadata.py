@@ -17,11 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import kdump.state.metadata as module
+import kdump.cluster.metadata_log as module
+from kdump.cluster.internal_log import LIMITS, bounded, read_records
+from kdump.cluster.metadata_log import read_metadata
 from kdump.log.record import Record
 from kdump.log.region import Limits
-from kdump.state.internal_records import ENTRY, LIMITS, MAX_PROBLEMS, MAX_VALUE_BYTES, bounded, read_records
-from kdump.state.metadata import read_metadata
+from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, MAX_VALUE_BYTES
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.topic_config import effective

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kdump.state.metadata import read_metadata
+from kdump.cluster.metadata_log import read_metadata
 from kdump.state.other_replicas import OtherReplicas, other_replicas, who_has_it
 from tests.command import objects, run
 from tests.conftest import FIXTURES

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import kdump.state.transaction_coordinator as module
+import kdump.cluster.transaction_coordinator as module
+from kdump.cluster.metadata_log import read_metadata
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 from kdump.format.transaction_record import STATES, TransactionMetadata, decode_transaction
 from kdump.log.batch_records import records
 from kdump.state.internal_records import MAX_PROBLEMS, MAX_VALUE_BYTES
-from kdump.state.metadata import read_metadata
-from kdump.state.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, batches, numbers_in, read_regions
 from tests.craft import batch, flip, record, split
 from tests.each_case import each_case

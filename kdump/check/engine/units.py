@@ -144,7 +144,7 @@ class CheckUnit:
         """Return the log directories of the cluster as they are now."""
         found = (directory_at(path) for path in self.cluster if path != own.path)
         others = [place for place in found if isinstance(place, LogDirectory)]
-        return Disks([own, *others], self.options.open, self.options.limits)
+        return self.options.disks([own, *others])
 
     def _run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
         if self.directory is not None:
@@ -243,12 +243,7 @@ class CheckUnit:
 
 def units(paths: Sequence[str], options: Options, on_unreadable: OnUnreadable) -> Iterator[CheckUnit]:
     """Yield the units for the paths, in order. Calls `on_unreadable` for each path without Kafka files."""
-    yield from units_of(disks_at(paths, options, on_unreadable), options)
-
-
-def disks_at(paths: Sequence[str], options: Options, on_unreadable: OnUnreadable) -> Disks:
-    """Return what is at the paths, read with these options."""
-    return Disks.at(paths, options.limits, open_=options.open, on_unreadable=on_unreadable)
+    yield from units_of(options.disks_at(paths, on_unreadable), options)
 
 
 def units_of(disks: Disks, options: Options) -> Iterator[CheckUnit]:

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
+from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition, positions, share_positions
 from kdump.cluster.log_offsets import LogOffsetsByPartition
+from kdump.cluster.read_groups import merged, newest, read_groups
 from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
@@ -18,11 +20,9 @@ from kdump.format.iso_time import iso
 from kdump.log.errors import not_known
 from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.state.as_of import Change
-from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.offset_rewinds import Rewind
-from kdump.state.read_groups import merged, newest, read_groups
 
 BEHIND = 3
 """Number of groups with the largest lag that are named."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Disks
@@ -11,7 +12,6 @@ from kdump.forensics.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.forensics.transactions import TransactionsQuery, transactions_of
 from kdump.format.count_text import count_text
 from kdump.log.errors import not_known
-from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 NEVER = (
     "do not delete the .txnindex or .snapshot files to get rid of it: consumers then read its records as committed",

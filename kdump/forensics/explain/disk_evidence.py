@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.check.engine.units import CheckUnit, disks_at, units, units_of
+from kdump.check.engine.units import CheckUnit, units, units_of
 from kdump.check.finding import ERROR, INFO, SEVERITIES, Code, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -94,7 +94,7 @@ class DiskEvidence:
         whole: bool = True,
     ) -> None:
         self.options = options or Options(now=round(time.time() * 1000))
-        self.disks = disks or disks_at(paths, self.options, on_unreadable)
+        self.disks = disks or self.options.disks_at(paths, on_unreadable)
         self.places = DiskPlaces(paths, self.disks)
         self.state = DiskState(self.places, self.options.limits, self.disks)
         self._units = {unit.name: unit for unit in checks}
@@ -359,7 +359,7 @@ class DiskEvidence:
         if known is not None:
             return replace(known, options=replace(known.options, headers_only=headers_only))
         options = Options(now=self.options.now, headers_only=headers_only, limits=self.options.limits)
-        return next(units_of(Disks([place], options.open, options.limits), options), None)
+        return next(units_of(options.disks([place]), options), None)
 
     # --- State and startup ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from kdump.cluster.disks import Disks
+from kdump.cluster.find_state_logs import logs_in
+from kdump.cluster.read_groups import newest, read_groups
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.forensics.explain.disk_places import DiskPlaces
@@ -19,11 +22,8 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPI
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Limits
-from kdump.state.find_state_logs import logs_in
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.metadata_image import Endpoint, MetadataImage
-from kdump.state.read_groups import read_groups
-from kdump.state.transaction_coordinator import TransactionCoordinatorState, read_coordinator
 
 MOST_PARTITIONS = 20
 """Maximum number of partitions of a transaction or a topic that are named."""
@@ -51,9 +51,8 @@ class DiskState:
 
     @cached_property
     def groups(self) -> GroupCoordinatorState:
-        return read_groups(
-            (log for directory in self.places.directories for log in logs_in(directory)), limits=self.limits
-        )
+        logs = newest([log for directory in self.places.directories for log in logs_in(directory)])
+        return read_groups(logs, limits=self.limits)
 
     @cached_property
     def coordinator(self) -> TransactionCoordinatorState | None:

@@ -13,6 +13,7 @@ from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import BatchContext, Observer, SegmentContext, Watcher
 from kdump.check.totals import CheckTotals
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
 from kdump.forensics.answers import HANGING, OPEN, Difference, Note, PartitionTransactions, Transaction
 from kdump.forensics.partition_scan import PartitionScan
@@ -24,7 +25,6 @@ from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
-from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 MAX_OPEN_TRANSACTIONS, MAX_ENDED_TRANSACTIONS, MAX_DIFFERENCES = 200, 200, 50
 

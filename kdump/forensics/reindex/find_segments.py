@@ -10,35 +10,28 @@ from typing import TYPE_CHECKING
 from kdump.check.engine.units import units
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.cluster.node_ids import node_ids
-from kdump.format.numbers import parse_int
-from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.log.log_directory import LogDirectory, log_directory_above
+from kdump.log.log_directory import log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, target
-from kdump.state.topic_config import size_config
 
 if TYPE_CHECKING:
-    from kdump.state.metadata_image import MetadataImage
+    pass
 
 
 @dataclass
 class ReindexInput:
-    """One partition and the segments of it to reindex: those in `named`, or all. `interval` is index.interval.bytes,
-    `largest` segment.index.bytes: the topic's, if the metadata is in the same log directory, otherwise the defaults.
-    `directory`: the log directory that contains the partition, if any."""
+    """One partition and the segments of it to reindex: those in `named`, or all. `directory`: the log directory that
+    contains the partition, if any."""
 
     partition: PartitionDirectory
     known: PartitionContext
     named: list[SegmentFiles] | None
     directory: str | None
-    interval: int = INTERVAL
-    largest: int = LARGEST_INDEX
 
     @property
     def selected_segments(self) -> list[SegmentFiles]:
@@ -48,7 +41,6 @@ class ReindexInput:
 def find_segments(paths: Iterable[str], options: Options, on_unreadable: OnUnreadable) -> list[ReindexInput]:
     """Return the partitions at `paths`, in order. Calls `on_unreadable` for paths that are not segments, or not
     readable."""
-    configs = _Configs(options)
     found: list[ReindexInput] = []
     files: dict[str, ReindexInput] = {}
     for unit in units(tuple(paths), options, on_unreadable):
@@ -57,12 +49,12 @@ def find_segments(paths: Iterable[str], options: Options, on_unreadable: OnUnrea
             for problem in place.listing_errors:
                 on_unreadable(SourceError(problem))
             if place.segments:
-                found.append(_asked(place, unit.known, None, configs))
+                found.append(_asked(place, unit.known, None))
         elif target is not None:
             segment = _segment(target, on_unreadable)
             folder = os.path.dirname(target.path) or "."
             if segment is not None and folder not in files:
-                files[folder] = _asked(partition(folder), unit.known, [], configs)
+                files[folder] = _asked(partition(folder), unit.known, [])
                 found.append(files[folder])
             if segment is not None:
                 here = files[folder]
@@ -123,33 +115,9 @@ def _adjacent_indexes(segment: Target) -> dict[FileKind, Target]:
     return {kind: target(path, source=segment.source) for kind, path in paths.items() if file_system.isfile(path)}
 
 
-def _asked(
-    place: PartitionDirectory, known: PartitionContext, named: list[SegmentFiles] | None, configs: _Configs
-) -> ReindexInput:
+def _asked(place: PartitionDirectory, known: PartitionContext, named: list[SegmentFiles] | None) -> ReindexInput:
     directory = log_directory_above(place.path)
-    made = ReindexInput(place, known, named, directory.path if directory is not None else None)
-    if directory is not None and place.topic is not None:
-        made.interval = configs.number(directory, place.topic, "index.interval.bytes", INTERVAL)
-        made.largest = configs.number(directory, place.topic, "segment.index.bytes", LARGEST_INDEX)
-    return made
-
-
-class _Configs:
-    """Topic configs from the cluster's metadata, if it is in the same log directory."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self._known: dict[str, tuple[MetadataImage | None, int | None]] = {}
-
-    def number(self, directory: LogDirectory, topic: str, name: str, default: int) -> int:
-        """Return the config as a number of bytes; `default` if it is unknown or not valid."""
-        if directory.path not in self._known:
-            from kdump.state.metadata import read_metadata
-
-            metadata = read_metadata(directory.path, self.options.limits)
-            self._known[directory.path] = metadata, parse_int(node_ids(directory, self.options.open).get("node.id"))
-        metadata, node_id = self._known[directory.path]
-        return size_config(metadata, topic, name, node_id, default)
+    return ReindexInput(place, known, named, directory.path if directory is not None else None)
 
 
 def is_last(made: ReindexInput, segment: SegmentFiles) -> bool:

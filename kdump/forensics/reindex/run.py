@@ -145,8 +145,8 @@ def reindex(
             on_unreadable(SourceError(went_away(place.partition.path)))
             continue
         question = RebuildOptions(
-            interval=place.interval if interval is None else interval,
-            largest=place.largest,
+            interval=place.known.index_interval if interval is None else interval,
+            largest=place.known.index_size,
             compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
             past_damage=past_damage,
             on_progress=on_progress,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from kdump.check.options import Options
+from kdump.cluster.metadata_files import BOOTSTRAP
 from kdump.forensics.restart.access_rights import Rights
 from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, StartupFailure
 from kdump.format.kafka_release import KafkaRelease
@@ -20,7 +21,6 @@ from kdump.log.batch_records import records
 from kdump.log.errors import SourceError
 from kdump.log.paths import target
 from kdump.log.window import Window
-from kdump.state.metadata_files import BOOTSTRAP
 from kdump.state.releases import BOOTSTRAP_LEVEL
 
 FEATURE, METADATA_VERSION = "FeatureLevelRecord", "metadata.version"

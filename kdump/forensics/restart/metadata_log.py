@@ -7,7 +7,6 @@ FileQuorumStateStore; RecordsSnapshotReader.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 
@@ -15,25 +14,18 @@ from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.format.kafka_release import KafkaRelease
-from kdump.kafka.checkpoint_file import topic_id
+from kdump.kafka.checkpoint_file import BadLine, topic_id
 from kdump.kafka.errors import CorruptRecord
 from kdump.kafka.file_log_input_stream import UP_TO_MAGIC, read_batches
 from kdump.kafka.file_records import ensure_valid
-from kdump.log import file_system
+from kdump.kafka.quorum_state import check_quorum_state
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
-from kdump.log.source import open_source
-from kdump.state.releases import FORMAT_IN_CHECKPOINT, QUORUM_STATE_1, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
+from kdump.state.releases import FORMAT_IN_CHECKPOINT, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
 
 SNAPSHOT = re.compile(r"(\d{20})-(\d{10}).*(\.checkpoint|\.checkpoint\.part|\.checkpoint\.deleted)$")
-LARGEST = 1 << 20
 CURRENT_MAGIC = 2
-QUORUM_FIELDS = (
-    ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
-    ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
-)
-"""Mandatory fields of quorum-state, by data_version (QuorumStateData)."""
 
 
 def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
@@ -58,11 +50,14 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
         _readable(plan, os.path.join(plan.path, newest[1]), how, is_bootstrap=newest[0] == 0)
     path = os.path.join(plan.path, "quorum-state")
     try:
-        _quorum_state(path, how.release)
-    except StartupFailed as failed:
-        if not QUORUM_STATE_CLEARED.applies(how.release) or failed.stop.exception.startswith("RuntimeException"):
-            raise
-        plan.steps.append(Step("delete", path, failed.stop.position, None, 0, f"{failed.stop.message}: cleared"))
+        check_quorum_state(path, how.release)
+    except BadLine as error:
+        if not QUORUM_STATE_CLEARED.applies(how.release) or error.exception.startswith("RuntimeException"):
+            remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote"
+            remedy += " twice)"
+            stop = StartupFailure(EXIT, path, error.position, None, str(error), error.exception, remedy)
+            raise StartupFailed(stop) from error
+        plan.steps.append(Step("delete", path, error.position, None, 0, f"{error}: cleared"))
 
 
 def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) -> tuple[int, str] | None:
@@ -150,48 +145,3 @@ def _known_magic(position: int, magic: int) -> None:
     """Check a batch's magic as ByteBufferLogInputStream.nextBatchSize does. Raises CorruptRecord."""
     if not 0 <= magic <= CURRENT_MAGIC:
         raise CorruptRecord(position, f"Invalid magic found in record: {magic}")
-
-
-def _quorum_state(path: str, release: KafkaRelease) -> None:
-    """Check quorum-state, if there is one. Raises StartupFailed, SourceError."""
-    if not file_system.isfile(path):
-        return
-    source = open_source(path)
-    try:
-        data = source.read_at(0, LARGEST)
-    finally:
-        source.close()
-    remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote twice)"
-    error_text = "Error while reading the Quorum status"
-    # Kafka reads only the first line.
-    line = data.splitlines()[0] if data else b""
-    if not line:
-        raise StartupFailed(
-            StartupFailure(EXIT, path, 0, None, "quorum-state is empty", f"EOFException: {error_text}", remedy)
-        )
-    try:
-        found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java ignores what follows
-    except (ValueError, RecursionError) as error:
-        message = f"quorum-state is not JSON: {error}"
-        kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
-        if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
-            kind = "JsonEOFException"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"{kind}: {error_text}", remedy)) from error
-    if not isinstance(found, dict) or "data_version" not in found:
-        message = "quorum-state has no data_version"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, f"UncheckedIOException: {error_text}", remedy))
-    version = found["data_version"]
-    if version not in (0, 1):
-        message = f"quorum-state has data_version {str(version)[:40]}, but only 0 and 1 are supported"
-        exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
-        raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
-    newest = 1 if QUORUM_STATE_1.applies(release) else 0
-    missing = next((name for name in QUORUM_FIELDS[min(version, newest)] if name not in found), None)
-    if missing is not None:
-        message = f"quorum-state has no {missing}"
-        if version > newest:
-            message = f"quorum-state has data_version {version}, which Kafka {release.number} does not read"
-        error_text = f"unable to locate field '{missing}', which is mandatory in version {version}"
-        raise StartupFailed(
-            StartupFailure(EXIT, path, 0, None, message, f"RuntimeException: QuorumStateData: {error_text}", remedy)
-        )

@@ -6,12 +6,12 @@ Source: RemoteLogManager (findHighestRemoteOffset, deleteLogSegmentsDueToLeaderE
 
 from __future__ import annotations
 
+from kdump.cluster.remote_log import RemoteLog, read_remote_log
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
 from kdump.log import file_system
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.remote_log import RemoteLog, read_remote_log
 from kdump.state.topic_config import is_tiered
 
 ASSUMPTION = (

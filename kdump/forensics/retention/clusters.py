@@ -6,17 +6,14 @@ import os
 from collections.abc import Iterator
 
 from kdump.check.options import Options
-from kdump.cluster.disks import Disks
-from kdump.cluster.metadata import Age
+from kdump.cluster.disks import Disks, Node
+from kdump.cluster.find_state_logs import metadata_at
+from kdump.cluster.remote_log import RemoteLog
 from kdump.kafka import checkpoint_file
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, SourceError
-from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.log.region import Limits
-from kdump.state.metadata import replay_metadata
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.remote_log import RemoteLog, read_remote_log
 
 CHECKPOINTS = ("log-start-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint")
 """The checkpoints that retention and the log cleaner use."""
@@ -34,7 +31,7 @@ class Clusters:
         self._checkpoints: dict[str, list[str]] = {}
         self.given: MetadataImage | None = None
         if named is not None:
-            self.given = _named(named, options.limits, on_unreadable)
+            self.given = metadata_at(named, options.limits, on_unreadable)
 
     def of(self, directory: str) -> tuple[MetadataImage | None, int | None]:
         """Return the metadata for the partitions in a directory, and the ID of its broker; None for what is unknown."""
@@ -45,13 +42,9 @@ class Clusters:
     def remote(self, directory: str) -> RemoteLog:
         """Return how far the partitions of tiered topics are copied to remote storage, as far as this disk shows."""
         if directory not in self._remote:
-            log_directory = directory_at(directory) if directory and not is_url(directory) else None
-            here = log_directory.partitions if isinstance(log_directory, LogDirectory) else []
-            paths = [each.path for each in here if each.topic == REMOTE_METADATA_TOPIC and not each.state]
-            metadata, _ = self.of(directory)
-            topic = metadata.topics.get(REMOTE_METADATA_TOPIC) if metadata is not None else None
-            count = len(topic.partitions) if topic is not None else None
-            self._remote[directory] = read_remote_log(paths, count, self.options.limits)
+            place = directory_at(directory) if directory and not is_url(directory) else None
+            node = self.disks.node_of(place) if isinstance(place, LogDirectory) else Node()
+            self._remote[directory] = node.remote_log(self.of(directory)[0], self.options.limits)
         return self._remote[directory]
 
     def checkpoint_problems(self, directory: str, on_unreadable: OnUnreadable) -> list[str]:
@@ -78,15 +71,3 @@ class Clusters:
         if self.given is not None:
             return self.given, number
         return self.disks.newest_metadata(directory)[1], number
-
-
-def _named(path: str, limits: Limits, on_unreadable: OnUnreadable) -> MetadataImage | None:
-    """Return the metadata at a path, of several copies the newest; None if it cannot be read."""
-    from kdump.state.find_state_logs import metadata_in
-
-    try:
-        copies = [replay_metadata(files, limits=limits) for files, _ in metadata_in(path, on_unreadable)]
-    except SourceError as error:
-        on_unreadable(error)
-        return None
-    return max(copies, key=Age.of)

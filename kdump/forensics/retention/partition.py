@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.partition_scan import PartitionScan, is_damage
@@ -29,7 +30,6 @@ from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.region import Limits
 from kdump.state.releases import DECOMPRESSED_LIMIT
-from kdump.state.transaction_coordinator import TransactionCoordinatorState
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kdump.cluster.disks import Node
+from kdump.cluster.remote_log import RemoteLog
 from kdump.forensics.retention.configs import ConfigOverrides, settings
 from kdump.forensics.space.answers import RUNNING
 from kdump.forensics.space.brokers import state_of
@@ -13,11 +14,9 @@ from kdump.forensics.space.lower_retention import RetainedTopic
 from kdump.forensics.space.usage import DirectoryUsage
 from kdump.kafka.checkpoint_file import Offsets
 from kdump.kafka.small_files import offsets
-from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.remote_log import RemoteLog, read_remote_log
 
 CHECKPOINTS = ("log-start-offset", "replication-offset", "cleaner-offset", "recovery-point-offset")
 
@@ -57,7 +56,7 @@ def retained_topics(
                 found[topic] = RetainedTopic(topic, own, [], are_defaults_known=bool(given.properties))
             end = None
             if found[topic].settings.is_tiered and metadata is not None:
-                remote = remote or _remote(usages, metadata, limits)
+                remote = remote or broker.remote_log(metadata, limits)
                 described = metadata.topics.get(topic)
                 end = remote.end_of(described.id if described else None, number)
             mark = None if _is_alone(metadata, topic, number) else marks.get(each.key)
@@ -73,9 +72,3 @@ def _is_alone(metadata: MetadataImage | None, topic: str, number: int) -> bool:
     described = metadata.topics.get(topic) if metadata is not None else None
     info = described.partitions.get(number) if described is not None else None
     return info is not None and len(info.replicas) == 1
-
-
-def _remote(usages: Iterable[DirectoryUsage], metadata: MetadataImage, limits: Limits) -> RemoteLog:
-    paths = [each.place.path for usage in usages for each in usage.live() if each.place.topic == REMOTE_METADATA_TOPIC]
-    topic = metadata.topics.get(REMOTE_METADATA_TOPIC)
-    return read_remote_log(paths, len(topic.partitions) if topic is not None else None, limits)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from kdump.cluster.internal_log import LIMITS, read_records
 from kdump.log.batch_records import records
 from kdump.log.region import Batch, Limits
-from kdump.state.internal_records import LIMITS, read_records
 from tests.conftest import FIXTURES, batches, read_regions, record_facts, seeded, segments
 from tests.craft import CODECS, batch, fix_crc, overwrite, record
 from tests.each_case import each_case

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from kdump.cluster.metadata import Age
+from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
+from kdump.cluster.metadata_log import replay_metadata
+from kdump.cluster.read_groups import CoordinatorLog
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.directory_listing import is_no_file
@@ -15,8 +19,8 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPI
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
-from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
-from kdump.state.read_groups import CoordinatorLog
+from kdump.log.region import Limits
+from kdump.state.metadata_image import MetadataImage
 
 
 def metadata_in(path: str, on_unreadable: OnUnreadable) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
@@ -30,6 +34,16 @@ def metadata_in(path: str, on_unreadable: OnUnreadable) -> Iterator[tuple[Metada
             yield copy
     if not found:
         raise SourceError(f"{path}: no cluster metadata ({METADATA_LOG} or a .checkpoint) here")
+
+
+def metadata_at(path: str, limits: Limits, on_unreadable: OnUnreadable) -> MetadataImage | None:
+    """Return the metadata at a path, of several copies the newest; None if it cannot be read."""
+    try:
+        copies = [replay_metadata(files, limits=limits) for files, _ in metadata_in(path, on_unreadable)]
+    except SourceError as error:
+        on_unreadable(error)
+        return None
+    return max(copies, key=Age.of)
 
 
 def _places(path: str, on_unreadable: OnUnreadable) -> Iterator[Place]:

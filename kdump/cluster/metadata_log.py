@@ -16,6 +16,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kdump.cluster.internal_log import bounded, read_records
+from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, Unreachable, metadata_files, too_early
 from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
 from kdump.log.directory_listing import length
@@ -26,8 +28,7 @@ from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state import metadata_node_handlers, metadata_topic_handlers
 from kdump.state.as_of import AsOf, ChangeListener
-from kdump.state.internal_records import MAX_PROBLEMS, ROOM, bounded, read_records, too_large
-from kdump.state.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, Unreachable, metadata_files, too_early
+from kdump.state.internal_records import MAX_PROBLEMS, ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_replay import MetadataReplay
 

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kdump.cluster.internal_log import bounded, read_records
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.region import Limits
-from kdump.state.internal_records import MAX_PROBLEMS, bounded, read_records, too_large
+from kdump.state.internal_records import MAX_PROBLEMS, too_large
 
 COPIED = 1
 """COPY_SEGMENT_FINISHED. Segments in the delete states (2, 3) had this state before."""

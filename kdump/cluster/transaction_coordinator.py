@@ -12,13 +12,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kdump.cluster.internal_log import bounded, read_records
 from kdump.format.transaction_record import TransactionMetadata, decode_transaction
 from kdump.log.errors import Gone, NotKnown, SourceError, Unread, listing_error, unread
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
 from kdump.log.region import Limits
-from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, bounded, read_records, too_large
+from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, too_large
 from kdump.state.transaction_history import TransactionHistory
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")

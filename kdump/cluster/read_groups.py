@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from kdump.cluster.internal_log import bounded, read_records
 from kdump.log.directory_listing import is_directory, length, parent, real_path
 from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
@@ -15,7 +16,7 @@ from kdump.log.region import Batch, Limits
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead
-from kdump.state.internal_records import ROOM, bounded, read_records
+from kdump.state.internal_records import ROOM
 from kdump.state.partition_summary import log_end
 from kdump.state.share_replay import apply_share
 
