@@ -104,8 +104,8 @@ def test_every_wrong_byte_is_found(payments: Path, kind: str) -> None:
     size = len(data) // verdict(payments, kind).rebuiltEntries
     for at in sample(range(len(data)), 3, kind):  # the odd step reaches every byte of an entry
         change(payments, kind, craft.flip(data, 8 * at + 4))
-        if kind == "txnindex" and len(data) - size <= at < len(data) - size + 2:
-            # The version of the last entry, which a newer release may have written.
+        if kind == "txnindex" and at == len(data) - size + 1:
+            # The low byte of the last entry's version, which a newer release may have written.
             with pytest.raises(SourceError, match=r"AbortedTxn version \d+, above 0"):
                 verdict(payments, kind)
             continue
