@@ -1,11 +1,11 @@
-"""Base classes of rules and watchers. Both see the batches of one partition in order: a watcher keeps state, a rule
-returns findings. Also the batch and the segment that they are given."""
+"""The base class of what sees the batches of one partition in order: rules, which return findings, and watchers, which
+keep state for them. Also the batch and the segment that they are given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.check.finding import Finding
 from kdump.check.resume_state import Resumable
@@ -54,8 +54,8 @@ class BatchContext(NamedTuple):
 
 
 class Observer(Resumable):
-    """Sees the batches of one partition in order. Subclasses are Rule and Watcher, which override the hooks that they
-    need.
+    """Sees the batches of one partition in order. Subclasses override the hooks that they need: those of a rule return
+    the findings that are certain at that point, those of a ledger its answers, and those of a watcher nothing.
 
     Consecutive valid batches are processed in bulk: `first_suspect` returns the first batch that needs `batch`, and
     `accept_run` updates the state for those before it. None of them is a control batch.
@@ -66,15 +66,15 @@ class Observer(Resumable):
 
     @property
     def accepts_runs(self) -> bool:
-        """Whether batches may be processed in bulk: an observer with a `batch` of its own must also override
-        `first_suspect`."""
-        return type(self).first_suspect is not Observer.first_suspect or type(self).batch in (Rule.batch, Watcher.batch)
+        """Whether batches may be processed in bulk: an observer with a `batch` of its own must also override another
+        hook for them."""
+        return any(map(self.has_hook, ("first_suspect", "accept_run"))) or not self.has_hook("batch")
 
     @classmethod
     @cache
     def has_hook(cls, name: str) -> bool:
         """Return True if the observer's class overrides the hook: the others need not be called."""
-        return all(getattr(cls, name) is not getattr(base, name) for base in (Observer, Watcher, Rule))
+        return getattr(cls, name) is not getattr(Observer, name)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         """Return the first of the batches first..stop (`stop` excluded) that must be passed to `batch`; `stop` if there
@@ -84,65 +84,27 @@ class Observer(Resumable):
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`."""
 
-    def begin(self, part: SegmentContext) -> Iterable[Finding] | None:
+    def begin(self, part: SegmentContext) -> Iterable[Any] | None:
         """Called at the start of a segment."""
         return None
 
-    def batch(self, seen: BatchContext) -> Iterable[Finding] | None:
+    def batch(self, seen: BatchContext) -> Iterable[Any] | None:
         return None
 
-    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding] | None:
+    def region(self, part: SegmentContext, region: Region) -> Iterable[Any] | None:
         """Called for bytes that are not a batch."""
         return None
 
-    def finish(self, part: SegmentContext) -> Iterable[Finding] | None:
+    def finish(self, part: SegmentContext) -> Iterable[Any] | None:
         """Called at the end of a segment."""
         return None
 
     def unread(self) -> None:
         """Called if a segment, or the rest of one, cannot be read: its batches and markers are unknown."""
 
-    def end(self) -> Iterable[Finding] | None:
+    def end(self) -> Iterable[Any] | None:
         """Called at the end of the partition."""
         return None
-
-
-class Watcher(Observer):
-    """Base class of observers that keep state for rules or answers, and report no findings."""
-
-    def begin(self, part: SegmentContext) -> None:
-        pass
-
-    def batch(self, seen: BatchContext) -> None:
-        pass
-
-    def region(self, part: SegmentContext, region: Region) -> None:
-        pass
-
-    def finish(self, part: SegmentContext) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-class Rule(Observer):
-    """Base class of rules. Each hook returns the findings that are certain at that point."""
-
-    def begin(self, part: SegmentContext) -> Iterable[Finding]:
-        return NONE
-
-    def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        return NONE
-
-    def region(self, part: SegmentContext, region: Region) -> Iterable[Finding]:
-        return NONE
-
-    def finish(self, part: SegmentContext) -> Iterable[Finding]:
-        return NONE
-
-    def end(self) -> Iterable[Finding]:
-        return NONE
 
 
 class FindingMerger:

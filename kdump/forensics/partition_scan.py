@@ -11,7 +11,7 @@ from kdump.check.engine.second_look import Looking
 from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import BatchContext, Observer, Rule, SegmentContext
+from kdump.check.rule import Observer
 from kdump.check.rules import bytes
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.rules.producers import ProducerSequenceRule
@@ -23,7 +23,6 @@ from kdump.forensics.answers import Note, PartitionProducers, PartitionTransacti
 from kdump.log.batch_validity import COUNT
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.region import Region
 from kdump.state.producer_state import ProducerState
 
 DAMAGES = frozenset(bytes.CODES)
@@ -77,22 +76,6 @@ class PartitionScan(PartitionCheck):
             yield from self.findings()
         finally:
             del self._observers[own:]  # they refer to this scan
-
-
-class BatchObserver(Rule):
-    """Base class of the observers of a scan that answer questions: its hooks may return any answers."""
-
-    def batch(self, seen: BatchContext) -> Any:
-        return ()
-
-    def region(self, part: SegmentContext, region: Region) -> Any:
-        return ()
-
-    def finish(self, part: SegmentContext) -> Any:
-        return ()
-
-    def end(self) -> Any:
-        return ()
 
 
 def certain_answers(

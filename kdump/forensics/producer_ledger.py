@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.check.rule import BatchContext
+from kdump.check.rule import BatchContext, Observer
 from kdump.check.rules.producers import break_text
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
 from kdump.forensics.answers import Producer as Row
-from kdump.forensics.partition_scan import BatchObserver, PartitionScan
+from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.producer_history import ProducerHistory, replayed
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log import file_system
@@ -36,7 +36,7 @@ BELOW_START = "its batches are below the log start offset {start}, where the rep
 NO_STATE = "the broker was shut down cleanly, and there is no valid .snapshot: it starts without producer state"
 
 
-class ProducerLedger(BatchObserver):
+class ProducerLedger(Observer):
     """Yields ProducerEvent if `with_events`, and at the end each Producer and PartitionProducers. `now` is in epoch ms,
     `expiration` is producer.id.expiration.ms, `base` the snapshot that the broker loads first."""
 

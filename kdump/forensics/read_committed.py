@@ -19,7 +19,7 @@ from typing import Any
 from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import BatchContext, SegmentContext, Watcher
+from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.txn_index_entries import close
 from kdump.forensics.partition_scan import PartitionScan
@@ -44,7 +44,7 @@ from kdump.state.marker import ABORT
 Say = Callable[[str], None]
 
 
-class _Collect(Watcher):
+class _Collect(Observer):
     """Fills a ReadCommittedView while a partition is scanned."""
 
     def __init__(self, scan: PartitionScan, view: ReadCommittedView) -> None:

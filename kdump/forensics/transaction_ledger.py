@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.check.rule import BatchContext, SegmentContext
+from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
 from kdump.forensics.abort_command import abort_command, abort_command_before_3
@@ -22,7 +22,7 @@ from kdump.forensics.answers import (
     Transaction,
 )
 from kdump.forensics.coordinator_mismatches import CoordinatorMismatches
-from kdump.forensics.partition_scan import BatchObserver, PartitionScan
+from kdump.forensics.partition_scan import PartitionScan
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.state.marker import ABORT, COMMIT
 from kdump.state.releases import ABORTS_BY_OFFSET
@@ -48,7 +48,7 @@ UNKNOWN = (
 )
 
 
-class TransactionLedger(BatchObserver):
+class TransactionLedger(Observer):
     """Yields Transaction, Difference and Note, and at the end PartitionTransactions. `now` is in epoch ms, `timeout` in
     ms."""
 

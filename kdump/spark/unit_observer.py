@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kdump.check.rule import BatchContext, SegmentContext, Watcher
+from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.core.header_columns import HeaderColumns
 from kdump.render.escape import path_text
 from kdump.spark.batch_rows import BatchColumns
@@ -14,7 +14,7 @@ from kdump.spark.producer_sums import ProducerSums
 from kdump.spark.unit_totals import UnitTotals
 
 
-class UnitObserver(Watcher):
+class UnitObserver(Observer):
     """Counts the batches of a unit, and collects them. `batches` returns the collector of the table batches once there
     is a row, and `put` writes its contents; with None instead, batches are only counted. `put_producer` writes a row of
     the table producers; `end_segment` has to be called after each segment."""
@@ -34,9 +34,6 @@ class UnitObserver(Watcher):
         self.put = put
         self.path = ""
         self.here: dict[str, Any] = {}
-
-    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        return stop
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         here = self._here(part)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.count_text import count_text
 from kdump.kafka.index_judge import BEYOND, MISMATCH, ORDER, SIZE, ZEROS, Fault, IndexJudge
@@ -162,7 +162,7 @@ def fault_finding(code: Code, target: Target, fault: Fault, consequence: str | N
     )
 
 
-class IndexRule(Rule):
+class IndexRule(Observer):
     """Base class of the rules for both indexes: reports what its judge notes, findings with the same code and severity
     in one file once, with the number of further ones."""
 
@@ -187,9 +187,6 @@ class IndexRule(Rule):
             may_be_open = self.known.may_be_open(part.last)
             self.judge = self.judge_type(runs, self.note, may_be_open=may_be_open, is_last=part.last)
         return NONE
-
-    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        return stop  # findings are reported at the end of the segment
 
     def note(self, fault: Fault) -> None:
         assert self.target is not None

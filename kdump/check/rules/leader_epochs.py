@@ -9,7 +9,7 @@ from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
-from kdump.check.rule import NONE, BatchContext, FindingMerger, Rule, SegmentContext
+from kdump.check.rule import NONE, BatchContext, FindingMerger, Observer, SegmentContext
 from kdump.core.column_numbers import BASE_OFFSET, LEADER_EPOCH
 from kdump.core.header_columns import HeaderColumns, within
 from kdump.format.count_text import count_text
@@ -64,7 +64,7 @@ LEADER_EPOCH_CHECKPOINT_MISMATCH = Code(
 )
 
 
-class LeaderEpochRule(Rule):
+class LeaderEpochRule(Observer):
     """Checks that leader epochs do not decrease and agree with leader-epoch-checkpoint."""
 
     saved_fields = {"last": NUMBER}

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from kdump.check.finding import WARNING, Code, Finding
-from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.core.column_numbers import RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_checks import count_known_batches
@@ -46,7 +46,7 @@ LARGEST = 2**15 - 1
 """The largest INT16."""
 
 
-class CoordinatorRecordRule(Rule):
+class CoordinatorRecordRule(Observer):
     """Checks records in the topics of the coordinators: the type of each key, and the version of each value. Reports
     the first record of each in a segment."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.resume_state import FINDINGS, NUMBER
-from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rule import LOST, NONE, BatchContext, Observer, SegmentContext
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
@@ -88,7 +88,7 @@ def missing_text(last: int, base: int) -> str:
     return f"{offsets} missing between {last} and {base}"
 
 
-class OffsetRule(Rule):
+class OffsetRule(Observer):
     """Checks offsets for gaps across all segments. Reports gaps at the end, because signs of compaction may follow
     them."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.resume_state import NAMES, NUMBER
-from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.core.column_numbers import BASE_OFFSET
@@ -63,7 +63,7 @@ SnapshotEntry = tuple[int, dict[str, Any]]
 """An entry of a producer snapshot: its position in the file, and its values."""
 
 
-class ProducerSnapshotRule(Rule):
+class ProducerSnapshotRule(Observer):
     """Compares each producer snapshot with the log once the batches below its offset have been processed. `read`
     returns the entries of a snapshot, None if it is not valid."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kdump.check.finding import INFO, WARNING, Code, Finding
-from kdump.check.rule import LOST, NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rule import LOST, NONE, BatchContext, Observer, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.core.header_columns import HeaderColumns
 from kdump.state.producer_state import (
@@ -103,7 +103,7 @@ def break_text(broken: SequenceBreak) -> str:
     return f"sequence {broken.actual} follows {broken.last_sequence} (offset {broken.last_offset})"
 
 
-class ProducerSequenceRule(Rule):
+class ProducerSequenceRule(Observer):
     """Reports batches whose sequence or epoch does not follow that of their producer's previous batch."""
 
     def __init__(self, producers: ProducerWatcher) -> None:

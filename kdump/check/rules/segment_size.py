@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kdump.check.advice import RESTORE, SALVAGE
 from kdump.check.finding import ERROR, Code, Finding
-from kdump.check.rule import NONE, Rule, SegmentContext
+from kdump.check.rule import NONE, Observer, SegmentContext
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 
 SEGMENT_TOO_LARGE = Code(
@@ -29,7 +29,7 @@ SEGMENT_TOO_LARGE = Code(
 )
 
 
-class SegmentSizeRule(Rule):
+class SegmentSizeRule(Observer):
     """Checks the size of each segment."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:

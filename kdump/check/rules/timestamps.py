@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
 from kdump.check.finding import WARNING, Code, Finding
-from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Rule, SegmentContext
+from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Observer, SegmentContext
 from kdump.core.column_numbers import MAX_TIMESTAMP
 from kdump.core.header_columns import HeaderColumns, within
 
@@ -39,7 +39,7 @@ def utc(timestamp: int) -> str:
         return f"{timestamp} ms"
 
 
-class TimestampRule(Rule):
+class TimestampRule(Observer):
     """Checks only maxTimestamp, which covers every record: another rule reports it if it is wrong."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from kdump.check.advice import RESTORE
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.rules.timestamps import utc
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.header_columns import HeaderColumns
@@ -73,7 +73,7 @@ TRANSACTION_INVALID = Code(
 )
 
 
-class TransactionRule(Rule):
+class TransactionRule(Observer):
     """Reports transactions that a batch violates, and those that are open at the end of the log."""
 
     def __init__(self, transactions: TransactionWatcher, known: PartitionContext) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
-from kdump.check.rule import NONE, BatchContext, Rule, SegmentContext
+from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.rules.indexes import REBUILD, UNWRITTEN, UNWRITTEN_WARNING, fault_finding
 from kdump.check.rules.newer_release import newer_release
 from kdump.check.watchers.transactions import TransactionWatcher
@@ -88,7 +88,7 @@ Begins = Callable[[SegmentContext, AbortMarker, int], bool]
 """Segment, one of its markers, offset -> whether the next transaction after the marker begins at that offset."""
 
 
-class TxnIndexRule(Rule):
+class TxnIndexRule(Observer):
     """Checks that a segment's .txnindex matches its ABORT markers."""
 
     saved_fields = {"first": NUMBER}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import FLAG
-from kdump.check.rule import BatchContext, SegmentContext, Watcher
+from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.core.header_columns import HeaderColumns, cleaned_batch
 from kdump.log.batch_validity import cleaner_trace
 
 
-class CompactionWatcher(Watcher):
+class CompactionWatcher(Observer):
     """`compacted`: whether the log is compacted, or was, by what is known of it and by the batches so far: a batch has
     fewer records than offsets, or a delete horizon."""
 
@@ -20,9 +20,6 @@ class CompactionWatcher(Watcher):
 
     def batch(self, seen: BatchContext) -> None:
         self.compacted = self.compacted or (seen.is_valid and bool(cleaner_trace(seen.batch)))
-
-    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        return stop
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.compacted = self.compacted or cleaned_batch(heads, first, stop) < stop

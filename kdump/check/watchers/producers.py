@@ -10,7 +10,7 @@ from typing import Any
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
 from kdump.check.resume_state import PRODUCERS as STATE
-from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.check.rule import BatchContext, Observer, SegmentContext, may_hide_batches
 from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -27,7 +27,7 @@ from kdump.log.region import Region
 from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
 
 
-class ProducerWatcher(Watcher):
+class ProducerWatcher(Observer):
     """Keeps the producers' state in `state`. `broken`: how the current batch breaks with its producer's previous batch,
     None if it does not, and always in Kafka's own topics; `damages`: number of damaged places so far."""
 

@@ -6,7 +6,7 @@ Source: ProducerAppendInfo.appendDataBatch, appendEndTxnMarker.
 from __future__ import annotations
 
 from kdump.check.resume_state import NUMBER, TRANSACTIONS
-from kdump.check.rule import DAY, BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.check.rule import DAY, BatchContext, Observer, SegmentContext, may_hide_batches
 from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -23,7 +23,7 @@ from kdump.log.region import Region
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn, OpenTransactions
 
 
-class TransactionWatcher(Watcher):
+class TransactionWatcher(Observer):
     """Keeps the open transactions in `state`. `ended`: effect of the current batch's marker, None if it has none;
     `open_before`: for a data batch, the transaction that its producer had open before it, None if there was none;
     `newest`: the largest credible timestamp so far, epoch ms; `damages`: number of damaged places so far."""

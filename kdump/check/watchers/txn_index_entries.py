@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kdump.check.resume_state import NUMBER
-from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.check.rule import BatchContext, Observer, SegmentContext, may_hide_batches
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.column_numbers import BASE_OFFSET
 from kdump.core.header_columns import HeaderColumns, within
@@ -34,7 +34,7 @@ class EntryWithoutMarker(NamedTuple):
     transaction: OngoingTxn | None
 
 
-class TxnIndexEntries(Watcher):
+class TxnIndexEntries(Observer):
     """Runs before the transaction watcher processes a batch. `is_valid`: the segment has a valid .txnindex, or has none
     and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
     lost to damage; `unmatched`: entries without a marker in an undamaged segment. Both lists are filled only if

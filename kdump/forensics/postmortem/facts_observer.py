@@ -10,7 +10,7 @@ from itertools import groupby
 
 from kdump.check.finding import Finding
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import BatchContext, SegmentContext, Watcher
+from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.column_numbers import (
     ATTRIBUTES,
@@ -39,7 +39,7 @@ MANY_SEGMENTS = ((64, 64), (512, 16))
 PRODUCERS = 200
 
 
-class FactsObserver(Watcher):
+class FactsObserver(Observer):
     """Observes the check of a partition: reports no findings, but fills `facts`."""
 
     def __init__(self, facts: PartitionFacts, known: PartitionContext, transactions: TransactionWatcher) -> None:
@@ -57,10 +57,6 @@ class FactsObserver(Watcher):
         self.recent: OrderedDict[Ref, str] = OrderedDict()
         self.pending: set[Ref] = set()
         self.marks: dict[str, FindingRanges] = {}
-
-    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        """Return `stop`: all batches may be processed in bulk."""
-        return stop
 
     def begin(self, part: SegmentContext) -> None:
         self.strip = SegmentStrip(part.size)

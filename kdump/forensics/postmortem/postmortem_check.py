@@ -11,7 +11,7 @@ from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.check.rule import BatchContext, Observer, SegmentContext, Watcher
+from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.totals import CheckTotals
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
@@ -29,7 +29,7 @@ from kdump.log.window import Window
 MAX_OPEN_TRANSACTIONS, MAX_ENDED_TRANSACTIONS, MAX_DIFFERENCES = 200, 200, 50
 
 
-class LedgerObserver(Watcher):
+class LedgerObserver(Observer):
     """Passes the scan to the ledger and keeps its answers: open transactions, and the longest of those that ended."""
 
     def __init__(self, ledger: TransactionLedger, facts: PartitionFacts, survey: FactsObserver) -> None:

@@ -8,7 +8,7 @@ from operator import sub
 from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.check.rule import BatchContext, SegmentContext, Watcher, may_hide_batches
+from kdump.check.rule import BatchContext, Observer, SegmentContext, may_hide_batches
 from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.format.numbers import INT_MAX
 from kdump.format.varint import varint
@@ -132,7 +132,7 @@ class ObservedSegment:
         return BATCH if self.largest >= 0 else FILE
 
 
-class RetentionObserver(Watcher):
+class RetentionObserver(Observer):
     """Collects the facts by path of the segment. `deep`: read records, to count tombstones; `now`: epoch ms;
     `largest_record`: number of bytes of a compressed record above which the cleaner fails."""
 
