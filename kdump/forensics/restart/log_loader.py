@@ -81,6 +81,7 @@ class _LogLoader:
                 self.epochs.written = True
         self._list_snapshots()
         swaps = self.files.finish()
+        plan.newer += filter(None, [self.snapshots.newer()])
         before = {offset: target for offset, target in self.snapshots.files.items() if target is not None}
         self._open_segments()
         for name in swaps:
@@ -115,7 +116,6 @@ class _LogLoader:
         for name, path in sorted(self.files.files.items()):
             if name.endswith(".snapshot"):
                 self.snapshots.files[self.files.offset(name)] = target(path)
-        self.plan.newer += filter(None, [self.snapshots.newer()])
 
     def _snapshot_written(self, offset: int) -> None:
         """Check that a producer snapshot can be written. Raises StartupFailed if not."""
