@@ -67,16 +67,33 @@ def _disk(flip: int | None) -> Iterator[None]:
             os.chdir(before)
 
 
+async def settled(app: BrowseApp) -> None:
+    """Wait until the app is idle in three consecutive checks."""
+    quiet = 0
+    for _ in range(3000):
+        await asyncio.sleep(0.001)
+        quiet = quiet + 1 if _is_quiet(app) else 0
+        if quiet == 3:
+            return
+    raise AssertionError(f"still busy: {[job.description for job in app.jobs.running.values()]}")
+
+
+def _is_quiet(app: BrowseApp) -> bool:
+    if app.jobs.running or len(app.workers) or not app.is_running:
+        return not app.is_running
+    if any(screen._callbacks or screen._layout_required for screen in app.screen_stack):
+        return False
+    nodes = [app, *app.screen_stack, *app.screen.walk_children()]
+    return all(node._message_queue.empty() and not node._next_callbacks for node in nodes)
+
+
 async def _drawn(picture: Picture) -> str:
     app = BrowseApp(Browser(picture.path), prompt_parsers(timezone.utc))
     async with app.run_test(size=picture.size) as pilot:
         for key in ("", *picture.keys):
             if key:
                 await pilot.press(key)
-            await pilot.pause()
-            while app.jobs.running or len(app.workers):
-                await app.workers.wait_for_complete()
-                await pilot.pause()
+            await settled(app)
         drawn = app.export_screenshot(title=f"kdump browse {picture.path}", simplify=True)
         return FONT_FACE.sub("", drawn)  # no font is downloaded
 

@@ -15,6 +15,7 @@ from kdump.browse.app import BrowseApp
 from kdump.browse.browser import Browser
 from kdump.browse.row_factory import RowFactory
 from kdump.commands.browse import prompt_parsers
+from tools.browse_capture import settled
 
 NAMES = {" ": "space", "/": "slash", "?": "question_mark", "@": "at", "-": "minus", ".": "full_stop", "*": "asterisk"}
 NAMES |= {"[": "left_square_bracket", ":": "colon", "'": "apostrophe", "+": "plus"}
@@ -47,23 +48,7 @@ class Driver:
         self.app.post_message(events.Key(name, character))
 
     async def settled(self) -> None:
-        """Wait until the app is idle in three consecutive checks."""
-        quiet = 0
-        for _ in range(3000):
-            await asyncio.sleep(0.001)
-            quiet = quiet + 1 if self._is_quiet() else 0
-            if quiet == 3:
-                return
-        raise AssertionError(f"still busy: {[job.description for job in self.app.jobs.running.values()]}")
-
-    def _is_quiet(self) -> bool:
-        app = self.app
-        if app.jobs.running or len(app.workers) or not app.is_running:
-            return not app.is_running
-        if any(screen._callbacks or screen._layout_required for screen in app.screen_stack):
-            return False
-        nodes = [app, *app.screen_stack, *app.screen.walk_children()]
-        return all(node._message_queue.empty() and not node._next_callbacks for node in nodes)
+        await settled(self.app)
 
     @property
     def lines(self) -> list[str]:
