@@ -81,6 +81,21 @@ def sample(items: Iterable[Each], one_in: int, name: object = "") -> list[Each]:
     return found if SEED else found[random.Random(f"start {name}").randrange(one_in) :: one_in]
 
 
+def few(cases: Iterable[Any], count: int) -> list[Any]:
+    """Return the cases of a parametrized test: `count` of them, evenly spaced, run in `make test`, all of them in
+    make test-all."""
+    found = list(cases)
+    quick = {number * len(found) // count for number in range(count)}
+    later = pytest.mark.every_disk
+    return [case if number in quick else _marked(case, later) for number, case in enumerate(found)]
+
+
+def _marked(case: Any, mark: pytest.MarkDecorator) -> Any:
+    if hasattr(case, "marks"):  # made by pytest.param
+        return pytest.param(*case.values, id=case.id, marks=(*case.marks, mark))
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=mark)
+
+
 def covering(
     items: Iterable[Each], one_in: int, kinds: Callable[[Each], Iterable[object]], name: object = ""
 ) -> list[Each]:

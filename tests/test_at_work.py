@@ -36,7 +36,7 @@ def arguments(name: str, root: Path, out: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "draw"), sample([(name, draw) for name in NAMES for draw in range(DRAWS)], 12, "at work")
+    ("name", "draw"), sample([(name, draw) for name in NAMES for draw in range(DRAWS)], 24, "at work")
 )
 def test_a_broker_at_work(name: str, draw: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = disk(tmp_path)
@@ -187,7 +187,7 @@ AWAY = [
 ]
 
 
-@pytest.mark.parametrize(("words", "pattern", "at"), sample(AWAY, 24, "named"))
+@pytest.mark.parametrize(("words", "pattern", "at"), sample(AWAY, 48, "named"))
 def test_what_was_named_goes_away(words: str, pattern: str, at: int, tmp_path: Path) -> None:
     """A file or directory on the command line, as a shell expands it, goes away before one of the calls of the system:
     a note, and no error. It was missing from the beginning: a typo, however many others there are."""

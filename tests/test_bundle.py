@@ -50,7 +50,7 @@ from kdump.log.region_totals import RegionTotals
 from tests import restart_damages
 from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import objects, run
-from tests.conftest import DISKS, FIXTURES, ROOT, sample, seeded
+from tests.conftest import DISKS, FIXTURES, ROOT, few, sample, seeded
 from tests.craft import batch, one, patch, record, split
 from tests.damages import DAMAGES, DISK_PATHS, OLD, Damage, aged, copy_disk, copy_some, leave_out_alike
 from tests.state.test_cluster import TOKEN, int32
@@ -159,7 +159,7 @@ HEALTHY = (
     "kafka-4.3/clean-0",
     "some of kafka-4.3/crash-1",
     pytest.param("kafka-4.3/crash-1", marks=pytest.mark.every_disk),
-    "some of kafka-2.8-legacy",
+    pytest.param("some of kafka-2.8-legacy", marks=pytest.mark.every_disk),
     pytest.param("kafka-2.8-legacy", marks=pytest.mark.every_disk),
     "kafka-4.3-tiered/disk",
 )
@@ -225,7 +225,7 @@ UNKNOWN_START = ("kraft-snapshot-junk-clean-0", "kraft-snapshot-junk-clean-1")
 
 @pytest.mark.sampled
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("damage", sample(DAMAGES, 100, "bundle"), ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 250, "bundle"), ids=lambda damage: damage.name)
 def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     source = DISKS / DISK_PATHS[damage.disk]
     disk = copy_disk(source, tmp_path / "disk")
@@ -247,7 +247,9 @@ def test_the_answers_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("links", [{"a-0": "payments-0", "up": ".."}, {"me-0": ".", "z-0": "payments-0"}], ids=" ".join)
+@pytest.mark.parametrize(
+    "links", few([{"a-0": "payments-0", "up": ".."}, {"me-0": ".", "z-0": "payments-0"}], 1), ids=" ".join
+)
 def test_the_answers_of_a_disk_with_links(links: dict[str, str], tmp_path: Path) -> None:
     disk = copy_some(FIXTURES / "clean-1", tmp_path / "disk", *SOME)
     for link, to in links.items():
@@ -336,7 +338,7 @@ def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("recipe", sample(restart_damages.chosen(), 50, "restarts"), ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("recipe", sample(restart_damages.chosen(), 120, "restarts"), ids=lambda recipe: recipe.name)
 def test_starts_are_predicted(recipe: restart_damages.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rights, "name", property(lambda self: str(self.user)))  # users are of the bundle's host
     with public_directory() as root, ExitStack() as stack:
@@ -900,7 +902,7 @@ def test_other_options_need_another_directory(tmp_path: Path) -> None:
     assert run("bundle", out, "--out", tmp_path / "c").exit_code == 2, "a bundle of a bundle"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", few([signal.SIGTERM, signal.SIGKILL, signal.SIGINT], 1))
 def test_an_interrupted_run_goes_on(number: int, tmp_path: Path) -> None:
     disk, out = FIXTURES / "clean-1", tmp_path / "b"
     command = [sys.executable, "-m", "kdump", "bundle", str(disk), "--out", str(out), "--max-rate", "100k"]
@@ -931,7 +933,7 @@ def small(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("made", ["small", "deep"])
+@pytest.mark.parametrize("made", few(["small", "deep"], 1))
 def test_a_damaged_bundle_is_named(made: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     small: Path = request.getfixturevalue(made)
     dice = seeded("bundle")

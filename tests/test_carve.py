@@ -100,7 +100,7 @@ def test_the_examples_of_the_help(tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "damage", sample(DAMAGES, 3, "test_damaged_files_give_no_traceback"), ids=lambda damage: damage.__name__
+    "damage", sample(DAMAGES, 6, "test_damaged_files_give_no_traceback"), ids=lambda damage: damage.__name__
 )
 def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every kind of file is damaged; the batches that are found are valid."""

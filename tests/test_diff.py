@@ -116,7 +116,7 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 6, "test_damaged_disks"), ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """Every file of a disk is damaged: there is an answer, never a traceback, and it is never that both are the
     same."""

@@ -38,7 +38,7 @@ from kdump.render.all_answers import TYPES
 from kdump.render.doctor_report import DoctorReport
 from kdump.render.stdout import Output
 from tests.command import objects, run
-from tests.conftest import DISKS, FIXTURES, SEED, sample, seeded
+from tests.conftest import DISKS, FIXTURES, SEED, few, sample, seeded
 from tests.craft import flip
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk, leave_out_alike
 from tests.restart_damages import chosen
@@ -135,7 +135,7 @@ STARTUPS = [each for each in chosen() if not hasattr(each, "code")]
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(RECIPES, 40, "doctor"), ids=lambda each: each.name)
+@pytest.mark.parametrize("damage", sample(RECIPES, 100, "doctor"), ids=lambda each: each.name)
 def test_it_is_never_milder(damage: Any, tmp_path: Path) -> None:
     source = DISKS / DISK_PATHS[damage.disk]
     root = copy_disk(source, tmp_path / "disk")
@@ -146,7 +146,7 @@ def test_it_is_never_milder(damage: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("recipe", sample(STARTUPS, 50, "doctor of startups"), ids=lambda each: each.name)
+@pytest.mark.parametrize("recipe", sample(STARTUPS, 150, "doctor of startups"), ids=lambda each: each.name)
 def test_it_is_never_milder_about_startups(recipe: Any, tmp_path: Path) -> None:
     source = DISKS / DISK_PATHS[recipe.disk]
     root = copy_disk(source, tmp_path / "disk")
@@ -186,7 +186,7 @@ USUAL = (
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", sorted(INCIDENTS))
+@pytest.mark.parametrize("name", few(sorted(INCIDENTS), 12))
 def test_each_command_of_an_incident_runs(name: str, tmp_path: Path) -> None:
     """Each shows more, with the exit status of its kind; and so it does for all items of an entry. `make test` runs
     each command once for each kind of item; those of the usual items, at one incident in seven."""
@@ -591,7 +591,7 @@ def within(root: Path, count: int, monkeypatch: pytest.MonkeyPatch, little: int)
     return found, doctor.page()
 
 
-@pytest.mark.parametrize("little", [0, 1 << 30], ids=["in-passes", "in-one-go"])
+@pytest.mark.parametrize("little", few([0, 1 << 30], 1), ids=["in-passes", "in-one-go"])
 def test_what_was_not_read_leads_to_no_conclusion(little: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever the time is over, there is no damage that a whole check does not find, and what is left is counted."""
     root = copy_disk(DISKS / DISK_PATHS["clean-1"], tmp_path / "disk")
@@ -668,7 +668,7 @@ def test_no_time_at_all(disk: Path) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("form", ["json", "table"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+@pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGTERM], 1), ids=["interrupt", "terminate"])
 def test_a_signal_at_a_random_time(form: str, number: signal.Signals, disk: Path) -> None:
     """It says what it knows in whole lines, and what it did not examine; then it ends by the signal."""
     damaged(disk)

@@ -19,7 +19,7 @@ from kdump.forensics.explain.answers import Explanation
 from kdump.forensics.explain.log_entries import SEVERE
 from kdump.forensics.explain.run import explain_log
 from tests.command import run
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, few
 from tests.damages import ALIKE
 from tests.forensics.explaining import LOGS
 from tests.forensics.test_explain_disk import LATER, QUICK, SILENT, Case, damaged
@@ -80,7 +80,7 @@ WHOLE = ("recovery", "partition-metadata", "small-files")
 @pytest.mark.parametrize(
     "name",
     [
-        *(name for name in QUICK if name != "recovery"),
+        *few((name for name in QUICK if name != "recovery"), 5),
         *(pytest.param(name, marks=pytest.mark.every_disk) for name in ("recovery", *LATER)),
     ],
 )

@@ -27,7 +27,7 @@ from kdump.log import batch_records, legacy_records
 from kdump.render import dumplog_batch
 from kdump.render.java import double, file_text, jackson
 from tests import craft
-from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, oracle_files, sample, seeded
+from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, few, oracle_files, sample, seeded
 from tests.dump_log_cases import GOLDEN, SEGMENT, Case, build, cases
 from tests.test_damaged_disks import DAMAGES, LARGE, files
 
@@ -185,7 +185,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("options", FORMS, ids=" ".join)
+@pytest.mark.parametrize("options", few(FORMS, 3), ids=" ".join)
 @settings(max_examples=30)
 @given(
     made=st.lists(RECORD, min_size=1, max_size=4),
@@ -234,7 +234,7 @@ def test_a_large_record_is_written_in_pieces(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", few(DAMAGES, 3), ids=lambda damage: damage.__name__)
 def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
     """There is no traceback, no other exit status, and no new file in its directory."""
     dice = seeded(damage.__name__)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdump.cli import COMMANDS
-from tests.conftest import FIXTURES, sample
+from tests.conftest import FIXTURES, few, sample
 from tests.interrupted import Interrupted, ended
 
 PAYMENTS = str(FIXTURES / "disk-1" / "payments-0")
@@ -67,7 +67,7 @@ def test_a_signal_at_an_import(command: str, count: int, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.environ.get("KDUMP_ENGINE") == "plain", reason="the plain engine has too few imports for this")
-@pytest.mark.parametrize("number", STATUS)
+@pytest.mark.parametrize("number", few(STATUS, 1))
 def test_a_signal_where_its_exception_is_discarded(number: signal.Signals, tmp_path: Path) -> None:
     """As in the callback that the import system has for the lock of a module. Compiled code that is being imported may
     discard the exception once more, silently, so that one attempt is not enough."""

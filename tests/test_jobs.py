@@ -14,7 +14,7 @@ import pytest
 from kdump.engine import COMPILED, running
 from kdump.render.ordered_pool import HELD, OrderedPool, OutputSlot
 from tests import craft
-from tests.conftest import ROOT, segment
+from tests.conftest import ROOT, few, segment
 
 
 class Parts:
@@ -126,7 +126,7 @@ def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "options", [[], ["--key", "user-3"], ["--value-regex", "a.*b"], ["--control"], ["--offset", "900..3000"]]
+    "options", few([[], ["--key", "user-3"], ["--value-regex", "a.*b"], ["--control"], ["--offset", "900..3000"]], 2)
 )
 def test_the_same_lines(partition: Path, options: list[str]) -> None:
     command = [

@@ -27,7 +27,7 @@ def test_no_order_and_no_spelling_changes_an_answer(tmp_path: Path, disk: Callab
     disk(tmp_path)
     found = [
         f"kdump {' '.join((command.name, *command.options))}, {text}"
-        for command in sample(COMMANDS, 3, disk.__name__)
+        for command in sample(COMMANDS, 6, disk.__name__)
         for text in differences(command, tmp_path)
     ]
     assert not found, "\n\n".join(found)

@@ -107,7 +107,7 @@ def random_disk(root: Path, dice: random.Random) -> Path:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("number", sample(range(25), 3, "offered"))
+@pytest.mark.parametrize("number", sample(range(25), 6, "offered"))
 def test_what_is_offered_can_go(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Model: after all file steps, a startup loses nothing, and each log begins where retention would let it begin."""
     root = random_disk(tmp_path / "disk", seeded(f"space {number}"))

@@ -55,7 +55,7 @@ def check_classes(classes: list[dict[str, Any]], numbers: list[int]) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("path", some_segments(each_segment(), 3))
+@pytest.mark.parametrize("path", some_segments(each_segment(), 6))
 def test_naive_sums(path: Path) -> None:
     (said,) = stats(path, "--top", "100000")
     batches = [each for each in objects(path) if each["type"] == "batch"]
@@ -139,7 +139,7 @@ def verified(path: Path) -> dict[str, Any]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "damage", sample(DAMAGES, 3, "test_damaged_files_count_as_verify_counts_them"), ids=lambda damage: damage.__name__
+    "damage", sample(DAMAGES, 6, "test_damaged_files_count_as_verify_counts_them"), ids=lambda damage: damage.__name__
 )
 def test_damaged_files_count_as_verify_counts_them(
     damage: Callable[[bytearray, random.Random], None], tmp_path: Path

@@ -13,7 +13,7 @@ from kdump.commands.name_options import MAX_NAMES, SelectedNames, nearest
 from tests import craft
 from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import run, unmatched
-from tests.conftest import FIXTURES, numbers_in, sample
+from tests.conftest import FIXTURES, few, numbers_in, sample
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -184,7 +184,7 @@ IDS = {"--producer-id": ("9", "-1"), "--transactional-id": ("tx-a", "tx-")}
 
 
 @pytest.mark.parametrize("option", IDS)
-@pytest.mark.parametrize("command", ["transactions", "producers"])
+@pytest.mark.parametrize("command", few(["transactions", "producers"], 1))
 def test_a_producer_that_is_not_there(command: str, option: str) -> None:
     """One line lists those that exist, whatever the output format, also if another given producer exists."""
     there, missing = IDS[option]

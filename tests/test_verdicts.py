@@ -23,7 +23,7 @@ import pytest
 
 import kdump
 from tests.command import run
-from tests.conftest import DISKS, FIXTURES, seeded
+from tests.conftest import DISKS, FIXTURES, few, seeded
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, copy_disk
 
 RECIPES = [*DAMAGES, *DOUBTS]
@@ -103,7 +103,7 @@ def test_damage(recipes: Sequence[Damage], tmp_path: Path) -> None:
     "name",
     ["99999999999999999999.log", "notes.log", "x.index", ".snapshot", "zero.log.swap", "9" * 20 + ".cleaned", "5.log"],
 )
-@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("clean", few([True, False], 1))
 def test_names_that_a_broker_parses(name: str, clean: bool, tmp_path: Path) -> None:
     """Long.parseLong decides which names these are (docs/restart-trials.json records what a real broker does with
     several)."""

@@ -28,7 +28,7 @@ from kdump.log.shared_counter import SharedCounter
 from kdump.render.next_command import next_command
 from tests import craft
 from tests.command import run, unmatched
-from tests.conftest import DISKS, FIXTURES, numbers_in, read_regions, sample
+from tests.conftest import DISKS, FIXTURES, few, numbers_in, read_regions, sample
 from tests.damages import DAMAGES, DOUBTS, Damage, Expected
 from tests.lookalikes import LOOKALIKES, Lookalike
 from tests.restored_disk import RARE, RestoredDisks
@@ -80,7 +80,7 @@ def is_at(expected: Expected, disk: Path, row: dict[str, Any], sizes: dict[int, 
     return same and expected.position <= row["position"] < expected.position + reach
 
 
-@pytest.mark.parametrize("disk", HEALTHY, ids=lambda disk: disk.name)
+@pytest.mark.parametrize("disk", few(HEALTHY, 5), ids=lambda disk: disk.name)
 def test_a_healthy_disk(disk: Path) -> None:
     code, findings, summary = rows(disk)
     assert code == 0
@@ -116,7 +116,7 @@ def each_recipe() -> Iterator[Any]:
     seen = [damage for damage in DAMAGES if damage.name not in UNSEEN]
     first = {damage.code: damage for damage in reversed(seen)}
     others = [damage for damage in seen if damage is not first[damage.code]]
-    for damage in [*first.values(), *sample(others, 8, "recipes")]:
+    for damage in [*first.values(), *sample(others, 40, "recipes")]:
         yield pytest.param(damage, id=f"{damage.code}-{damage.name}")
 
 
@@ -419,7 +419,7 @@ def test_a_warning_of_many_partitions_is_told_once() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("twin", sample(LOOKALIKES, 8, "twins"), ids=lambda twin: twin.code)
+@pytest.mark.parametrize("twin", sample(LOOKALIKES, 20, "twins"), ids=lambda twin: twin.code)
 def test_each_lookalike(twin: Lookalike, disks: RestoredDisks) -> None:
     disk = disks.get(twin.disk, whole=True).root
     twin.change(disk)

@@ -24,7 +24,7 @@ from kdump.render.escape import printable
 from kdump.render.style import width as width_of
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, listed
-from tests.conftest import FIXTURES, numbers_in, sample, seeded
+from tests.conftest import FIXTURES, few, numbers_in, sample, seeded
 from tests.craft import batch, flip, record
 from tests.test_damaged_disks import DAMAGES, LARGE
 
@@ -532,7 +532,7 @@ def test_a_walk_over_damaged_files(damage: Any, tmp_path: Path) -> None:
     drive(target, script)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60), (40, 12), (20, 6)])
+@pytest.mark.parametrize("size", few([pytest.param(size) for size in ((80, 24), (200, 60), (40, 12), (20, 6))], 2))
 def test_sizes(size: tuple[int, int]) -> None:
     async def script(at: Driver) -> None:
         await at.keys("enter", "z", "z", "tab", "z", "z", "question_mark", "escape", "t", "escape", "v", "escape")

@@ -155,7 +155,7 @@ def test_files_beside_segments(name: str) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 2, "test_damaged_segments"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 6, "test_damaged_segments"), ids=lambda damage: damage.__name__)
 def test_damaged_segments(damage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage is shown as by inspect, both forward from the start and when going back; every row can be dumped and
     entered."""

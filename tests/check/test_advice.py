@@ -284,7 +284,7 @@ def placeholders(text: str) -> set[str]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample([*DAMAGES, *DOUBTS], 25, "advice"), ids=lambda each: each.name)
+@pytest.mark.parametrize("damage", sample([*DAMAGES, *DOUBTS], 60, "advice"), ids=lambda each: each.name)
 def test_an_action_states_what_its_finding_states(damage: Any, tmp_path: Path) -> None:
     source = DISKS / DISK_PATHS[damage.disk]
     root = copy_disk(source, tmp_path / "a disk")

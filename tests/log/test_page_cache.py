@@ -22,7 +22,7 @@ from kdump.log.region_reader import regions
 from kdump.log.source import open_source
 from kdump.log.window import Window
 from tests import craft
-from tests.conftest import examples, sample
+from tests.conftest import examples, few, sample
 from tests.each_case import each_case
 
 MIB = 1 << 20
@@ -250,7 +250,7 @@ def walk_headers(window: Window) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("size", sample([MIB, 4096], 2, "sizes"))
 @pytest.mark.parametrize("read", [read_all, read_regions, read_a_third, walk_headers])
-@pytest.mark.parametrize("warm", [nothing, first_half, islands, single_pages, newest])
+@pytest.mark.parametrize("warm", few([nothing, first_half, islands, single_pages, newest], 2))
 def test_the_kernels_cache(
     log: Path, warm: Callable[[int, int], None], read: Callable[[Window], None], size: int
 ) -> None:

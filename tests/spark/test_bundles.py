@@ -65,7 +65,7 @@ def test_the_tables_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 100, "bundle tables"), ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 250, "bundle tables"), ids=lambda damage: damage.name)
 def test_the_tables_of_a_damaged_disk(damage: Damage, tmp_path: Path) -> None:
     disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
     damage.apply(disk)

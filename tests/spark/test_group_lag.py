@@ -98,9 +98,8 @@ def as_it_is(disks: list[Path]) -> None:
 Change = Callable[[list[Path]], None]
 
 
-@pytest.mark.parametrize(
-    "changes", [[without_ids, deleted, truncated], pytest.param([as_it_is], marks=pytest.mark.every_disk)]
-)
+@pytest.mark.every_disk
+@pytest.mark.parametrize("changes", [[without_ids, deleted, truncated], [as_it_is]])
 def test_groups_are_those_of_all_disks_at_once(spark: Any, changes: list[Change], tmp_path: Path) -> None:
     """Of one cluster, or of several that are scanned together; without IDs, each disk stands for itself."""
     owners: list[list[Path]] = []

@@ -72,6 +72,7 @@ def test_each_scan_is_a_version(tmp_path: Path) -> None:
     assert (out / "batches").is_dir()
 
 
+@pytest.mark.every_disk
 def test_what_a_filter_leaves(tmp_path: Path) -> None:
     from pyiceberg.table import StaticTable
 

@@ -177,11 +177,12 @@ def _derived(spark: Any, paths: list[Path], out: Path, said: dict[str, Any]) -> 
     assert lag == [(group["groupId"], group["lag"]) for group in said["groups"] if group["lag"]]
 
 
+@pytest.mark.every_disk
 @pytest.mark.parametrize(
     ("paths", "gone"),
     [
         (["ids", "one", "two"], {("ids", "ledger"), ("ids", "users"), (None, "ledger")}),
-        pytest.param(["one"], {(None, "ledger"), (None, "users")}, marks=pytest.mark.every_disk),
+        (["one"], {(None, "ledger"), (None, "users")}),
     ],
 )
 def test_partitions_that_no_disk_has(

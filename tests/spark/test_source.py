@@ -176,6 +176,7 @@ def test_filters_are_handed_down_and_hold(spark: Any) -> None:
     assert plan.count("payments") >= 1
 
 
+@pytest.mark.every_disk
 def test_a_stream_follows_what_is_written(spark: Any, tmp_path: Path) -> None:
     whole = (FIXTURES / "clean-1" / "payments-0" / "00000000000000000000.log").read_bytes()
     log = tmp_path / "payments-0" / "00000000000000000000.log"
