@@ -19,6 +19,7 @@ import snappy
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.producer_snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from tests.craft import message, rebase, record, split, varint, wrapper
 from tests.damages import DAY_MS, INDEX, JUNK, METADATA, TIME_INDEX, TXN_INDEX, ZERO, Log, producer
@@ -47,9 +48,10 @@ def harmless(code: str, disk: str, path: str, description: str, change: Change) 
 def appended(
     code: str, partition: str, description: str, make: Callable[[Log], bytes], disk: str = "clean-1", base: int = 0
 ) -> None:
-    """Add a recipe that appends bytes to a segment."""
+    """Add a recipe that appends bytes to a segment, which a broker does after it has removed its clean mark."""
 
     def apply(root: Path) -> None:
+        (root / CLEAN_MARK).unlink(missing_ok=True)
         log = Log(root, partition, base)
         log.write(make(log))
 

@@ -31,7 +31,7 @@ FEW, MANY = 750, 1500
 
 def kept(make: Callable[[int], Any], count: int) -> int:
     """Return the bytes that what `make` returns for so many entities takes."""
-    gc.collect()
+    gc.freeze()  # pytest's own objects, a million of which would be visited below
     tracemalloc.start()
     try:
         held = make(count)
