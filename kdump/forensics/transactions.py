@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import (
@@ -99,11 +100,17 @@ def transactions(
     )
     options = replace(options, open_source=careful_source)
     named = (paths,) if isinstance(paths, str) else tuple(paths)
-    units = [*units_of(options.disks_at(named, on_unreadable), options)]
-    found = partitions_of(units, named, options, on_unreadable)
+    known: list[PartitionContext] = []  # of every unit, also without partitions that may have transactions
+
+    def units() -> Iterator[CheckUnit]:
+        for unit in units_of(options.disks_at(named, on_unreadable), options):
+            known.append(unit.known)
+            yield unit
+
+    found = partitions_of(units(), named, options, on_unreadable)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:
-        yield from _coordinators(units, question, now)
+        yield from _coordinators(known, question, now)
     on_total(sum(place.size for place in chosen))
     for place in chosen:
         on_partition(place)
@@ -123,10 +130,12 @@ def since_snapshot(place: PartitionDirectory) -> PartitionDirectory:
     return place
 
 
-def _coordinators(units: list[CheckUnit], question: TransactionsQuery, now: int) -> Iterator[TransactionsAnswer]:
+def _coordinators(
+    known: Iterable[PartitionContext], question: TransactionsQuery, now: int
+) -> Iterator[TransactionsAnswer]:
     seen: list[TransactionCoordinatorState] = []
-    for unit in units:
-        coordinator = unit.known.coordinator
+    for context in known:
+        coordinator = context.coordinator
         if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue
         seen.append(coordinator)
