@@ -375,6 +375,7 @@ def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
     assert "checksum" in done.stdout + done.stderr
 
 
+@pytest.mark.every_disk
 @pytest.mark.usefixtures("undrawn")
 def test_a_report_draws_the_same_charts(some: Path, deep: Path, small: Path, tmp_path: Path) -> None:
     """Their specifications are the same."""

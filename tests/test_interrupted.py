@@ -38,7 +38,7 @@ COUNT = 3
 def points() -> list[object]:
     """Parameters: of a sampled command so many of its imports, and in the deep sweep every one of all commands."""
     return [
-        *(pytest.param(command, COUNT, id=command) for command in sample([*COMMANDS], 12, "interrupted")),
+        *(pytest.param(command, COUNT, id=command) for command in sample([*COMMANDS], 24, "interrupted")),
         *(pytest.param(command, 0, id=f"{command}-all", marks=pytest.mark.every_disk) for command in COMMANDS),
     ]
 

@@ -30,7 +30,7 @@ from kdump.status_line import StatusLine
 from tests import craft
 from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import run
-from tests.conftest import FIXTURES, SEED
+from tests.conftest import FIXTURES, SEED, few
 from tests.log.test_page_cache import forget, on_a_disk, settled
 from tests.log.test_token_bucket import Clock
 from tests.test_streams import children, start, wait_for
@@ -128,7 +128,7 @@ def test_every_command_that_reads_segments() -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", some(0))
+@pytest.mark.parametrize("name", few(some(0), 6))
 def test_the_page_cache_stays_as_it_was(name: str, disk: Path, tmp_path: Path) -> None:
     files = [path for path in disk.parent.rglob("*") if path.suffix in (".log", ".index", ".checkpoint", ".gz")]
     left: dict[str, list[int]] = {}
@@ -152,7 +152,7 @@ def cached_of(path: Path, prepare: Callable[[int], None] = lambda fd: None) -> s
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", some(1))
+@pytest.mark.parametrize("name", few(some(1), 6))
 def test_options_of_reading(name: str, disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--idle takes effect before anything is read, and every byte is waited for."""
     clock = Clock()

@@ -89,6 +89,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Distributions:
     return Distributions(sdist, place / made.splitlines()[-1])
 
 
+@pytest.mark.package
 def test_the_sdist_holds_what_is_built_from_and_nothing_else(plain: Distributions) -> None:
     with tarfile.open(plain.sdist) as archive:
         found = {member.name.partition("/")[2] for member in archive if member.isfile()}

@@ -19,7 +19,7 @@ import pytest
 from kdump.cli import COMMANDS
 from kdump.log.errors import went_away
 from tests.command import run
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, few
 from tests.unread import NOBODY, Answer, answers
 
 DISK = FIXTURES / "disk-1"
@@ -141,7 +141,7 @@ def complaints(form: str, disk: Path, healthy: Answer, answer: Answer, is_text: 
         yield f"damage: {answer.stderr}"
 
 
-@pytest.mark.parametrize("form", USUAL)
+@pytest.mark.parametrize("form", few(USUAL, 8))
 def test_one_file(form: str, disk: Path) -> None:
     healthy, (answer,) = swept(form, disk, [USUAL[form]])
     assert answer.was_tried

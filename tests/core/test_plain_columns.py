@@ -15,6 +15,7 @@ TESTS = ("tests/core/test_arrow_buffers.py", "tests/core/test_header_columns.py"
 
 
 @pytest.mark.skipif(engine.running() == engine.PLAIN, reason="these tests run with plain Python already")
+@pytest.mark.every_disk
 def test_the_tests_of_columns_pass_without_the_compiled_core() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *TESTS],

@@ -371,6 +371,7 @@ def test_two_segments_of_one_name_are_not_written(tmp_path: Path) -> None:
     assert run.offsets() == set(range(far, far + 20))
 
 
+@pytest.mark.every_disk
 def test_the_index_of_a_file_out_of_order_is_small() -> None:
     """It takes at most 100 bytes per batch, at any time."""
     count = 25_000

@@ -519,12 +519,20 @@ def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest
     assert rows(out) == expected
 
 
+CHOSEN: list[dict[str, Any]] = [
+    {"max_message_bytes": 100},
+    {"limits": Limits(5000)},
+    {"tables": ("segments", "findings")},
+]
+
+
+@pytest.mark.sampled
 def test_other_options_begin_anew(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     disk, out = a_disk(tmp_path), tmp_path / "out"
     in_four(disk)
     run(disk, out)
     grow(disk, random.Random(1))
-    for options in ({"max_message_bytes": 100}, {"limits": Limits(5000)}, {"tables": ("segments", "findings")}):
+    for options in sample(CHOSEN, 3, "options"):
         assert run(disk, out, **options).continued == 0
         run(disk, tmp_path / "scratch", **options)
         assert rows(out) == rows(tmp_path / "scratch")
