@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,11 +14,11 @@ from kdump.kafka.checkpoint_file import accepted_lines
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
-from kdump.log.internal_topics import COMPACTED_TOPICS, METADATA_LOG, TRANSACTION_TOPIC
+from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.paths import Target, segments_in
+from kdump.log.paths import Target
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
@@ -47,28 +45,15 @@ class LogDirContext:
             if target.kind is file_kinds.OFFSET_CHECKPOINT:
                 self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(target, options)
         node = disks.node_of(directory)
-        for path in disks.of_cluster(directory.path):
-            self._watch_log(os.path.join(path, METADATA_LOG))
-        _, self.metadata = disks.newest_metadata(directory.path)
+        self.watch.also, self.metadata = disks.watched_metadata(directory.path)
         from kdump.cluster.release_evidence import applied_release
 
         self.release = applied_release([each.path for each in node.directories], self.metadata, options.kafka_version)
         self.coordinator: TransactionCoordinatorState | None = None
         if "transactions" in options.chosen:
             for path in node.logs_of(TRANSACTION_TOPIC):
-                self._watch_log(path)
+                self.watch.look_at_log(path)
             self.coordinator = node.coordinator(self.metadata, options.limits)
-
-    def _watch_log(self, directory: str) -> None:
-        """Watch the directory and the newest segment of one of Kafka's internal logs: the log has changed if either
-        has."""
-        if is_url(directory):
-            return
-        self.watch.look(directory, identity(directory))
-        with suppress(OSError):
-            for name in segments_in(directory)[-1:]:
-                path = os.path.join(directory, name)
-                self.watch.look(path, identity(path))
 
     def known(self, partition: PartitionDirectory) -> PartitionContext:
         """Return what is known about one partition of the directory."""

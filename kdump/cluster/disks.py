@@ -10,10 +10,13 @@ Source: MetaPropertiesEnsemble; RegisterBrokerRecord.logDirs (KIP-858).
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from math import inf
 from typing import TYPE_CHECKING
 
 from kdump.cluster.metadata import MetadataCopies, OnProgress, no_progress
@@ -24,6 +27,7 @@ from kdump.log.directory_listing import is_url, real_path
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC, TRANSACTION_TOPIC
+from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.log.region import Limits
@@ -33,6 +37,9 @@ from kdump.state.partition_summary import Open, open_window
 if TYPE_CHECKING:  # most commands need neither
     from kdump.cluster.remote_log import RemoteLog
     from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
+
+LOOK_AGAIN = 1.0
+"""Seconds after which the copies of a cluster's metadata are looked at again: a broker may have written since."""
 
 
 @dataclass
@@ -87,6 +94,8 @@ class Disks:
         self._unlisted = list(unlisted)
         self._open = open_
         self.copies = MetadataCopies(limits)
+        self._looks: dict[str, tuple[float, FileWatch, MetadataImage | None]] = {}
+        """When all copies of a cluster were looked at, and what is in the newest."""
 
     @classmethod
     def at(
@@ -185,6 +194,20 @@ class Disks:
         log directory that has it; "" and None if there is none."""
         paths = paths or tuple(each.path for each in self.directories)
         return self.copies.newest(self.of_cluster(*paths), on_progress)
+
+    def watched_metadata(self, path: str) -> tuple[FileWatch, MetadataImage | None]:
+        """Return the newest known state of the cluster of a log directory, and a watch of the logs that it was taken
+        from. For all its log directories it is that of one look at all copies, which is repeated after LOOK_AGAIN."""
+        node = self._nodes_by_path.get(real_path(path))
+        cluster = path if node is None or node.cluster_id is None else node.cluster_id
+        looked, watch, image = self._looks.get(cluster, (-inf, FileWatch(), None))
+        if time.monotonic() - looked > LOOK_AGAIN:
+            looked, watch, paths = time.monotonic(), FileWatch(), self.of_cluster(path)
+            for each in paths:
+                watch.look_at_log(os.path.join(each, METADATA_LOG))
+            image = self.copies.newest(paths)[1]
+            self._looks[cluster] = looked, watch, image
+        return watch, image
 
     @cached_property
     def _nodes_by_path(self) -> dict[str, Node]:

@@ -10,6 +10,7 @@ Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, rep
 
 from __future__ import annotations
 
+import os
 import stat
 import time
 from collections.abc import Callable, Iterable
@@ -22,7 +23,7 @@ from kdump.log.command_line_paths import existing_paths
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError, SourceNotFound, went_away
 from kdump.log.first_looks import FirstLooks
-from kdump.log.paths import Target, reject_pipe
+from kdump.log.paths import Target, reject_pipe, segments_in
 from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
 
 Opener = Callable[[str], Source]
@@ -126,8 +127,21 @@ def read_stable(path: str, read: Callable[[], ReadT], is_valid: Callable[[ReadT]
 class FileWatch:
     """The files that a conclusion is based on, each with its identity when it was first looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, also: FileWatch | None = None) -> None:
         self.first = FirstLooks()
+        self.also = also
+        """Others that the conclusion is based on, which several watches share."""
+
+    def look_at_log(self, directory: str) -> None:
+        """Record the directory and the newest segment of one of Kafka's internal logs: the log has changed if either
+        has."""
+        if is_url(directory):
+            return
+        self.look(directory, identity(directory))
+        with suppress(OSError):
+            for name in segments_in(directory)[-1:]:
+                path = os.path.join(directory, name)
+                self.look(path, identity(path))
 
     def look(self, path: str, seen: Identity | None) -> None:
         """Record a file that is looked at. `seen` is None if it was listed, but no longer exists."""
@@ -156,6 +170,10 @@ class FileWatch:
     def changed(self, paths: Iterable[str]) -> bool:
         """Return True if one of the files that were looked at was replaced, changed or removed."""
         return any(path in self.first and self._has_changed(path) for path in paths)
+
+    def any_changed(self) -> bool:
+        """Return True if any file has changed, of those that are shared, too."""
+        return self.changed(self.first) or (self.also is not None and self.also.any_changed())
 
     def _has_changed(self, path: str) -> bool:
         first = self.first[path]

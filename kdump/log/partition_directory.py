@@ -326,7 +326,7 @@ def _own_and_others(endings: tuple[str, ...]) -> tuple[Endings, tuple[str, ...]]
 
 def _sort_in(files: PartitionFiles, name: str, target: Target) -> None:
     if not is_live(name):
-        (files.others if name.endswith(".deleted") else files.unfinished).append(target)
+        (files.unfinished if name.endswith((".swap", ".cleaned")) else files.others).append(target)
     elif target.kind is file_kinds.PRODUCER_SNAPSHOT:
         files.snapshots.append(target)
     elif target.kind is file_kinds.KRAFT_SNAPSHOT:

@@ -20,6 +20,11 @@ PARTITION = re.compile(
 )
 
 
+LEFT_OVER = re.compile(
+    r"\.(?:deleted|swap|cleaned)(?:\.|$)|\.(?:log|index|timeindex|txnindex|snapshot)\.(?:part|tmp)(?:\.|$)"
+)
+
+
 class Target(NamedTuple):
     """A file to read. `kind` and `name_offset`, the base offset, come from its name, None if it does not contain them;
     topic and partition come from the name of its directory; the topic may be an ID (kdump.log.remote_paths)."""
@@ -99,9 +104,10 @@ def _segments(found: Iterable[str]) -> list[str]:
     return sorted(name for name in found if by_name(name)[0] is SEGMENT and is_live(name))
 
 
-def is_live(name: str) -> bool:
-    """Return True if a broker reads the file: it is not being deleted, and not half written by the log cleaner."""
-    return not name.endswith((".deleted", ".swap", ".cleaned"))
+def is_live(path: str) -> bool:
+    """Return True if a broker reads the file: it is not being deleted, and not half written, by the log cleaner or a
+    copy. A segment is what ends in .log (LogFileUtils.isLogFile); kdump also takes one that was compressed."""
+    return LEFT_OVER.search(path.rpartition("/")[2]) is None
 
 
 class UnlistedCollector:

@@ -319,7 +319,7 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     if plan.verdict == CLEAN:
         if numbers.recoveredPartitions:
             return "STARTS", f" after a clean shutdown; it still {work}{tail}"
-        is_normal = not parts and not any(each.warnings for each in plan.directories)
+        is_normal = not parts and not plan.warnings
         return "STARTS", f"{' normally' if is_normal else ''} after a clean shutdown{tail}"
     return "STARTS", f" after an unclean shutdown; it {work}{tail}"
 

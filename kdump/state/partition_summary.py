@@ -16,7 +16,7 @@ from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.live_files import open_target
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, log_start_offset
-from kdump.log.paths import Target, is_live
+from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.segment_summary import OnProgress, summarize_headers
 from kdump.log.source import FileSource, Source, open_source
@@ -233,7 +233,7 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
             log = next(waiting, None)
         elif target.path.endswith(".deleted"):
             facts.deleted += length
-        elif not is_live(target.path):
+        elif target.path.endswith((".swap", ".cleaned")):
             facts.unfinished += length
         else:
             facts.others_size += length

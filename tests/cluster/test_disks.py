@@ -90,3 +90,14 @@ def test_a_node_before_kraft(tmp_path: Path) -> None:
     for path in (one, two):
         edit(path / "meta.properties", lambda data: data.replace(b"node.id", b"broker.id"))
     assert nodes(one, two) == [(1, False, "a b")]
+
+
+def test_all_log_directories_share_one_look_at_the_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the looks at n log directories of a cluster grow with the square of n."""
+    paths = [str(directory(tmp_path / str(number), "t-0", node=number, own=f"D{number}")) for number in range(9)]
+    disks = Disks.at(paths)
+    monkeypatch.setattr("kdump.cluster.disks.LOOK_AGAIN", 60.0)
+    one = disks.watched_metadata(paths[0])[0]
+    assert all(disks.watched_metadata(path)[0] is one for path in paths)
+    monkeypatch.setattr("kdump.cluster.disks.LOOK_AGAIN", -1.0)
+    assert disks.watched_metadata(paths[0])[0] is not disks.watched_metadata(paths[0])[0]

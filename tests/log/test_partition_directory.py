@@ -12,7 +12,7 @@ import pytest
 from kdump.log import find_directories as walk
 from kdump.log import log_directory
 from kdump.log.directory_listing import items
-from kdump.log.partition_directory import PartitionDirectory, current
+from kdump.log.partition_directory import PartitionDirectory, current, partition
 from tests.each_case import each_case
 
 OLD = "00000000000000000000.log"
@@ -43,3 +43,26 @@ def test_a_segment_that_is_added_while_its_directory_is_listed(
     assert isinstance(place, PartitionDirectory)
     assert place.file_names == [OLD]
     assert current(place).file_names == [OLD, NEW]
+
+
+@each_case(
+    "ending, is_segment",
+    [
+        ("", True),
+        (".gz", True),
+        (".deleted", False),
+        (".cleaned", False),
+        (".swap", False),
+        (".deleted.tmp", False),
+        (".deleted.gz", False),
+        (".tmp", False),
+        (".part", False),
+    ],
+)
+def test_which_file_is_a_segment(tmp_path: Path, ending: str, is_segment: bool) -> None:
+    """A broker reads what ends in .log, and kdump also what was compressed then."""
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{OLD}{ending}").touch()
+    place = partition(str(tmp_path / "orders-0"))
+    assert [segment.offset for segment in place.segments] == [0] * is_segment
+    assert len([*place.files()]) == 1

@@ -91,7 +91,7 @@ class Doubts:
         if not CATALOGUE[finding.code].needs_log_dir and self.unit.directory is None:
             return False
         if "" not in changed:
-            changed[""] = self.unit.around.changed(self.unit.around.first)
+            changed[""] = self.unit.around.any_changed()
         return changed[""]
 
 

@@ -49,8 +49,8 @@ def loss_texts(plan: RestartPlan) -> list[str]:
 
 def no_loss_text(plan: RestartPlan) -> str:
     """Return that the startup loses nothing; of records alone if there are warnings, which may be about anything."""
-    warnings = sum(len(each.warnings) for each in plan.directories)
-    return f"no records are lost; {count_text(warnings, 'warning')}" if warnings else "nothing is lost"
+    warnings = plan.warnings
+    return f"no records are lost; {count_text(len(warnings), 'warning')}" if warnings else "nothing is lost"
 
 
 def unknown_text(plan: RestartPlan) -> str:

@@ -463,6 +463,11 @@ class RestartPlan:
         return here + [text for each in self.partitions for text in each.unread]
 
     @property
+    def warnings(self) -> list[str]:
+        """The warnings about all log directories."""
+        return [text for each in self.directories for text in each.warnings]
+
+    @property
     def status(self) -> int:
         """Exit status of `kdump restart-plan`: 3 if the broker does not start, else 2 if something could not be read or
         it is not known whether it starts, else 0 or 1."""
@@ -470,7 +475,7 @@ class RestartPlan:
             return 3
         if self.unread or self.verdict == UNKNOWN:
             return 2
-        troubled = self.verdict == DEGRADED or self.withoutMetadata or any(each.warnings for each in self.directories)
+        troubled = self.verdict == DEGRADED or self.withoutMetadata or bool(self.warnings)
         return int(troubled or self.loses)
 
     @property

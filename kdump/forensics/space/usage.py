@@ -153,8 +153,10 @@ def partition_usage(place: PartitionDirectory, on_unreadable: OnUnreadable) -> P
                 found.cleaned_files += 1
                 found.cleaned_size += size
                 found.cleaned += allocated
-            else:
+            elif name.endswith(".swap"):
                 found.has_swap = True
+            else:
+                found.unknown.append((path, size, allocated))
             continue
         kind, offset = by_name(name)
         if kind is None:
