@@ -20,7 +20,7 @@ from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, KINDS, FileKind
-from kdump.log.follow import follow, newer
+from kdump.log.follow import complete_end, follow, newer
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Limits, Problem, Region
@@ -542,7 +542,7 @@ class InspectRun:
             if not isinstance(window.source, FileSource):
                 window.source.close()
                 raise click.UsageError(f"--follow needs a file that can grow, which {path_text(target.path)} cannot")
-            start = self._tail(target, window) if last else 0
+            start = complete_end(target, window, 0, self.scan.limits) if last else 0
             if not last:
                 view.file(target)
             last = None
@@ -552,13 +552,3 @@ class InspectRun:
                 view.tick()
             window.source.close()
             following = newer(target)
-
-    def _tail(self, target: Target, window: Window) -> int:
-        """Return the end of the file's last complete batch."""
-        from kdump.log.region_reader import regions
-
-        position = 0
-        for region in regions(window, name_offset=target.name_offset, limits=self.scan.limits):
-            if isinstance(region, Batch) or region.end != window.source.size:
-                position = region.end
-        return position

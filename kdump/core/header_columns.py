@@ -353,7 +353,8 @@ def add_producers(
     sums: dict[tuple[int, int], list[int]], heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t
 ) -> None:
     """Add the batches first..stop to `sums`: by producer ID and epoch, the number of batches, of records and of bytes,
-    and the smallest and the largest maxTimestamp. Ignores batches without a producer ID, and negative record counts."""
+    the smallest and the largest maxTimestamp, and the first and the last offset. Ignores batches without a producer ID,
+    and negative record counts."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t = first
     at: cython.Py_ssize_t
@@ -364,11 +365,14 @@ def add_producers(
     size: cython.longlong
     oldest: cython.longlong
     newest: cython.longlong
+    base: cython.longlong
+    last: cython.longlong = 0
     while row < stop:
         at = row * HEADER_WIDTH
         producer, epoch = rows[at + PRODUCER_ID], rows[at + PRODUCER_EPOCH]
         batches = records = size = 0
         oldest = newest = rows[at + MAX_TIMESTAMP]
+        base = rows[at + BASE_OFFSET]
         while row < stop and rows[at + PRODUCER_ID] == producer and rows[at + PRODUCER_EPOCH] == epoch:
             batches += 1
             if rows[at + RECORD_COUNT] > 0:
@@ -378,16 +382,19 @@ def add_producers(
                 oldest = rows[at + MAX_TIMESTAMP]
             if rows[at + MAX_TIMESTAMP] > newest:
                 newest = rows[at + MAX_TIMESTAMP]
+            last = rows[at + LAST_OFFSET]
             row += 1
             at += HEADER_WIDTH
         if producer < 0:
             continue
         found = sums.get((producer, epoch))
         if found is None:
-            sums[producer, epoch] = [batches, records, size, oldest, newest]
+            sums[producer, epoch] = [batches, records, size, oldest, newest, base, last]
         else:
             found[0] += batches
             found[1] += records
             found[2] += size
             found[3] = min(found[3], oldest)
             found[4] = max(found[4], newest)
+            found[5] = min(found[5], base)
+            found[6] = max(found[6], last)

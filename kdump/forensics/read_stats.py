@@ -93,15 +93,6 @@ def stats(
             yield read(segments, made, options, on_progress)
 
 
-def sum_stats(parts: Iterable[Stats]) -> Stats:
-    """Return the sum of several."""
-    total = Stats("", partitions=0)
-    for each in parts:
-        total.partitions += each.partitions
-        total.add(each)
-    return total
-
-
 def read(segments: list[Target], into: Stats, options: Options, on_progress: OnProgress = lambda count: None) -> Stats:
     """Add the statistics of segments that form one log to `into`, and return it. Never raises SourceError: see
     `unread`."""

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from kdump.log.paths import Target, segments_in, target
-from kdump.log.region import Batch, Limits, Region
-from kdump.log.region_reader import regions
+from kdump.log.region import Batch, BatchRun, Limits, Region
+from kdump.log.region_reader import HEADERS, regions
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -71,3 +71,13 @@ def newer(current: Target) -> Target | None:
         if following.name_offset is not None and following.name_offset > current.name_offset:
             return following
     return None
+
+
+def complete_end(target: Target, window: Window, start: int, limits: Limits) -> int:
+    """Return where the batches from byte `start` on end: that of the file, or where bytes begin at its end that are not
+    a batch, because one may still be being written there."""
+    end = start
+    for region in regions(window, name_offset=target.name_offset, start=start, limits=limits, run_mode=HEADERS):
+        if isinstance(region, (Batch, BatchRun)) or region.end != window.source.size:
+            end = region.end
+    return end

@@ -8,6 +8,7 @@ is written there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -16,11 +17,12 @@ from pyspark.sql.types import StructType
 
 from kdump.log.bundle_names import bundle_of
 from kdump.log.errors import SourceError
+from kdump.log.follow import complete_end
 from kdump.log.log_directory import LogDirectory
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, Limits
+from kdump.log.region import BatchRun, Limits
 from kdump.log.region_reader import WALKED, regions
 from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.disk_identity import DiskIdentity
@@ -142,19 +144,11 @@ def some_end(target: Target, position: int, end: int, max_bytes: int, limits: Li
     """Return the end of the first batch that ends at least `max_bytes` bytes after `position`; at most `end`."""
     if end - position <= max_bytes:
         return end
-    try:
-        window = opened(target)
-    except SourceError:
-        return end
-    try:
+    with suppress(SourceError), closing((window := opened(target)).source):
         for region in regions(window, name_offset=target.name_offset, start=position, limits=limits, run_mode=WALKED):
             for each in region.batches() if isinstance(region, BatchRun) else (region,):
                 if each.end - position >= max_bytes:
                     return min(end, each.end)
-    except SourceError:
-        pass
-    finally:
-        window.source.close()
     return end
 
 
@@ -162,11 +156,7 @@ def whole_end(target: Target, position: int, last: bool, limits: Limits) -> int:
     """Return the end of the complete batches of a segment that has been read up to `position`. For a segment that is
     not the `last` one, this is the end of the file, because nothing more is written there. If the file cannot be read
     now, returns `position`, so that it is tried again later."""
-    try:
-        window = opened(target)
-    except SourceError:
-        return position
-    try:
+    with suppress(SourceError), closing((window := opened(target)).source):
         size = window.source.size or 0
         if not last or size <= position:
             return size
@@ -179,12 +169,5 @@ def whole_end(target: Target, position: int, last: bool, limits: Limits) -> int:
             ),
             position,
         )
-        end = position
-        for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, run_mode=WALKED):
-            if isinstance(region, (Batch, BatchRun)) or region.end != size:
-                end = region.end
-        return end
-    except SourceError:
-        return position
-    finally:
-        window.source.close()
+        return max(position, complete_end(target, window, begin, limits))
+    return position

@@ -8,9 +8,9 @@ from typing import Any
 
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.core.header_columns import HeaderColumns
+from kdump.log.producer_sums import ProducerSums
 from kdump.render.escape import path_text
 from kdump.spark.batch_rows import BatchColumns
-from kdump.spark.producer_sums import ProducerSums
 from kdump.spark.unit_totals import UnitTotals
 
 

@@ -116,6 +116,8 @@ def test_sums_by_producer(stretch: bytes) -> None:
             sum(header.size for header in own),
             min(header.maxTimestamp for header in own),
             max(header.maxTimestamp for header in own),
+            min(header.baseOffset for header in own),
+            max(header.lastOffset for header in own),
         ]
         for key, own in mine.items()
     }

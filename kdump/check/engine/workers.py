@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MAX_HELD = 1000
 """Maximum number of a unit's findings that a worker returns directly; it writes the rest to a file."""
+Result = TypeVar("Result")
 UnitResult = tuple[list[Finding], str, CheckTotals]
 """Findings, path of the file with the rest of them (empty if there is none), and what was checked."""
 
@@ -86,15 +87,20 @@ def _run(unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None
     return unit.run(totals, on_progress)
 
 
-def _work(unit: CheckUnit) -> UnitResult:
-    """Check a unit in a worker."""
+def in_worker(work: Callable[[CheckUnit, Callable[[int], None]], Result], unit: CheckUnit) -> Result:
+    """Do the work on a unit in a worker; it is called with the unit and `on_progress`."""
     assert _counter is not None
-    totals = CheckTotals()
-    findings = _run(unit, totals, _counter.add)
-    held = list(islice(findings, MAX_HELD))
-    path = _write_rest(findings)
+    unit.options = replace(unit.options, open_source=careful_source)
+    done = work(unit, _counter.add)
     _counter.flush()
-    return held, path, totals
+    return done
+
+
+def _check(unit: CheckUnit, on_progress: Callable[[int], None]) -> UnitResult:
+    totals = CheckTotals()
+    findings = unit.run(totals, on_progress)
+    held = list(islice(findings, MAX_HELD))
+    return held, _write_rest(findings), totals
 
 
 def _write_rest(findings: Iterator[Finding]) -> str:
@@ -113,7 +119,7 @@ def _write_rest(findings: Iterator[Finding]) -> str:
 
 
 def _findings(held: list[Finding], path: str) -> Iterator[Finding]:
-    """Yield the findings of _work, and delete its file."""
+    """Yield the findings of _check, and delete its file."""
     yield from held
     if path:
         import pickle
@@ -124,9 +130,12 @@ def _findings(held: list[Finding], path: str) -> Iterator[Finding]:
         os.unlink(path)
 
 
-def _pool(stack: ExitStack, processes: int) -> tuple[ProcessPoolExecutor, SharedCounter] | None:
+def worker_pool(
+    stack: ExitStack, processes: int, paths: Iterable[str] | None = None
+) -> tuple[ProcessPoolExecutor, SharedCounter] | None:
     """Return the pool of worker processes, and the counter of what they read; None if shared files cannot be created,
-    because disks are full or read-only or there is no /dev/shm."""
+    because disks are full or read-only or there is no /dev/shm. `paths`: those that the user named, of which the
+    workers mount the bundles, if they are not existing_paths."""
     import multiprocessing
     import tempfile
     from concurrent.futures import ProcessPoolExecutor
@@ -136,7 +145,7 @@ def _pool(stack: ExitStack, processes: int) -> tuple[ProcessPoolExecutor, Shared
     try:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
         counter = SharedCounter(context)
-        given = (rate_for_workers(context), counter, directory, existing_paths())
+        given = (rate_for_workers(context), counter, directory, frozenset(paths or existing_paths()))
         pool = ProcessPoolExecutor(processes, context, _begin, given)
     except OSError:
         return None
@@ -154,7 +163,7 @@ def run_all(
     send the list of its partitions to a worker would take more memory than to check them."""
     with ExitStack() as stack:
         processes, ahead = split_jobs(units, jobs)
-        made = _pool(stack, processes) if processes > 1 else None
+        made = worker_pool(stack, processes) if processes > 1 else None
         if made is None:
             for unit in units:
                 yield unit, _run(unit, totals, on_progress, ahead)
@@ -166,7 +175,7 @@ def run_all(
             with uninterrupted():  # so that stop_workers reaches every worker that was started
                 for number in sorted(range(len(units)), key=lambda number: -units[number].size):
                     if units[number].directory is None:
-                        futures[number] = pool.submit(_work, units[number])
+                        futures[number] = pool.submit(in_worker, _check, units[number])
             for number, unit in enumerate(units):
                 if unit.directory is not None:
                     yield unit, _run(unit, totals, on_progress)

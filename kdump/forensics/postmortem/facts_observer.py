@@ -79,8 +79,7 @@ class FactsObserver(Observer):
         self._add_batches(base, batch.lastOffset, records, seen.part, batch.position)
         self.facts.offsets.spread(max(0, base), max(0, base, batch.lastOffset), batch.size, records)
         self._at(-1 if batch.maxTimestamp is None else batch.maxTimestamp, batch.size, records)
-        if not batch.isControlBatch:
-            self.epochs.batch(batch)
+        self.epochs.batch(batch)
 
     def _content(self, batch: Batch) -> CellContent:
         producer = -1 if batch.producerId is None else batch.producerId
@@ -108,7 +107,7 @@ class FactsObserver(Observer):
             row = upto
         self._offsets(bases, heads.column(LAST_OFFSET)[first:stop].tolist(), starts, end, records)
         self._times(heads.column(MAX_TIMESTAMP)[first:stop].tolist(), starts, end, records)
-        self.epochs.add_many(heads, first, stop)
+        self.epochs.batches(heads, first, stop)
         self._follow(part, heads, first, stop)
 
     def _content_of(self, attributes: int, producer: int) -> CellContent:

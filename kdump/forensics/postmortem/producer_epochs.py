@@ -2,65 +2,44 @@
 
 from __future__ import annotations
 
-from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, MAX_TIMESTAMP, PRODUCER_EPOCH, PRODUCER_ID
-from kdump.core.header_columns import HeaderColumns, producer_writes
+from kdump.core.header_columns import HeaderColumns
 from kdump.forensics.postmortem.facts import ProducerEpoch
+from kdump.log.producer_sums import ProducerSums
 from kdump.log.region import Batch
 
 MAX_PRODUCER_EPOCHS = 4096
 """Maximum number of producer epochs in the table; when it is full, the half with the fewest bytes is removed."""
 
 
-class ProducerEpochs:
-    """Collects data batches. `count`: number of producer epochs, where one that was removed and appears again counts
+class ProducerEpochs(ProducerSums):
+    """Collects valid batches. `count`: number of producer epochs, where one that was removed and appears again counts
     twice."""
 
-    def __init__(self) -> None:
-        self.by_id: dict[tuple[int, int], ProducerEpoch] = {}
-        self.removed = 0
+    removed = 0
 
     @property
     def count(self) -> int:
-        return len(self.by_id) + self.removed
+        return len(self.sums) + self.removed
 
     def batch(self, batch: Batch) -> None:
-        """Add a valid data batch."""
-        if batch.producerId is not None and batch.producerId >= 0:
-            base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-            newest = -1 if batch.maxTimestamp is None else batch.maxTimestamp
-            counts = (1, batch.possible_records, batch.size)
-            self._add(batch.producerId, batch.producerEpoch or 0, base, batch.lastOffset, counts, newest)
+        super().batch(batch)
+        self._purge()
 
-    def add_many(self, heads: HeaderColumns, first: int, stop: int) -> None:
-        """Add the valid data batches first..stop-1."""
-        while first < stop:
-            upto, found = producer_writes(heads, first, stop, False)
-            for chain in found:
-                last = chain.last
-                who = heads.of(last, PRODUCER_ID), heads.of(last, PRODUCER_EPOCH)
-                offsets = heads.of(chain.first, BASE_OFFSET), heads.of(last, LAST_OFFSET)
-                counts = (chain.batches, chain.records, chain.bytes)
-                self._add(*who, *offsets, counts, heads.of(last, MAX_TIMESTAMP))
-            first = upto
-
-    def _add(self, pid: int, epoch: int, first: int, last: int, counts: tuple[int, int, int], newest: int) -> None:
-        row = self.by_id.get((pid, epoch))
-        if row is None:
-            if len(self.by_id) >= MAX_PRODUCER_EPOCHS:
-                self._purge()
-            row = self.by_id[pid, epoch] = ProducerEpoch(pid, epoch, first, last)
-        row.first, row.last = min(first, row.first), max(last, row.last)
-        row.batches += counts[0]
-        row.records += counts[1]
-        row.bytes += counts[2]
-        row.newest = max(newest, row.newest)
+    def batches(self, heads: HeaderColumns, first: int, stop: int) -> None:
+        super().batches(heads, first, stop)
+        self._purge()
 
     def _purge(self) -> None:
-        kept = sorted(self.by_id.items(), key=lambda item: -item[1].bytes)[: MAX_PRODUCER_EPOCHS // 2]
-        self.removed += len(self.by_id) - len(kept)
-        self.by_id = dict(kept)
+        if len(self.sums) > MAX_PRODUCER_EPOCHS:
+            kept = sorted(self.sums.items(), key=lambda item: -item[1][2])[: MAX_PRODUCER_EPOCHS // 2]
+            self.removed += len(self.sums) - len(kept)
+            self.sums = dict(kept)
 
     def largest(self, limit: int) -> list[ProducerEpoch]:
         """Return the `limit` producer epochs with the most bytes, in order of their first offsets."""
-        found = sorted(self.by_id.values(), key=lambda each: -each.bytes)[:limit]
+        found = [
+            ProducerEpoch(*who, first, last, batches, records, size, newest)
+            for who, (batches, records, size, _, newest, first, last) in self.sums.items()
+        ]
+        found = sorted(found, key=lambda each: -each.bytes)[:limit]
         return sorted(found, key=lambda each: (each.first, each.producerId, each.epoch))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kdump.check.engine.units import CheckUnit, units
-from kdump.check.engine.workers import split_jobs, usual_jobs_for
+from kdump.check.engine.workers import in_worker, split_jobs, usual_jobs_for, worker_pool
 from kdump.check.finding import SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
@@ -23,10 +24,8 @@ from kdump.kafka.small_files import properties
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.log_directory import META, LogDirectory
-from kdump.log.low_impact_reads import limit_rate, limited_to, rate_for_workers
-from kdump.log.mounts import mount_bundles
-from kdump.log.shared_counter import SharedCounter, result_of
-from kdump.log.token_bucket import TokenBucket
+from kdump.log.low_impact_reads import limited_to
+from kdump.log.shared_counter import result_of
 from kdump.parallel_jobs import stop_workers
 from kdump.signals import uninterrupted
 
@@ -45,7 +44,6 @@ together."""
 
 UnitFilter = Callable[[CheckUnit], bool]
 PartitionResult = tuple[PartitionFacts, CheckTotals]
-_counter: SharedCounter | None = None
 
 
 def postmortem(
@@ -176,40 +174,19 @@ def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionR
     return facts, totals
 
 
-def _begin(rate: TokenBucket | None, counter: SharedCounter, named: list[str]) -> None:
-    mount_bundles(named)
-    limit_rate(rate)
-    global _counter
-    _counter = counter
-
-
-def _work(unit: CheckUnit) -> PartitionResult:
-    """Read a unit in a worker process."""
-    assert _counter is not None
-    unit.options = replace(unit.options, open_source=careful_source)
-    done = read_unit(unit, _counter.add)
-    _counter.flush()
-    return done
-
-
 def _run_all(
     work: list[CheckUnit], jobs: int, named: list[str], on_progress: Callable[[int], None]
 ) -> Iterator[tuple[CheckUnit, PartitionResult]]:
     """Yield each unit, in order, with its facts and totals."""
-    processes, ahead = split_jobs(work, jobs)
-    if processes == 1:
-        for unit in work:
-            unit.options = replace(unit.options, open_source=careful_source, jobs=ahead)
-            yield unit, read_unit(unit, on_progress)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # Not forked: a thread may already be drawing progress.
-    context = multiprocessing.get_context("spawn")
-    counter = SharedCounter(context)
-    given = (rate_for_workers(context), counter, named)
-    with ProcessPoolExecutor(processes, context, _begin, given) as pool:
+    with ExitStack() as stack:
+        processes, ahead = split_jobs(work, jobs)
+        made = worker_pool(stack, processes, named) if processes > 1 else None
+        if made is None:
+            for unit in work:
+                unit.options = replace(unit.options, open_source=careful_source, jobs=ahead)
+                yield unit, read_unit(unit, on_progress)
+            return
+        pool, counter = made
         futures: deque[Future[PartitionResult]] = deque()
         rest = iter(work)
         try:
@@ -217,7 +194,7 @@ def _run_all(
                 # Only a few are read before their turn: each result may contain thousands of keys.
                 with uninterrupted():  # stop_workers has to find every worker that was started
                     for each in islice(rest, AHEAD * jobs - len(futures)):
-                        futures.append(pool.submit(_work, each))
+                        futures.append(pool.submit(in_worker, read_unit, each))
                 yield unit, result_of(futures.popleft(), counter, on_progress)
         except BaseException:
             stop_workers(pool)

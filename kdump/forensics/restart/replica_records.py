@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import pairwise
 
 from kdump.check.options import Options
+from kdump.core.column_numbers import LAST_OFFSET, RECORD_COUNT
+from kdump.core.header_columns import total as sum_of
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import partition
 from kdump.log.partition_reader import PartitionReader
-from kdump.log.paths import Target
-from kdump.log.region import Batch
-from kdump.log.segment_summary import summarize_headers
+from kdump.log.region import Batch, BatchRun
+from kdump.log.region_reader import HEADERS
 
 MOST_OFFSETS = 10_000_000
 """Maximum number of offsets in which records are counted: a terabyte of headers takes minutes."""
@@ -38,32 +40,20 @@ class RecordCounter:
     def _count(self, path: str, first: int, end: int) -> int | None:
         segments = [segment.log for segment in partition(path).segments if segment.log is not None]
         bases = [each.name_offset or 0 for each in segments]
+        reader = PartitionReader(self.options.open, self.options.limits, run_mode=HEADERS)
         total = 0
         for target, (base, following) in zip(segments, pairwise([*bases, end])):
-            if max(base, following) <= first and target is not segments[-1]:
-                continue
             if base >= end:
                 break
-            inside = base >= first and following <= end and target is not segments[-1]
-            found = self._whole(target) if inside else self._some(target, first, end)
-            if found is None:
-                return None
-            total += found
-        return total
-
-    def _whole(self, target: Target) -> int | None:
-        window = self.options.open(target)
-        try:
-            totals = summarize_headers(target, window)
-        finally:
-            window.source.close()
-        return None if totals.uncounted else totals.records
-
-    def _some(self, target: Target, first: int, end: int) -> int | None:
-        total = 0
-        for region in PartitionReader(self.options.open, self.options.limits).segment(target):
-            if isinstance(region, Batch) and first <= region.lastOffset < end:
-                if region.possible_records is None:
-                    return None
-                total += region.possible_records
+            if max(base, following) <= first and target is not segments[-1]:
+                continue
+            for region in reader.segment(target):
+                if isinstance(region, BatchRun):
+                    lasts = region.headers.column(LAST_OFFSET)
+                    inside = (bisect_left(lasts, offset) for offset in (first, end))
+                    total += sum_of(region.headers, RECORD_COUNT, *inside)
+                elif isinstance(region, Batch) and first <= region.lastOffset < end:
+                    if region.recordCount != region.possible_records:
+                        return None
+                    total += region.possible_records
         return total

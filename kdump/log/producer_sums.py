@@ -1,5 +1,5 @@
-"""Sums of a segment's batches by producer: rows of the table producers, from which the summary of a scan is computed
-without reading the table batches again."""
+"""Sums of batches by producer, from their headers: rows of the table producers, from which the summary of a scan is
+computed without reading the table batches again, and what a report draws."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ NAMES = ("batches", "records", "size", "firstTimestamp", "lastTimestamp")
 
 
 class ProducerSums:
-    """Sums of one segment, without control batches and batches whose checksum does not match."""
+    """Sums of data batches whose checksums match. `sums`: by producer ID and epoch, the values of NAMES, and the first
+    and the last offset."""
 
     def __init__(self) -> None:
         self.sums: dict[tuple[int, int], list[int]] = {}
@@ -32,9 +33,10 @@ class ProducerSums:
             return
         if not batch.crcValid:
             return
-        batches, records, size, first, last = self.sums.get((producer, epoch), (0, 0, 0, time, time))
-        records += batch.possible_records
-        self.sums[producer, epoch] = [batches + 1, records, size + batch.size, min(first, time), max(last, time)]
+        base, last = batch.baseOffset or 0, batch.lastOffset
+        held = self.sums.setdefault((producer, epoch), [0, 0, 0, time, time, base, last])
+        held[:3] = held[0] + 1, held[1] + batch.possible_records, held[2] + batch.size
+        held[3:] = min(held[3], time), max(held[4], time), min(held[5], base), max(held[6], last)
 
     def batches(self, heads: HeaderColumns, first: int, stop: int) -> None:
         """Add the batches first..stop-1: valid, without control batches."""
