@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import CHECKSUM
-from kdump.log.errors import unread
+from kdump.log.errors import SourceError, unread
 from kdump.log.live_files import open_target
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import target
@@ -44,26 +44,29 @@ def read_records(
         on_unreadable=lambda error: problems.append(unread(error)),
     )
     zeros = None
-    for region in reader.segment(target(path, source=os.path.dirname(path))):
-        on_progress(region.size)
-        if zeros is not None:
-            note(f"{name} at byte {zeros}: zeros")
-            yield None
-        zeros = region.position if region.kind == PADDING else None
-        if zeros is not None:
-            continue
-        valid = _valid_batches(region)
-        if valid is None:
-            reason = CHECKSUM.reason if isinstance(region, Batch) else region.reason
-            note(f"{name} at byte {region.position}: {region.kind}: {reason}")
-            yield None
-            continue
-        for batch in valid:
-            yield from records(batch)
-            for problem in batch.problems:
-                note(f"{name} at byte {batch.position}: {problem.reason}")
-            if batch.problems:
+    try:
+        for region in reader.segment(target(path, source=os.path.dirname(path))):
+            on_progress(region.size)
+            if zeros is not None:
+                note(f"{name} at byte {zeros}: zeros")
                 yield None
+            zeros = region.position if region.kind == PADDING else None
+            if zeros is not None:
+                continue
+            valid = _valid_batches(region)
+            if valid is None:
+                reason = CHECKSUM.reason if isinstance(region, Batch) else region.reason
+                note(f"{name} at byte {region.position}: {region.kind}: {reason}")
+                yield None
+                continue
+            for batch in valid:
+                yield from records(batch)
+                for problem in batch.problems:
+                    note(f"{name} at byte {batch.position}: {problem.reason}")
+                if batch.problems:
+                    yield None
+    except SourceError as error:  # the payload of a batch is read here
+        problems.append(unread(error))
     for text in problems:
         note(text)
         yield None

@@ -183,7 +183,7 @@ def test_remote_segments_with_only_a_topic_id(known: str, tmp_path: Path) -> Non
     elif known == "another":
         path = partition / "partition.metadata"
         path.chmod(0o644)
-        path.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA")
+        path.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg")
     text = found_in(partition, tmp_path / "all", "nope").summary()
     if known == "its":
         assert text.startswith("no record with key 'nope' in 2 partitions")
