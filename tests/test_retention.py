@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kdump.forensics.retention.server_properties import read_properties
+from kdump.kafka.server_properties import read_properties
 from kdump.render.all_answers import TYPES
 from tests import command
 from tests.command import unmatched
@@ -433,7 +433,7 @@ def test_nothing_there_is_said_once(tmp_path: Path) -> None:
 def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes("# Å log.retention.ms=1\nlog.retention.bytes=5\r\n".encode())
-    assert read_properties(str(path)) == {"log.retention.bytes": "5"}
+    assert read_properties(str(path)).values == {"log.retention.bytes": "5"}
 
 
 @pytest.mark.parametrize(

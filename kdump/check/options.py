@@ -17,6 +17,7 @@ from kdump.log.window import DEFAULT_SIZE, Window
 
 if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.cluster.disks import Disks
+    from kdump.kafka.server_properties import ServerProperties
     from kdump.log.log_directory import Place
 
 
@@ -38,6 +39,8 @@ class Options:
     open_source: Callable[[str], Source] = open_source
     kafka_version: KafkaRelease | None = None
     """The release whose rules apply; None: the one that the disk states."""
+    server: ServerProperties | None = None
+    """The node's server.properties; None: its roles and directories are not known."""
 
     def open(self, target: Target) -> Window:
         """Open a window over the file. Raises SourceError."""
@@ -49,13 +52,13 @@ class Options:
         """Return the disks that consist of what was found, read with these options."""
         from kdump.cluster.disks import Disks
 
-        return Disks(places, self.open, self.limits, unlisted)
+        return Disks(places, self.open, self.limits, unlisted, self.server)
 
     def disks_at(self, paths: Iterable[str], on_unreadable: OnUnreadable) -> Disks:
         """Return what is at or below the paths, read with these options; see Disks.at."""
         from kdump.cluster.disks import Disks
 
-        return Disks.at(paths, self.limits, open_=self.open, on_unreadable=on_unreadable)
+        return Disks.at(paths, self.limits, open_=self.open, on_unreadable=on_unreadable, server=self.server)
 
     @property
     def chosen(self) -> frozenset[str]:

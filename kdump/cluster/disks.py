@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from kdump.cluster.metadata import MetadataCopies, OnProgress, no_progress
 from kdump.cluster.node_ids import node_ids
 from kdump.format.numbers import parse_int
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
 from kdump.log.errors import OnUnreadable, SourceError
@@ -81,7 +82,8 @@ class Node:
 
 class Disks:
     """What is on the disks of a run, which is searched when it is first needed. `copies`: the metadata in the log
-    directories; `unlisted`: directories that cannot be listed or do not exist, each of which may be another one."""
+    directories; `unlisted`: directories that cannot be listed or do not exist, each of which may be another one;
+    `server`: the node's server.properties, None if it is not known."""
 
     def __init__(
         self,
@@ -89,10 +91,12 @@ class Disks:
         open_: Open = open_window,
         limits: Limits | None = None,
         unlisted: Sequence[str] = (),
+        server: ServerProperties | None = None,
     ) -> None:
         self._searched = found
         self._unlisted = list(unlisted)
         self._open = open_
+        self.server = server
         self.copies = MetadataCopies(limits)
         self._looks: dict[str, tuple[float, FileWatch, MetadataImage | None]] = {}
         """When all copies of a cluster were looked at, and what is in the newest."""
@@ -106,10 +110,11 @@ class Disks:
         open_: Open = open_window,
         on_unreadable: OnUnreadable = lambda error: None,
         nested: bool = True,
+        server: ServerProperties | None = None,
     ) -> Disks:
         """Return what is at or below the paths. Calls `on_unreadable` for each path without Kafka files, and for what
         cannot be listed. `nested`: also look below log directories, which lists all their partitions."""
-        disks = cls((), open_, limits)
+        disks = cls((), open_, limits, server=server)
         disks._searched = disks._search(list(paths), on_unreadable, nested)
         return disks
 
@@ -129,7 +134,13 @@ class Disks:
     @cached_property
     def found(self) -> list[Place]:
         """Log directories, partitions and files, in the order in which they were found."""
-        return list(self._searched)
+        return [self.described(each) for each in self._searched]
+
+    def described(self, place: Place) -> Place:
+        """Return the same place, with what server.properties states of it."""
+        if isinstance(place, LogDirectory) and self.server is not None and self.server.names(place.path):
+            place.has_logs = self.server.has_logs(place.path)
+        return place
 
     @cached_property
     def directories(self) -> list[LogDirectory]:

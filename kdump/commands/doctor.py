@@ -11,6 +11,7 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import OLD_TRANSACTION, DurationParam, read_once, timeout_option
+from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, parse_now
@@ -18,6 +19,7 @@ from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.doctor.answers import Item
 from kdump.forensics.doctor.run import Doctor, DoctorQuery
 from kdump.format.kafka_release import KafkaRelease
+from kdump.kafka.server_properties import ServerProperties
 from kdump.render.doctor_report import DoctorReport
 from kdump.render.progress import Progress
 from kdump.signals import Terminated, uninterrupted
@@ -52,6 +54,7 @@ class DoctorOptions(CommandOptions):
     now: str | None
     transaction_timeout: int
     kafka_version: KafkaRelease | None
+    server: ServerProperties | None
     logs: tuple[str, ...]
 
 
@@ -62,6 +65,7 @@ class DoctorOptions(CommandOptions):
 @click.option("--now", metavar="TIME", help=NOW_HELP)
 @timeout_option(OLD_TRANSACTION)
 @release_option("Predict the startup")
+@properties_option
 @output_options(
     json="Write JSON Lines: doctorItem and doctorQuestion as each is known, at the end one doctor.",
     columns=CSV_COLUMNS_HELP,
@@ -93,7 +97,7 @@ def _run(options: DoctorOptions) -> int:
 
     query = DoctorQuery(
         options.paths,
-        options.reading.check_options(),
+        options.reading.check_options(server=options.server),
         budget=options.budget / 1000,
         now=parse_now(options.now, options.output.zone),
         timeout=options.transaction_timeout,

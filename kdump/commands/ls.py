@@ -7,6 +7,7 @@ import click
 from kdump.commands.ls_run import LsOptions, run_ls
 from kdump.commands.name_options import topic_option
 from kdump.commands.output_options import output_options
+from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import takes
 from kdump.state.ls_rows import SORTS
@@ -43,6 +44,7 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 @click.option("--reverse", is_flag=True, help="Reverse the sort order.")
 @click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows per directory.")
 @click.option("--quick", is_flag=True, help="Read only the first and last batches of each segment.")
+@properties_option
 @output_options()
 @low_impact_options
 @takes(LsOptions)

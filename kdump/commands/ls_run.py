@@ -18,6 +18,7 @@ from kdump.commands.output_options import OutputOptions
 from kdump.commands.typed_options import CommandOptions
 from kdump.forensics.ls_answer import ListedPartition, ListedSegment, ListedTopic
 from kdump.format.count_text import count_text
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log import file_kinds, file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError
@@ -65,6 +66,7 @@ class LsOptions(CommandOptions):
     reverse: bool = False
     limit: int | None = None
     quick: bool = False
+    server: ServerProperties | None = None
 
     @property
     def rows(self) -> str | None:
@@ -113,7 +115,7 @@ class LsRun:
         self._shown = 0
         self._reported: set[str] = set()
         self._is_selected = selected_topics(options.topics, options.internal)
-        self._disks = Disks.at(options.paths)
+        self._disks = Disks.at(options.paths, server=options.server)
         self._log_directory_states: LogDirectoryStates = {}
         shown = options.output
         self._sink = shown.sink(
@@ -131,7 +133,7 @@ class LsRun:
         files: dict[str, list[Target]] = {}
         for path in self.options.paths:
             try:
-                for place in find_directories(path, self._on_unreadable):
+                for place in map(self._disks.described, find_directories(path, self._on_unreadable)):
                     if isinstance(place, LogDirectory):
                         self._directory(place)
                     elif isinstance(place, PartitionDirectory):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kdump.check.options import Options
 from kdump.commands.input_files import print_error
 from kdump.commands.output_options import OutputOptions
 from kdump.commands.reading_options import RateParam
@@ -16,7 +17,6 @@ from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.forensics.recovery.recovery import follow_recovery, recovery_time, recovery_works
 from kdump.forensics.recovery.recovery_progress import LOADED, RecoveryProgress
 from kdump.forensics.recovery.recovery_time import RecoveryLog, RecoveryQuery
-from kdump.format.kafka_release import KafkaRelease
 from kdump.log.bundle_names import bundle_of
 from kdump.render.progress import Progress
 from kdump.render.recovery_progress_report import RecoveryProgressReport
@@ -78,7 +78,7 @@ def recovery_options(command: F) -> F:
 
 
 def run_estimate(
-    paths: tuple[str, ...], options: RecoveryOptions, kafka_version: KafkaRelease | None, output_options: OutputOptions
+    paths: tuple[str, ...], options: RecoveryOptions, check: Options, output_options: OutputOptions
 ) -> int:
     """Print the estimate, and return the exit status: 2 if something could not be read."""
     output = output_options.output(headline=False)
@@ -93,7 +93,8 @@ def run_estimate(
         whole, logs = recovery_time(
             paths,
             options.query,
-            kafka_version=kafka_version,
+            kafka_version=check.kafka_version,
+            server=check.server,
             on_listed=lambda: progress.show(f"partition {next(listed):,}"),
         )
     for log in logs:

@@ -13,6 +13,7 @@ from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.recovery import RecoveryOptions, recovery_options, run_estimate, run_follow
 from kdump.commands.release_option import release_option
@@ -22,6 +23,7 @@ from kdump.forensics.recovery.recovery_work import StartupWorks
 from kdump.forensics.restart.plan_values import CLEAN, PartitionPlan, RestartPlan
 from kdump.forensics.restart.restart_cluster import restart_cluster
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
+from kdump.kafka.server_properties import ServerProperties
 from kdump.render.progress import Progress
 from kdump.render.restart_report import PlanEnd, RestartReport, plan_objects
 
@@ -51,6 +53,7 @@ class RestartPlanOptions(CommandOptions):
     topics: tuple[str, ...]
     everything: bool
     kafka_version: KafkaRelease | None
+    server: ServerProperties | None
 
     def __post_init__(self) -> None:
         if self.recovery.estimate and self.recovery.follow:
@@ -66,6 +69,7 @@ class RestartPlanOptions(CommandOptions):
 @topic_option("Examine only these topics, so problems in others are missed")
 @click.option("--all", "everything", is_flag=True, help="Also show partitions with nothing to report.")
 @release_option("Predict the startup")
+@properties_option
 @output_options(
     json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one restartPlan "
     "per broker; of several brokers also restartReplicas and restartCluster.",
@@ -83,8 +87,9 @@ def command(options: RestartPlanOptions) -> None:
     first. Given all log directories of several brokers, also predict what their replicas lose once they have joined,
     and which broker to start first. Reads what the broker would read, and what it would truncate. Nothing is
     written."""
+    check = options.reading.check_options(kafka_version=options.kafka_version, server=options.server)
     if options.recovery.estimate:
-        exit_with(lambda: run_estimate(options.paths, options.recovery, options.kafka_version, options.output))
+        exit_with(lambda: run_estimate(options.paths, options.recovery, check, options.output))
     if options.recovery.follow:
         exit_with(lambda: run_follow(options.paths, options.recovery, options.output))
     exit_with(lambda: _run(options))
@@ -103,10 +108,10 @@ def _run(options: RestartPlanOptions) -> int:
         objects=plan_objects,
         report=True,
     )
-    check = options.reading.check_options()
+    check = options.reading.check_options(server=options.server)
     of_topic = topic_filter(options.topics)
     works = StartupWorks()
-    disks = Disks.at(options.paths, check.limits, nested=False)
+    disks = Disks.at(options.paths, check.limits, nested=False, server=options.server)
     with Progress("restart-plan", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
 
         def on_metadata(done: int, total: int) -> None:

@@ -12,6 +12,7 @@ from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
+from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import Notes, parse_now, run_command
@@ -22,9 +23,9 @@ from kdump.forensics.retention.answers import PartitionRetention, RetentionBlock
 from kdump.forensics.retention.configs import ConfigOverrides, broker_names, check, known_names
 from kdump.forensics.retention.partition import RetentionQuery
 from kdump.forensics.retention.run import run_query
-from kdump.forensics.retention.server_properties import read_properties
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
+from kdump.kafka.server_properties import ServerProperties
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.retention_report import HoldTable, RetentionReport
@@ -33,7 +34,6 @@ from kdump.render.state_tables import StateTables
 
 CONFIG_HELP = "Override a topic config, or set a broker default (log.retention.hours=1); repeatable."
 METADATA_HELP = "Read topic configs from this log directory or __cluster_metadata-0.  [the same disk]"
-PROPERTIES_HELP = "Read the broker's defaults, which no log directory contains, from this server.properties."
 EXAMPLES = """
 \b
 Examples:
@@ -60,7 +60,7 @@ class RetentionOptions(CommandOptions):
     holds: bool
     config: tuple[str, ...]
     metadata: str | None
-    properties: str | None
+    server: ServerProperties | None
     now: str | None
     transaction_timeout: int
     headers: bool
@@ -79,7 +79,7 @@ class RetentionOptions(CommandOptions):
 )
 @click.option("--config", "config", metavar="KEY=VALUE", multiple=True, help=CONFIG_HELP)
 @click.option("--metadata", metavar="DIR", help=METADATA_HELP)
-@click.option("--properties", metavar="FILE", help=PROPERTIES_HELP)
+@properties_option
 @click.option("--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]")
 @timeout_option(OLD_TRANSACTION)
 @click.option("--headers", is_flag=True, help="Read batch headers only: faster, but tombstones are not counted.")
@@ -103,8 +103,8 @@ def command(options: RetentionOptions) -> None:
     run_command(RetentionCommand(options))
 
 
-def given(options: tuple[str, ...], properties: str | None) -> ConfigOverrides:
-    """Return the configs from --config and --properties. Raises click.UsageError and SourceError."""
+def given(options: tuple[str, ...], server: ServerProperties | None) -> ConfigOverrides:
+    """Return the configs from --config and --properties. Raises click.UsageError."""
     found = {}
     for text in options:
         name, equals, value = text.partition("=")
@@ -117,10 +117,10 @@ def given(options: tuple[str, ...], properties: str | None) -> ConfigOverrides:
         except ValueError:
             raise click.UsageError(f"--config {name}: {value!r} is not a valid value") from None
         found[name] = value
-    values = read_properties(properties) if properties is not None else {}
-    if properties is not None and not broker_names() & values.keys():
+    values = server.values if server is not None else {}
+    if server is not None and not broker_names() & values.keys():
         print_error(
-            f"--properties {path_text(properties)}: sets none of the configs used here, such as log.retention.ms"
+            f"--properties {path_text(server.path)}: sets none of the configs used here, such as log.retention.ms"
         )
     return ConfigOverrides(found, values)
 
@@ -155,7 +155,7 @@ class RetentionCommand:
         question = RetentionQuery(
             now=self.now,
             timeout=options.transaction_timeout,
-            given=given(options.config, options.properties),
+            given=given(options.config, options.server),
             metadata=options.metadata,
             deep=not options.headers,
             keys=options.keys,

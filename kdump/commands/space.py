@@ -11,13 +11,15 @@ from kdump.commands.input_files import report_unreadable, unreadable
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import SizeParam, read_once
+from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.retention import CONFIG_HELP, PROPERTIES_HELP, given
+from kdump.commands.retention import CONFIG_HELP, given
 from kdump.commands.state_options import parse_now
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.space.answers import SpaceStep, SpaceSummary
 from kdump.forensics.space.query import SpaceQuery
 from kdump.forensics.space.run import run_space
+from kdump.kafka.server_properties import ServerProperties
 from kdump.render.progress import Progress
 from kdump.render.space_report import SpaceReport
 
@@ -48,7 +50,7 @@ class SpaceOptions(CommandOptions):
     limit: int
     keys: bool
     config: tuple[str, ...]
-    properties: str | None
+    server: ServerProperties | None
     now: str | None
 
 
@@ -76,7 +78,7 @@ class SpaceOptions(CommandOptions):
 )
 @click.option("--keys", is_flag=True, help="Read the keys of these topics, if compacted, to estimate a cleaning.")
 @click.option("--config", "config", metavar="KEY=VALUE", multiple=True, help=CONFIG_HELP)
-@click.option("--properties", metavar="FILE", help=PROPERTIES_HELP)
+@properties_option
 @click.option("--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]")
 @output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
 @reading_options
@@ -101,7 +103,7 @@ def _run(options: SpaceOptions) -> int:
         others=options.others,
         limit=options.limit,
         keys=options.keys,
-        given=given(options.config, options.properties),
+        given=given(options.config, options.server),
         topic=of_topic,
         limits=options.reading.limits,
     )

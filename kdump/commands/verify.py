@@ -25,10 +25,12 @@ from kdump.commands.params import (
     read_once,
     warning_options,
 )
+from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.format.kafka_release import KafkaRelease
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log.bundle_index import RECORDS
 from kdump.log.errors import SourceError
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
@@ -81,6 +83,7 @@ class VerifyOptions(CommandOptions):
     transaction_timeout: int
     max_message_bytes: int | None
     kafka_version: KafkaRelease | None
+    server: ServerProperties | None
 
 
 @click.command(epilog=EXAMPLES)
@@ -115,6 +118,7 @@ class VerifyOptions(CommandOptions):
 @click.option("--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run.")
 @warning_options
 @release_option("Judge by the rules")
+@properties_option
 @reading_options
 @takes(VerifyOptions)
 def command(options: VerifyOptions) -> None:
@@ -159,6 +163,7 @@ class VerifyCommand:
             transaction_timeout=options.transaction_timeout,
             max_message_bytes=options.max_message_bytes,
             kafka_version=options.kafka_version,
+            server=options.server,
         )
 
     def run(self) -> int:

@@ -12,9 +12,9 @@ from kdump.forensics.retention.compaction import compaction
 from kdump.forensics.retention.configs import CONFIGS, STATIC, ConfigOverrides, Settings, settings
 from kdump.forensics.retention.deletion import HELD, KEPT, LATER, NOW, LogFacts, deletions
 from kdump.forensics.retention.observed_segments import ObservedSegment
-from kdump.forensics.retention.server_properties import read_properties
 from kdump.format.kafka_release import LINES
 from kdump.format.known_releases import known, newest
+from kdump.kafka.server_properties import read_properties
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.state.metadata_image import BROKER, MetadataImage, TopicImage
@@ -228,7 +228,7 @@ def test_server_properties(tmp_path: Path) -> None:
     path.write_text(
         "# log.retention.ms=1\n log.retention.hours = 5\nlog.roll.ms:7\nlog.cleaner.\\\n  enable false\n! x\na\n"
     )
-    said = read_properties(str(path))
+    said = read_properties(str(path)).values
     assert said == {"log.retention.hours": "5", "log.roll.ms": "7", "log.cleaner.enable": "false", "a": ""}
     path.write_bytes(b"\0")
     for wrong in (path, tmp_path, tmp_path / "none"):

@@ -55,7 +55,7 @@ class Disks(cluster.Disks):
         if not found:
             raise SourceError(self.unread[0] if self.unread else f"{self.paths[0]}: nothing of Kafka's here or below")
         maybe = cluster.unlisted(self.paths, (place.path for place in found), self._collector)
-        super().__init__(found, self.options.open, options.limits, maybe)
+        super().__init__(found, self.options.open, options.limits, maybe, options.server)
         self.brokers = [Broker(node.directories, node.ids, node.is_copy, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]

@@ -25,6 +25,7 @@ from kdump.forensics.restart.directories import node_directories
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.format.numbers import parse_int
+from kdump.kafka.server_properties import ServerProperties
 from kdump.kafka.small_files import properties
 from kdump.log.log_directory import META
 from kdump.log.mounts import takes_bundles
@@ -44,14 +45,15 @@ def recovery_time(
     *,
     kafka_version: KafkaRelease | str | None = None,
     on_listed: Callable[[], None] = lambda: None,
+    server: ServerProperties | None = None,
 ) -> tuple[RecoveryTime, list[RecoveryLog]]:
     """Estimate how long a broker needs to load the logs of its log directories, and when it loads each of them.
     Segments are read only in samples: for the disk's speed, and for the size of batches. `kafka_version`: the release
     that is started, which decides the default number of threads; by default the one that ran on the disk. `on_listed`
-    is called after each partition. Raises ValueError for a release that is not known, and SourceError for a path that
-    is not a log directory."""
+    is called after each partition; `server`: the node's server.properties. Raises ValueError for a release that is not
+    known, and SourceError for a path that is not a log directory."""
     paths = list(paths)
-    disks = Disks.at(paths, Limits(), nested=False)
+    disks = Disks.at(paths, Limits(), nested=False, server=server)
     works = recovery_works(paths, on_listed, disks)
     _, metadata = disks.newest_metadata(*(work.path for work in works))
     release = parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version

@@ -1,7 +1,8 @@
 """The directories of one node: log.dirs and metadata.log.dir, some of which may be missing or unreadable.
 
-No file states which of them are in log.dirs, and which is metadata.log.dir. But a broker creates checkpoints in each of
-its log directories at startup, and the metadata log in only one directory.
+No file on the disk states which of them are in log.dirs, and which is metadata.log.dir: the node's server.properties
+does. But a broker creates checkpoints in each of its log directories at startup, and the metadata log in only one
+directory.
 
 Source: MetaPropertiesEnsemble.Loader, KafkaRaftServer.initializeLogDirs; AbstractKafkaConfig.metadataLogDir, which is
 the first of log.dirs unless it is set.
@@ -116,10 +117,13 @@ def _roles(plans: list[DirectoryPlan], disks: Disks) -> None:
     holding = [each for each in plans if each.metadataLogDir]
     # A directory that is not in log.dirs; else, of several metadata logs, the newest. If none is found, a directory
     # that failed, else the first.
+    server = disks.server
     chosen = min(holding or plans, key=lambda each: (each.logDir, not each.failed and not holding))
     others = [each.path for each in holding if each.logDir == chosen.logDir]
     if len(others) > 1:
         newest, _ = disks.copies.newest(others)
         chosen = next((each for each in holding if each.path == newest), chosen)
+    if server is not None:
+        chosen = next((each for each in plans if real_path(each.path) == server.metadata_log_dir), chosen)
     for each in plans:
         each.metadataLogDir = each is chosen

@@ -74,7 +74,7 @@ def restart_cluster(
     several nodes. Source: see the modules of this package."""
     options = options or Options()
     named = list(dict.fromkeys(paths))
-    disks = disks or Disks.at(named, options.limits, nested=False)
+    disks = disks or Disks.at(named, options.limits, nested=False, server=options.server)
     nodes = _paths_by_node(named, disks)
     made = ClusterPlan()
     for node, own in nodes.items():

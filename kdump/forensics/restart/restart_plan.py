@@ -22,8 +22,10 @@ from kdump.forensics.restart.root_files import full_stop, full_warning, read_onl
 from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.forensics.restart.tiered_logs import add_tiered
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease, parse_release
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
+from kdump.log.directory_listing import real_path
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
@@ -78,7 +80,7 @@ def predict_startup(
     options = options or Options()
     options = replace(options, open_source=with_bytes(options.open_source))
     paths = list(paths)
-    disks = disks or Disks.at(paths, options.limits, nested=False)
+    disks = disks or Disks.at(paths, options.limits, nested=False, server=options.server)
     plan = RestartPlan(node_directories(paths, disks))
     on_begin(plan)
     rights = broker_rights(each.path for each in plan.directories)
@@ -105,7 +107,7 @@ def predict_startup(
         directory.stops += [] if stop is None else [stop]
     if metadata is not None and META_ENSEMBLE.applies(release):
         registered(plan.directories, metadata, plan)
-    is_broker = release.mode == ZOOKEEPER or _is_broker(plan, metadata)
+    is_broker = release.mode == ZOOKEEPER or _is_broker(plan, metadata, disks.server)
     strays = StrayPartitions(metadata, of_zookeeper=of_zookeeper and release.mode == KRAFT)
     manager = LogManager(
         plan.directories, options, strays, metadata, is_selected, on_progress, rights, release, on_seen=on_seen
@@ -153,7 +155,7 @@ def predict_startup(
         if not named:
             plan.release = plan.release._replace(source=DISK, doubt="")
     source = "this disk's metadata" if source in here else f"the metadata of {source}"
-    _assume(plan, metadata, source, is_broker, is_whole, rights)
+    _assume(plan, metadata, source, is_broker, is_whole, rights, disks.server)
     if is_alone:
         plan.assumptions.append("the node is the cluster's only controller, as stated in quorum-state or the metadata")
     return plan
@@ -186,8 +188,10 @@ def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
     return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
 
 
-def _is_broker(plan: RestartPlan, metadata: MetadataImage | None) -> bool:
+def _is_broker(plan: RestartPlan, metadata: MetadataImage | None, server: ServerProperties | None) -> bool:
     """Return True if the node may be a broker. A controller has no logs but the metadata log, and no checkpoints."""
+    if server is not None and server.roles is not None:
+        return server.is_broker
     if any(each.failed for each in plan.directories):
         return True
     for directory in plan.directories:
@@ -201,7 +205,13 @@ def _is_broker(plan: RestartPlan, metadata: MetadataImage | None) -> bool:
 
 
 def _assume(
-    plan: RestartPlan, metadata: MetadataImage | None, source: str, is_broker: bool, is_whole: bool, rights: Rights
+    plan: RestartPlan,
+    metadata: MetadataImage | None,
+    source: str,
+    is_broker: bool,
+    is_whole: bool,
+    rights: Rights,
+    server: ServerProperties | None,
 ) -> None:
     assert plan.release is not None
     is_zookeeper = plan.release.mode == ZOOKEEPER
@@ -216,7 +226,7 @@ def _assume(
     ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
     if ids:
         assumptions.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
-    assumptions += _assumed_directories(plan)
+    assumptions += _assumed_directories(plan, server)
     if is_zookeeper:
         assumptions.append(
             "ZooKeeper still has the cluster's topics and replicas, which no log directory contains: the broker has no "
@@ -227,6 +237,8 @@ def _assume(
         for each in plan.directories:
             each.clean = None
         assumptions.append("the node is a controller: its only log is the metadata log")
+        if server is None or server.roles is None:
+            assumptions[-1] += "; if process.roles has broker, too (--properties FILE), it also creates its partitions"
     elif plan.withoutMetadata:
         assumptions.append("other nodes are the controllers, and still have the cluster's metadata")
     elif metadata is None:
@@ -251,13 +263,22 @@ def _assume(
     plan.assumptions = assumptions + plan.assumptions
 
 
-def _assumed_directories(plan: RestartPlan) -> list[str]:
-    """Return the assumptions about the directories in the node's configuration."""
+def _assumed_directories(plan: RestartPlan, server: ServerProperties | None) -> list[str]:
+    """Return the assumptions about the directories in the node's configuration, or what its server.properties states
+    of them."""
+    if server is not None and any(server.names(each.path) for each in plan.directories):
+        given = {real_path(each.path) for each in plan.directories}
+        others = [each for each in server.log_dirs if each not in given]
+        also = f"; log.dirs also has {', '.join(others)}, of which nothing is known here" if others else ""
+        return [f"log.dirs and metadata.log.dir are those in {server.path}{also}"]
+    copied = [f"{server.path} names none of these directories, as for a copy of them"] if server is not None else []
     logs = [each for each in plan.directories if each.logDir]
     assumption = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
     if len(plan.directories) == 1:
-        return [assumption]
+        return [*copied, assumption]
     metadata = next(each.path for each in plan.directories if each.metadataLogDir)
     if len(logs) < len(plan.directories):
         assumption = f"log.dirs contains {', '.join(each.path for each in logs)} and no other directory"
-    return [assumption, f"metadata.log.dir is {metadata}"]
+    several = sum(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories) > 1
+    why = ", whose metadata log is the newest (--properties FILE decides)" if several else ""
+    return [*copied, assumption, f"metadata.log.dir is {metadata}{why}"]

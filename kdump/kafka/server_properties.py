@@ -1,0 +1,74 @@
+"""A node's server.properties: its roles, directories and defaults, which no log directory states.
+
+Source: java.util.Properties.load; ConfigDef.parseType, which trims values; AbstractKafkaConfig (logDirs,
+metadataLogDir), KafkaConfig.processRoles.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kdump.format.java_properties import properties
+from kdump.log.directory_listing import real_path
+from kdump.log.errors import SourceError
+
+MAX_BYTES = 1 << 20
+"""Maximum size of such a file in bytes."""
+
+
+class ServerProperties(NamedTuple):
+    """The file's names and values."""
+
+    path: str
+    values: dict[str, str]
+
+    @property
+    def roles(self) -> frozenset[str] | None:
+        """process.roles; None if the file does not set it, as with ZooKeeper."""
+        return frozenset(_words(self.values["process.roles"])) if self.values.get("process.roles") else None
+
+    @property
+    def log_dirs(self) -> list[str]:
+        """The real paths of log.dirs, of which the first is metadata.log.dir, unless that is set."""
+        return [real_path(each) for each in _words(self.values.get("log.dirs") or self.values.get("log.dir", ""))]
+
+    @property
+    def metadata_log_dir(self) -> str | None:
+        """The real path of metadata.log.dir; None if it is not known."""
+        own = self.values.get("metadata.log.dir")
+        return real_path(own) if own else next(iter(self.log_dirs), None)
+
+    def names(self, path: str) -> bool:
+        """Return True if a directory is one of the node's."""
+        return real_path(path) in (*self.log_dirs, self.metadata_log_dir)
+
+    def has_logs(self, path: str) -> bool:
+        """Return True if the node loads logs from a directory: it is a broker, and this is one of its log.dirs."""
+        return self.is_broker and real_path(path) in self.log_dirs
+
+    @property
+    def is_broker(self) -> bool:
+        return self.roles is None or "broker" in self.roles
+
+
+def read_properties(path: str) -> ServerProperties:
+    """Return what the file states; of duplicate names, the last one wins. Raises SourceError if the file cannot
+    be read, is too large, is binary, or has a bad escape, with which no broker starts."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from None
+    if len(data) > MAX_BYTES or b"\0" in data:
+        raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MAX_BYTES else 'binary'}")
+    found = {}
+    for line in properties(data):
+        if line.problem:
+            raise SourceError(f"{path}: no properties file: byte {line.position}: {line.problem}")
+        if line.values:
+            found[line.values["name"]] = line.values["value"].strip()
+    return ServerProperties(path, found)
+
+
+def _words(text: str) -> list[str]:
+    return [word for each in text.split(",") if (word := each.strip())]
