@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import functools
 import gc
@@ -185,13 +186,15 @@ gc.disable()
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """In a process of xdist, first import its share of the test modules: pytest compiles each, and keeps the result on
-    disk, from where the other processes take it."""
+    """In a process of xdist, first compile its share of kdump's modules, and import its share of the test modules,
+    which pytest compiles. The other processes take the results from the disk."""
     worker = getattr(session.config, "workerinput", None)
     if worker is None:
         return
-    modules = sorted(HERE.rglob("test_*.py"))
-    for path in modules[int(worker["workerid"][2:]) :: worker["workercount"]]:
+    share = slice(int(worker["workerid"][2:]), None, worker["workercount"])
+    for path in sorted((ROOT / "kdump").rglob("*.py"))[share]:
+        compileall.compile_file(path, quiet=2)
+    for path in sorted(HERE.rglob("test_*.py"))[share]:
         with contextlib.suppress(Exception):  # which pytest then reports
             import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
