@@ -453,6 +453,21 @@ def test_every_layout_position_in_the_hexdump_is_right() -> None:
         assert set(range(batch["position"], batch["position"] + batch["size"])) <= covered
 
 
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, "no records are left: compaction keeps the empty batch"),
+        (1, "records for 3 offsets: compaction has removed some"),
+        (3, "records in the batch"),
+    ],
+)
+def test_a_record_count_says_what_compaction_left(count: int, said: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(craft.batch([craft.record(number, b"k", b"v") for number in range(count)], lastOffsetDelta=2))
+    (line,) = (line for line in run(path, "--hex").stdout.splitlines() if " recordCount " in line)
+    assert line.split("recordCount", 1)[1].split(maxsplit=1) == [str(count), said]
+
+
 def test_the_delete_horizon_is_not_a_timestamp() -> None:
     path = segment("clean-1/users-0")
     (batch,) = [b for b in objects(path) if b["hasDeleteHorizonMs"] and b["recordCount"]][:1]
