@@ -252,7 +252,7 @@ def test_a_report_holds_no_value(name: str, disks: Path, tmp_path: Path) -> None
 
 SHOWN = {"value-none": 90, "value-zstd": 250, "value-snappy-block": 200, "message-1": 90, "wrapper-0-gzip": 100}
 """Size in MiB of the value in a hostile input."""
-QUICK_SHOWN = [("value-none", "dump-log"), ("value-none", "table"), ("value-none", "hexdump")]
+QUICK_SHOWN = [("value-none", "dump-log"), ("value-none", "table")]
 SHOWING = {
     "table": "inspect --records LOG",
     "json": "inspect --records --json LOG",

@@ -99,6 +99,7 @@ def test_the_sdist_holds_what_is_built_from_and_nothing_else(plain: Distribution
     assert plain.sdist.name.startswith("kafka_kdump-")
 
 
+@pytest.mark.package
 def test_the_wheel_holds_what_runs_and_nothing_else(plain: Distributions) -> None:
     with zipfile.ZipFile(plain.wheel) as archive:
         found = {name for name in archive.namelist() if not name.endswith("/")}
@@ -112,6 +113,7 @@ def test_the_wheel_holds_what_runs_and_nothing_else(plain: Distributions) -> Non
     assert code == members(ROOT / "kdump") | members(ROOT / "pyspark_kdump")
 
 
+@pytest.mark.package
 def test_the_metadata(plain: Distributions) -> None:
     from packaging.metadata import Metadata
 
