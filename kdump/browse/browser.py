@@ -13,7 +13,6 @@ from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, Li
 from kdump.browse.segment_pages import Pages
 from kdump.browse.sorting import SortedListing, SortOrder, sorted_listing
 from kdump.log import file_system
-from kdump.log.bundle_log import has_payload
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import read_problem
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
@@ -201,7 +200,7 @@ class Browser(Levels):
             window = open_window(target)
             with closing(window.source):
                 for region in scan.chosen(target, window, after[0] if after else None):
-                    if isinstance(region, Batch) and not has_payload(region):
+                    if isinstance(region, Batch) and region.lacks:
                         gaps.absent += 1
                         continue
                     if isinstance(region, Batch):

@@ -19,7 +19,6 @@ from kdump.check.finding import Finding
 from kdump.cluster.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
 from kdump.cluster.disks import Disks
 from kdump.log import file_system
-from kdump.log.bundle_log import has_payload
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES
@@ -157,7 +156,7 @@ class Places:
 
         def items(on_progress: OnProgress) -> Iterator[Any]:
             yield batch
-            if not has_payload(batch):
+            if batch.lacks:
                 yield NO_RECORDS
                 return
             for record in self.selection.records(batch):
@@ -223,7 +222,7 @@ class Places:
         return show.dump("")
 
     def _batch_dump(self, show: AnnotatedDump, batch: Batch, first: int, count: int) -> HexDump:
-        if not has_payload(batch):
+        if batch.lacks:
             show.header_of(batch, NO_RECORDS)
             return show.dump(f"bytes {batch.position}..{batch.end - 1}")
         chosen = (record for record in self.selection.records(batch) if record.index >= first)
@@ -241,7 +240,7 @@ class Places:
                 assert level.file is not None
                 part = level.listing.head(1, lambda position: None)
                 for row in part.rows:
-                    if row.type == "batch" and not has_payload(row.item):
+                    if row.type == "batch" and row.item.lacks:
                         show.header_of(row.item, NO_RECORDS)
                     elif row.type == "batch":
                         show.records_of(row.item, islice(self.selection.records(row.item), 1))

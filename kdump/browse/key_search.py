@@ -14,7 +14,7 @@ from kdump.format.count_text import count_text
 from kdump.format.murmur2 import partition_of
 from kdump.format.size_text import size_text
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.bundle_log import RedactedBatch, has_payload
+from kdump.log.bundle_log import RedactedBatch
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
@@ -199,7 +199,7 @@ def _hits(
                 read.end = max(read.end, batch.lastOffset + 1)
                 if batch.isControlBatch:
                     continue
-            if not has_payload(batch):
+            if batch.lacks:
                 absent += 1
                 continue
             replaced += isinstance(batch, RedactedBatch)

@@ -14,7 +14,7 @@ from kdump.browse.level_stack import NotFound
 from kdump.browse.row_listings import BrowseRow, OnProgress
 from kdump.forensics.output_directory import OutputError, OutputExists, OutputFile
 from kdump.format.count_text import count_text
-from kdump.log.bundle_log import BundleLog, RedactedBatch
+from kdump.log.bundle_log import RedactedBatch
 from kdump.log.entries import Entry
 from kdump.log.record import Record
 from kdump.log.region import Batch
@@ -146,8 +146,8 @@ def _raw(level: Level, batch: Batch) -> Saved:
         raise NotFound(f"{what} is not in the bundle as it was: names were replaced")
     assert level.file is not None
     with closing(open_window(level.file.target).source) as source:  # that of the level may be closed by now
-        is_bundle = isinstance(source, BundleLog)
-    if is_bundle:
+        lacks = source.lacks
+    if lacks:
         return Saved(batch.chunks(0, batch.size), batch.size, what)
     return _range(level, batch.position, batch.size, what, "" if batch.crcValid else "it does not match its checksum")
 

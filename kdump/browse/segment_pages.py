@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 from kdump.browse.open_file import OpenFile
 from kdump.browse.row_listings import BrowseRow, ListingSlice, OnProgress
 from kdump.format.batch_header import BatchHeader
-from kdump.log.bundle_log import BundleLog
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.region import Batch, DefaultRecordBatch, Limits, Region
-from kdump.log.region_reader import WALKED, Reader
+from kdump.log.region_reader import WALKED, Reader, regions
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
-from kdump.log.source import FileSource
+from kdump.log.source import BYTES, FileSource
 from kdump.log.start_position import start_position
 from kdump.log.window import BufferWindow
 from kdump.render.table import Column
@@ -88,7 +87,7 @@ class Pages:
     def may_keep(self, region: Region) -> bool:
         """Return True if a region is small, so that thousands of them may be kept: one without its bytes."""
         is_light = isinstance(region, DefaultRecordBatch) or not isinstance(region, Batch)
-        return is_light and not isinstance(self.file.window.source, BundleLog)
+        return is_light and BYTES not in self.file.window.source.lacks
 
     def row_of(self, key: int, region: Region) -> BrowseRow:
         return self._row(region)
@@ -96,7 +95,7 @@ class Pages:
     def rows_at(self, keys: list[int], on_progress: OnProgress) -> dict[int, BrowseRow]:
         """Return the rows with these keys, by key."""
         found = {}
-        is_bundle = isinstance(self.file.window.source, BundleLog)
+        is_bundle = BYTES in self.file.window.source.lacks
         for key in keys:
             stream = self._begin(RegionMark(key) if is_bundle else self._anchor(key + 1), on_progress)
             region = next((each for each in stream if each.position >= key), None)
@@ -142,8 +141,8 @@ class Pages:
         """Return the matching regions from a mark onward."""
         self._on_progress = on_progress
         window, target = self.file.window, self.file.target
-        if isinstance(window.source, BundleLog):
-            stream = window.source.stored_regions(mark.position, self.limits, runs=False)
+        if BYTES in window.source.lacks:
+            stream = regions(window, start=mark.position, limits=self.limits)
             return self._scan().chosen(target, window, mark.position, stream)
         reader = Reader(window, target.name_offset, self.limits, "" if self.selection.is_all else WALKED)
         reader.latest, reader.last_good, reader.contradicting_offset = (
@@ -224,7 +223,7 @@ class Pages:
 
     def _kept(self, region: Region) -> Region:
         """Return the same region without the buffer that it was read in."""
-        if isinstance(self.file.window.source, BundleLog):
+        if BYTES in self.file.window.source.lacks:
             return _alone(region)
         if isinstance(region, DefaultRecordBatch) and isinstance(region.window, BufferWindow):
             return DefaultRecordBatch(self.file.window, region.position, region.size, self.limits, region.header)

@@ -31,8 +31,8 @@ from kdump.commands.release_option import release_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.bundle_index import RECORDS
 from kdump.log.errors import SourceError
+from kdump.log.source import RECORDS
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from kdump.core.record_columns import each_row
 from kdump.format.batch_header import BATCH_HEADER, sequence
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.bundle_log import NoPayload, RedactedBatch, has_payload
+from kdump.log.bundle_log import NoPayload, RedactedBatch
 from kdump.log.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
@@ -40,14 +40,14 @@ def rows(batch: Batch, hash_key: HashKey | None = None) -> Iterator[ComparableRe
     if isinstance(batch, RedactedBatch):
         # Comparable only with records whose names were replaced under the same key.
         return (hash_record(HashKey(b"", f"redacted under {batch.key}"), row) for row in found)
-    if hash_key is None or not has_payload(batch):
+    if hash_key is None or batch.lacks:
         return found
     return (hash_record(hash_key, row) for row in found)
 
 
 def _rows(batch: Batch) -> Iterator[ComparableRecord]:
     make: Any = ComparableRecord._make
-    if not has_payload(batch):
+    if batch.lacks:
         hashes = hashes_of(batch)
         if hashes is None:
             yield from header_rows(batch)
@@ -84,7 +84,7 @@ def _rows(batch: Batch) -> Iterator[ComparableRecord]:
 def has_hidden_offsets(batch: Batch) -> bool:
     """Return True if the records of a valid batch are not in the bundle, and neither its header nor hashes show which
     of its offsets they have, because compaction may have removed some."""
-    if has_payload(batch) or batch.size == BATCH_HEADER.size or hashes_of(batch) is not None:
+    if not batch.lacks or batch.size == BATCH_HEADER.size or hashes_of(batch) is not None:
         return False
     count = batch.recordCount
     return count is None or batch.baseOffset is None or count != last_record_offset(batch) - batch.baseOffset + 1

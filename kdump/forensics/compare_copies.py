@@ -15,10 +15,11 @@ from kdump.forensics.copy_reader import CopyReader
 from kdump.forensics.difference_collector import DifferenceCollector
 from kdump.forensics.differences import LEADER_EPOCH, Comparison
 from kdump.forensics.find_copies import Copy
-from kdump.log.bundle_log import StoredRun, has_payload, has_unknown_checksum
+from kdump.log.bundle_log import StoredRun
 from kdump.log.hash_key import HashKey
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
+from kdump.log.source import CHECKSUMS
 
 
 def compare(
@@ -210,8 +211,8 @@ class _Pair:
 def _same_bytes(one: Batch, other: Batch) -> bool:
     """Return True if all bytes are equal, apart from the base offset and, in v2, the length and the leader epoch; of
     batches whose records are not in a bundle, if all that the headers have is equal, with the checksum."""
-    if not (has_payload(one) and has_payload(other)):
-        unknown = has_unknown_checksum(one) or has_unknown_checksum(other)
+    if one.lacks or other.lacks:
+        unknown = CHECKSUMS in one.lacks or CHECKSUMS in other.lacks
         return not unknown and header_bytes(one) == header_bytes(other)
     from_, step = (16 if one.magic == 2 else 8), 1 << 20
     for start in range(from_, one.size, step):

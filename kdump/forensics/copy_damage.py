@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.checksum import castagnoli
-from kdump.log.bundle_log import BundleLog
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.source import BYTES
 from kdump.log.window import Window
 
 
@@ -86,7 +86,7 @@ def damage_digest(region: Region, window: Window | None) -> bytes | None:
         return repr([batch.header for batch in region.batches()]).encode()
     if isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
         return repr((region.header, region.computedCrc)).encode()
-    if region.known_crc is None and window is not None and not isinstance(window.source, BundleLog):
+    if region.known_crc is None and window is not None and BYTES not in window.source.lacks:
         crc = 0
         for chunk in window.peeks(region.position, region.size):
             crc = castagnoli(chunk, crc)

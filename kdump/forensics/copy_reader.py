@@ -21,7 +21,6 @@ from kdump.forensics.copy_damage import (
 from kdump.forensics.find_copies import Copy
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_validity import cleaner_trace, invalidity
-from kdump.log.bundle_index import CHECKSUMS
 from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import SourceError
 from kdump.log.hash_key import HashKey
@@ -30,6 +29,7 @@ from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.region_reader import CHECKED
+from kdump.log.source import BYTES, CHECKSUMS
 
 MAX_KEPT = 1000
 """Maximum number of damaged byte ranges, leader epochs and notes that are kept for a copy; more are only counted."""
@@ -314,11 +314,10 @@ class CopyReader:
     def _in_bundle(self) -> None:
         """Note what of the segment is not in the bundle that it is read from."""
         assert self._reader.window is not None
-        source = self._reader.window.source
-        if isinstance(source, BundleLog) and not self.lacks.issuperset(source.lacks):
-            if CHECKSUMS in source.lacks and CHECKSUMS not in self.lacks:
-                self.note(f"{self.copy.path}: the bundle does not have the results of checksums; damage is unknown")
-            self.lacks.update(source.lacks)
+        lacks = self._reader.window.source.lacks - {BYTES}
+        if CHECKSUMS in lacks - self.lacks:
+            self.note(f"{self.copy.path}: the bundle does not have the results of checksums; damage is unknown")
+        self.lacks |= lacks
 
     def _on_unreadable(self, error: SourceError) -> None:
         self.end_unread = True

@@ -24,10 +24,11 @@ from kdump.forensics.differences import (
     DivergentTail,
     Sample,
 )
-from kdump.log.bundle_log import RedactedBatch, has_unknown_checksum
+from kdump.log.bundle_log import RedactedBatch
 from kdump.log.hash_key import RecordHash
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
+from kdump.log.source import CHECKSUMS
 
 MAX_RUNS = 100
 """Maximum number of runs of differences that are kept; more are only counted."""
@@ -88,7 +89,7 @@ class DifferenceCollector:
         one, other = (side.batch for side in self.sides)
         assert one is not None
         assert other is not None
-        if any(isinstance(batch, RedactedBatch) or has_unknown_checksum(batch) for batch in (one, other)):
+        if any(isinstance(batch, RedactedBatch) or CHECKSUMS in batch.lacks for batch in (one, other)):
             return False
         shapes = [
             (batch.magic, batch.attributes, batch.baseOffset, last_record_offset(batch), batch.recordCount)

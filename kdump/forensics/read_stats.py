@@ -42,7 +42,6 @@ from kdump.format.errors import DecodeError
 from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
-from kdump.log.bundle_index import RECORDS as PAYLOADS
 from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import OnUnreadable, SourceError, damaged_bundle, raise_error
 from kdump.log.legacy_records import read_wrapper
@@ -53,6 +52,7 @@ from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import CHECKED
+from kdump.log.source import RECORDS as PAYLOADS
 from kdump.log.source import Source
 
 OnProgress = Callable[[int], None]

@@ -10,7 +10,7 @@ from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, Bat
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
-from kdump.log.bundle_log import BundleLog, has_payload
+from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.region import (
     JUNK,
@@ -117,7 +117,7 @@ class BundleBytes(BundleLog):
         elif isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
             self._whole[region.position] = region
             data = header_data(region.header)
-            if has_payload(region):
+            if not region.lacks:
                 data = b"".join(region.chunks(0, region.size))[: region.size]
             self._parts.append((region.position, data))
         elif region.kind == PADDING:

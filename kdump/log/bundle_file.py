@@ -6,10 +6,13 @@ from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes
 from kdump.log.errors import SourceError, damaged_bundle
+from kdump.log.source import NOTHING
 
 
 class BundleFile:
     """A Source of a small file."""
+
+    lacks = NOTHING
 
     def __init__(self, name: str, container: ContainerReader, contents: Bytes, size: int) -> None:
         self.name = name

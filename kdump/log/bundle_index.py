@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from kdump.format.bundle_container import Frame
 from kdump.log.bundle_rows import StoredRows
+from kdump.log.source import CHECKSUMS, RECORDS
 
 BATCHES, REDACTED, REGIONS = "batches", "redacted", "regions"
 """Kinds of blocks: headers of valid v2 batches as columns; the same, with payloads of other sizes than on the disk;
 other regions as JSON."""
 SIZE = Struct("<i")
 """What precedes each payload of a block of the kind REDACTED: its size in bytes."""
-RECORDS, CHECKSUMS = "records", "checksums"
 PIECE = 1 << 20
 """Bytes of a small file in one frame."""
 MAX_FILE = 1 << 30

@@ -17,12 +17,13 @@ from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
 from kdump.log.bundle_directory import block_of
-from kdump.log.bundle_index import RECORDS, REDACTED, REGIONS, SIZE, Block, FileStatus, Log
+from kdump.log.bundle_index import REDACTED, REGIONS, SIZE, Block, FileStatus, Log
 from kdump.log.bundle_rows import RowsReader
 from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.hash_key import RecordHash
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
+from kdump.log.source import BYTES, RECORDS
 from kdump.log.stored_hashes import StoredHashes
 from kdump.log.stored_regions import kept_size, region_of
 from kdump.log.stored_verdicts import StoredVerdicts
@@ -34,6 +35,8 @@ RUN_BYTES = 1 << 20
 
 class NoPayload:
     """The window of a batch whose payload is not in the bundle."""
+
+    lacks = frozenset({RECORDS})
 
     def __init__(self, log: BundleLog) -> None:
         self.name = log.name
@@ -56,17 +59,6 @@ class NoPayload:
         return memoryview(b"")
 
     peek = view
-
-
-def has_payload(batch: Batch) -> bool:
-    """Return False if the records of a batch are not in the bundle that it is read from."""
-    return not isinstance(batch.window, NoPayload)
-
-
-def has_unknown_checksum(batch: Batch) -> bool:
-    """Return True if neither the records of a batch nor its checksum are in the bundle, because names could be guessed
-    from it."""
-    return not has_payload(batch) and batch.crc == 0
 
 
 class RedactedBatch(DefaultRecordBatch):
@@ -107,8 +99,7 @@ class BundleLog:
         self.unreadable = list(log.unreadable)
         self.keep = True
         self.status = status
-        self.lacks = log.lacks
-        """What of the segment is not in the bundle."""
+        self.lacks = frozenset({BYTES, *log.lacks})
         self._container = container
         self.log = log
         self.blocks: RowsReader[Block] = RowsReader(container, log.blocks, block_of)
@@ -122,7 +113,7 @@ class BundleLog:
         CHECKSUMS. `keyed`: whether records should have keys."""
         known = self.log.records
         is_known = known is not None and (known.keyed or not keyed)
-        return set(self.lacks) - ({RECORDS} if is_known else set())
+        return {*self.lacks} - {BYTES} - ({RECORDS} if is_known else set())
 
     def hashes(self, position: int) -> list[tuple[int, RecordHash]] | None:
         """Return offset delta and hash of each record of the batch at a position; None if they are not known. Raises

@@ -14,14 +14,14 @@ from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.log.bundle_directory import StoredDirectory
 from kdump.log.bundle_file import BundleFile
-from kdump.log.bundle_index import RECORDS, Bytes, FileStatus, Log, StoredFile
+from kdump.log.bundle_index import Bytes, FileStatus, Log, StoredFile
 from kdump.log.bundle_log import BundleLog
 from kdump.log.bundle_manifest import read_manifest
 from kdump.log.bundle_members import ReadMember, packed_members, read_member
 from kdump.log.bundle_names import container_name
 from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.file_system import tree_at
-from kdump.log.source import Source
+from kdump.log.source import RECORDS, Source
 from kdump.log.unreadable_paths import note
 
 OPEN = 8

@@ -18,6 +18,7 @@ from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.format.varint import Bytes
+from kdump.log.source import CHECKSUMS
 from kdump.log.window import BufferWindow, Window
 
 DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
@@ -182,6 +183,13 @@ class Batch(Region):
     @property
     def is_compressed(self) -> bool:
         return self.compression != "none"
+
+    @property
+    def lacks(self) -> frozenset[str]:
+        """What of the batch its source does not have: RECORDS; CHECKSUMS, too, if its own is hidden, because names
+        could be guessed from it."""
+        lacks = self.window.lacks
+        return lacks | {CHECKSUMS} if lacks and self.crc == 0 else lacks
 
     @property
     def possible_records(self) -> int:

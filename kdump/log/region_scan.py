@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
@@ -14,7 +13,7 @@ from kdump.log.paths import Target
 from kdump.log.region import PADDING, Batch, BatchRun, LegacyRecordBatch, Limits, Region
 from kdump.log.region_reader import CHECKED, WALKED, Reader, regions
 from kdump.log.selection import MAYBE, NO, Range, Selection
-from kdump.log.source import FileSource
+from kdump.log.source import BYTES, FileSource
 from kdump.log.start_position import start_position
 from kdump.log.window import DEFAULT_SIZE, LARGE, Window
 
@@ -191,7 +190,7 @@ class RegionScan:
                 if not begins_batch(window, hints.positions[entry], hints.offsets[entry], target.name_offset):
                     continue
                 start = hints.positions[entry]
-            elif self.selection.is_all and not isinstance(window.source, BundleLog):
+            elif self.selection.is_all and BYTES not in window.source.lacks:
                 start = self._near_end(target, window, back)
             found: deque[tuple[Region, int]] = deque()
             total = 0

@@ -26,6 +26,12 @@ MEMORY = 16 * 1024 * 1024
 after a damaged length, go to a temporary file in $TMPDIR."""
 
 
+BYTES, RECORDS, CHECKSUMS = "bytes", "records", "checksums"
+"""What a Source may lack of a segment: a bundle has its regions without most bytes, perhaps without the records of
+batches, and without the results of their checksums."""
+NOTHING: frozenset[str] = frozenset()
+
+
 class Source(Protocol):
     """Bytes at positions. `size` is the end in bytes, None while the end of a stream has not been reached."""
 
@@ -35,6 +41,11 @@ class Source(Protocol):
     """Why a stream ended early, if it did."""
     keep: bool
     """Whether a stream keeps all its bytes because they will be read again."""
+
+    @property
+    def lacks(self) -> frozenset[str]:
+        """What of the file is not there: BYTES, RECORDS, CHECKSUMS. A Batch has the same of itself."""
+        ...
 
     def read_at(self, position: int, count: int) -> bytes:
         """Return up to `count` bytes, fewer only at the end. Raises SourceError if the device fails."""
@@ -69,6 +80,8 @@ def identity_of(status: os.stat_result) -> Identity:
 class FileSource:
     """A regular file or block device, read with pread: never mapped, because a broker may truncate it. All reads are
     low-impact (kdump.log.low_impact_reads)."""
+
+    lacks = NOTHING
 
     def __init__(self, path: str, fd: int) -> None:
         self.name = path
@@ -180,6 +193,8 @@ class FileStream(io.RawIOBase):
 class SeekableSource:
     """A seekable file object: a file of an object store, through fsspec."""
 
+    lacks = NOTHING
+
     def __init__(self, name: str, file: BinaryIO) -> None:
         self.name = name
         self.error: str | None = None
@@ -209,6 +224,8 @@ class SeekableSource:
 
 class StreamSource:
     """Bytes that come once, in order: a pipe, or a decompressor's output. Bytes not yet released can be read again."""
+
+    lacks = NOTHING
 
     def __init__(self, name: str, stream: Any, compressed: Any = None) -> None:
         """`compressed`: what a decompressor reads, to be closed with it."""

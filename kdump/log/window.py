@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kdump.log.source import Source
+from kdump.log.source import NOTHING, Source
 
 DEFAULT_SIZE = 1024 * 1024
 LARGE = 64 * 1024
@@ -15,6 +15,8 @@ HEADER_BLOCK = 4096
 
 class Window:
     """Bytes of `source` by position, through a buffer of `size` bytes that is refilled as positions advance."""
+
+    lacks = NOTHING
 
     def __init__(self, source: Source, size: int = DEFAULT_SIZE) -> None:
         self.source = source
@@ -110,6 +112,8 @@ class Window:
 
 class BufferWindow:
     """Bytes in memory, by their position in the source: a Window over only these bytes."""
+
+    lacks = NOTHING
 
     def __init__(self, data: bytes, start: int) -> None:
         self.data = memoryview(data)

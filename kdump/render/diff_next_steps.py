@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kdump.forensics.diff import Diff, FollowerOutcome
 from kdump.forensics.differences import DAMAGE, SAME
-from kdump.log import bundle_index
+from kdump.log.source import RECORDS
 
 
 def letter(number: int) -> str:
@@ -31,7 +31,7 @@ def next_steps(diff: Diff) -> Iterator[str]:
             " can replace it with an intact copy that ends no earlier"
         )
     if diff.history is not None:
-        where = ", on its broker" if bundle_index.RECORDS in diff.copies[0].lacks else ""
+        where = ", on its broker" if RECORDS in diff.copies[0].lacks else ""
         yield f"before you delete one, save what it has from offset {diff.history} on{where}:"
 
 

@@ -27,6 +27,7 @@ from kdump.log.legacy_records import messages, value_bounds
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import JUNK, PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, Region
+from kdump.log.source import BYTES
 from kdump.log.window import Window
 from kdump.render.decoded_values import lines
 from kdump.render.escape import printable
@@ -97,11 +98,7 @@ class Hexdump:
             if rest < region.size:
                 self._text(f"{'':11}… {region.size - rest} more bytes (--full)", "dim")
         except SourceError:
-            why = (
-                "they are not in the bundle"
-                if isinstance(window.source, BundleLog)
-                else "a stream cannot be read twice"
-            )
+            why = "they are not in the bundle" if BYTES in window.source.lacks else "a stream cannot be read twice"
             self._text(f"{'':11}these bytes cannot be shown: {why}", "dim")
         self.output.line("")
 

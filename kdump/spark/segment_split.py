@@ -15,13 +15,12 @@ from typing import NamedTuple
 
 from kdump.core.column_numbers import BATCH_END, BATCH_START, LAST_OFFSET
 from kdump.log.batch_validity import is_intact
-from kdump.log.bundle_log import BundleLog
 from kdump.log.fault_tolerant import fault_tolerant
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.region import Batch, BatchRun, Limits, Region
 from kdump.log.region_reader import HEADERS, regions
-from kdump.log.source import open_source
+from kdump.log.source import BYTES, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 
 BEFORE = 2
@@ -105,7 +104,7 @@ def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:
 
 
 def _by_headers(part: SegmentSplit, window: Window, first_offset: int) -> int:
-    if isinstance(window.source, BundleLog):
+    if BYTES in window.source.lacks:
         return 0  # its regions need no reading
     begin = 0
     for region in regions(window, name_offset=part.target.name_offset, limits=Limits(), run_mode=HEADERS):

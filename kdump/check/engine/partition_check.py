@@ -29,7 +29,6 @@ from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log.batch_validity import impossible_count, is_intact
-from kdump.log.bundle_index import RECORDS
 from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import ReadingStopped, SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -38,7 +37,7 @@ from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import CHECKED, regions
-from kdump.log.source import FileSource
+from kdump.log.source import RECORDS, FileSource
 from kdump.log.window import Window
 from kdump.state.marker import EndTxnMarker, marker_of
 from kdump.state.other_replicas import who_has_it

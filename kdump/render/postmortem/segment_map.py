@@ -10,8 +10,8 @@ from kdump.check.finding import SEVERITIES
 from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem, SegmentFacts
 from kdump.forensics.postmortem.segment_strip import CONTROL, NO_BATCH, Cell, CellContent, coarser, joined
-from kdump.log.bundle_index import CHECKSUMS
 from kdump.log.region import PADDING
+from kdump.log.source import CHECKSUMS
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette
 from kdump.render.postmortem.labels import PageLabels
