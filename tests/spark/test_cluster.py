@@ -136,7 +136,7 @@ def test_what_executors_lack_travels_with_the_command(
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert {**said, "out": "", "seconds": 0} == alone
     assert (out / "records").is_dir()
