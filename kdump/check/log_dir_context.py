@@ -17,7 +17,7 @@ from kdump.log.directory_listing import is_url, parent
 from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
-from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
 from kdump.log.paths import Target
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
@@ -68,7 +68,7 @@ class LogDirContext:
         known = replace(
             known,
             clean=self.directory.is_clean if at_root else None,
-            checkpoints=checkpoints if not partition.state else {},
+            checkpoints=applied_checkpoints(partition.state, checkpoints),
             coordinator=self.coordinator,
             release=self.release,
         )

@@ -23,7 +23,7 @@ from kdump.kafka.small_files import offsets, properties
 from kdump.log import file_kinds, file_system
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
-from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.topic_config import is_tiered
@@ -88,8 +88,8 @@ def partition_summary_in(
     """Return the facts of a partition of a log directory. `metadata` reads the cluster's metadata."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
-    if not place.state and place.topic is not None and place.partition is not None:
-        facts.checkpoints = offsets.get((place.topic, place.partition), {})
+    if place.state in ("", "future") and place.topic is not None and place.partition is not None:
+        facts.checkpoints = applied_checkpoints(place.state, offsets.get((place.topic, place.partition), {}))
         start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
         facts.tiered = start is not None and first is not None and start < first and is_tiered(metadata(), place.topic)
     return facts

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TypeVar
 
 from kdump.log import file_kinds
 from kdump.log.directory_listing import DirectoryEntry, items
@@ -21,6 +22,8 @@ from kdump.log.live_files import identity
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.log.remote_paths import remote_partition
 from kdump.log.source import Identity
+
+ValueT = TypeVar("ValueT")
 
 NAME = re.compile("[^/]+")
 IN_SEGMENTS = frozenset((file_kinds.SEGMENT, *file_kinds.INDEXES))
@@ -222,6 +225,14 @@ def partition(directory: str, source: str = "") -> PartitionDirectory:
         return PartitionDirectory(directory, source or directory, topic, number, "")
     own = match["topic"], int(match["partition"]), match["state"] or ""
     return PartitionDirectory(directory, source or directory, *own)
+
+
+def applied_checkpoints(state: str, checkpointed: Mapping[str, ValueT]) -> Mapping[str, ValueT]:
+    """Return what counts of a partition's checkpointed offsets, which are by the file's name without '-checkpoint', for
+    a directory in a state: of a future one, only where the log starts (LogManager.loadLog)."""
+    if state == "future":
+        return {name: each for name, each in checkpointed.items() if name == "log-start-offset"}
+    return {} if state else checkpointed
 
 
 def log_start_offset(checkpointed: int | None, first: int | None, tiered: bool) -> int | None:

@@ -6,7 +6,7 @@ Names and sizes come first, from the directory alone; headers are read on reques
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -73,7 +73,7 @@ class PartitionSummary:
     deleted: int = 0
     unfinished: int = 0
     on_disk: int = 0
-    checkpoints: dict[str, int] = field(default_factory=dict)
+    checkpoints: Mapping[str, int] = field(default_factory=dict)
     """By file name without '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
     tiered: bool = False
     """Whether segments of the topic are copied to remote storage; asked only where it decides the log start offset."""

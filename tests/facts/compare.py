@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tests.command import run
@@ -34,11 +35,16 @@ class Contradiction(NamedTuple):
         )
 
 
-def rows_of(command: str, paths: Sequence[str]) -> dict[str, list[Row]]:
-    """Return the objects of a command by type."""
+def rows_of(
+    command: str, paths: Sequence[str], names: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, list[Row]]:
+    """Return the objects of a command by type. `names`: other names for paths in them."""
     name, *options = command.split()
     found: dict[str, list[Row]] = defaultdict(list)
-    for line in run(name, *paths, *options, *COMMANDS[command], "--json").stdout.splitlines():
+    printed = run(name, *paths, *options, *COMMANDS[command], "--json").stdout
+    for path, other in names.items():
+        printed = printed.replace(path, other)
+    for line in printed.splitlines():
         row = json.loads(line)
         found[row["type"]].append(row)
     return found
@@ -67,6 +73,26 @@ def run_all(paths: Sequence[Path]) -> Everything:
             found[command] = rows_of(command, names)
     found["inspect --read-committed"]["note"] = list(read_committed(found))
     return found
+
+
+def run_on_bundles(paths: Sequence[Path]) -> Everything:
+    """Return what each command but `diff` states about bundles of log directories, as if these had their paths."""
+    names = {f"{path}.bundle": str(path) for path in paths}
+    for bundle, path in names.items():
+        run("bundle", path, "--out", bundle)
+    return {command: rows_of(command, list(names), names) for command in COMMANDS if command != "diff"}
+
+
+def differences(disks: Everything, bundles: Everything, facts: Iterable[Fact] = FACTS) -> Iterator[Contradiction]:
+    """Yield the facts of which a command states different values about a disk and about its bundle."""
+    for fact in facts:
+        for states in fact.states:
+            if states.command in bundles:
+                known = dict(states.find(disks))
+                for subject, value in states.find(bundles):
+                    if value is not None and known.get(subject) not in (None, value):
+                        other = f"{states.command} of a bundle"
+                        yield Contradiction(fact.name, subject, states.command, other, known[subject], value)
 
 
 def contradictions(everything: Everything, facts: Iterable[Fact] = FACTS) -> Iterator[Contradiction]:

@@ -194,8 +194,11 @@ NO_TAIL = Condition(
     "the last segment does not end in zeros or an incomplete batch, which is paddingBytes",
 )
 UNCHANGED = Condition(
-    lambda row: not (row["bytesCut"] or row["stops"] or row["missing"] or row["unread"] or row["state"] == "delete"),
-    "the startup loads the log and truncates nothing",
+    lambda row: (
+        not (row["bytesCut"] or row["stops"] or row["missing"] or row["unread"] or row["state"] == "delete")
+        and not any(step["kind"] == "delete" and step["file"].endswith(".log") for step in row["steps"])
+    ),
+    "the startup loads the log, truncates nothing and deletes no segment",
 )
 RECOVERED_ONCE = Condition(
     lambda row: UNCHANGED.holds(row) and recovers_once(row["steps"]),

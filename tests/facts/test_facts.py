@@ -12,7 +12,7 @@ import pytest
 
 from tests.command import run
 from tests.conftest import FIXTURES, RELEASES, SEED, sample
-from tests.facts.compare import Contradiction, contradictions, run_all
+from tests.facts.compare import Contradiction, contradictions, differences, run_all, run_on_bundles
 from tests.facts.declared import COMMANDS, FACTS
 from tests.facts.random_damage import bases, damaged
 from tools import facts_reference
@@ -41,6 +41,17 @@ def test_commands_agree(first: int, tmp_path: Path) -> None:
         assert not found, "\n".join(map(str, found))
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("number", range(200 if SEED else 2))
+def test_a_bundle_states_the_same(number: int, tmp_path: Path) -> None:
+    """Or says that it does not have it."""
+    disks = bases()
+    paths, _ = damaged(f"{SEED}bundle{number}", disks[number * 7 % len(disks)], tmp_path / "disk")
+    bundled = run_on_bundles(paths)
+    assert bundled["ls"]["partitionLog"]
+    assert [str(each) for each in differences(run_all(paths), bundled)] == []
+
+
 MENDED = [
     ("logEndOffset", "2.8.2-zk/clean", 155),
     ("logEndOffset", "4.4.0-kraft/crash", 90),
@@ -62,12 +73,13 @@ MENDED = [
     ("logStartOffset", "3.6.2-zk/clean", 134),
     ("metadata offset", "3.6.2-kraft/controller", 8),
     ("truncated bytes", "4.3.1-kraft/controller", 365),
+    ("logStartOffset", "3.9.1-kraft/clean", "pic263"),
 ]
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(("fact", "name", "number"), sample(MENDED, len(MENDED), "mended"))
-def test_what_is_mended(fact: str, name: str, number: int, tmp_path: Path) -> None:
+def test_what_is_mended(fact: str, name: str, number: object, tmp_path: Path) -> None:
     found = contradictory(RELEASES / name, number, tmp_path / "disk")
     assert [str(each) for each in found if each.fact == fact] == []
 
