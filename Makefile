@@ -30,13 +30,16 @@ CARRIED_BUILDER ?= $(if $(filter $(ARCH),$(shell uname -m)),$(CARRIED_PYTHON),$(
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump) $(wildcard kdump/core/*.pxd)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
 
-# setuptools and Cython, as pyproject.toml requires them for a build, and the extras that each group of targets needs.
-BUILDERS := 'setuptools>=77' 'Cython>=3.2.1'
+# pip, setuptools and Cython, as pyproject.toml requires them for a build, and the extras that each group of targets needs.
+BUILDERS := pip 'setuptools>=77' 'Cython>=3.2.1'
 TEST := avro browse delta iceberg lint protobuf remote report spark test test-spark
+# The pip of PYTHON installs uv (one before 22.3 cannot: then .venv gets its own pip, which takes longer).
+PIP := pip --quiet --disable-pip-version-check
+INSTALL_UV := install --constraint constraints.txt uv
 # uv installs the versions that constraints.txt states: from its cache if they are all there, else from the registry for
 # which pip is configured.
 UV := $(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --constraints constraints.txt
-INDEX = $(or $(UV_DEFAULT_INDEX),$(PIP_INDEX_URL),$(shell $(BIN)/python -m pip config get global.index-url 2>/dev/null))
+INDEX = $(or $(UV_DEFAULT_INDEX),$(PIP_INDEX_URL),$(shell $(PYTHON) -m pip config get global.index-url 2>/dev/null))
 install = { $(UV) --offline $(1) 2>/dev/null || $(if $(INDEX),UV_DEFAULT_INDEX=$(INDEX)) $(UV) $(1); }
 # Shell functions for recipes: `stage` prints what begins, and `took` how long it took.
 STAGE := stage() { printf '%s: ' "$$1"; begin=$$(date +%s); }; took() { echo "$$(($$(date +%s) - begin)) s"; };
@@ -51,8 +54,9 @@ unexport PYTHONDONTWRITEBYTECODE
 # The runtime dependencies, and the packages that compile the core.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(TOO_OLD)'
-	@$(STAGE) stage "Installing kdump and its dependencies into $(VENV)"; $(PYTHON) -m venv $(VENV) && \
-	$(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt uv && \
+	@$(STAGE) stage "Installing kdump and its dependencies into $(VENV)"; $(PYTHON) -m venv --without-pip $(VENV) && \
+	{ $(PYTHON) -m $(PIP) --python $(BIN)/python $(INSTALL_UV) 2>/dev/null || \
+	{ $(BIN)/python -m ensurepip && $(BIN)/python -m $(PIP) $(INSTALL_UV); }; } && \
 	$(call install,$(BUILDERS)) && export KDUMP_COMPILE=0 && $(call install,--no-build-isolation --editable .) && took
 	@touch $@
 
