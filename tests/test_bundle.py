@@ -156,7 +156,7 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 HEALTHY = (
-    "kafka-4.3/clean-0",
+    pytest.param("kafka-4.3/clean-0", marks=pytest.mark.every_disk),
     "some of kafka-4.3/crash-1",
     pytest.param("kafka-4.3/crash-1", marks=pytest.mark.every_disk),
     pytest.param("some of kafka-2.8-legacy", marks=pytest.mark.every_disk),
@@ -1153,6 +1153,7 @@ def test_a_head_that_no_kdump_wrote(change: dict[str, Any], small: Path, tmp_pat
         assert done.exit_code == 0 or str(copy) in done.stderr
 
 
+@pytest.mark.every_disk
 def test_a_directory_with_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a run, nor the next one, nor what reads the bundle has all of its files in memory."""
     monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 14)

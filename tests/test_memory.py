@@ -159,7 +159,7 @@ NOTHING_SHOWN = {
 """Commands that show no key, value or header. DIR is a log directory, LOG a segment in it."""
 SHOWN_ALL_THE_SAME = {("header-key", "dump-log --deep-iteration"): 90}
 """Size in MiB of a header's key that such a command does show."""
-QUICK = ["verify", "stats"]
+QUICK = ["verify"]
 TOGETHER = ["value-none", "value-zstd", "value-snappy-block", "headers-million", "key", "control", "wrapper-0-gzip"]
 """Hostile inputs, put into one log directory, on which `make test` runs the quick commands."""
 DRAWING = 170 * 1024

@@ -195,6 +195,7 @@ def damaged(dice: random.Random, place: Path) -> Path:
     return path
 
 
+@pytest.mark.every_disk
 @pytest.mark.sampled
 def test_damaged_segments(twins: tuple[Worker, ...], tmp_path: Path) -> None:
     """Run one command on each; KDUMP_SEED runs sixty times as many."""

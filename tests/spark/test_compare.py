@@ -147,6 +147,7 @@ def found(spark: Any, random_cases: dict[str, Case]) -> dict[str, list[ReplicaDi
     return compared(spark, {name: case for name, (case, _) in CASES.items()} | random_cases, one_task=True)
 
 
+@pytest.mark.every_disk
 @pytest.mark.parametrize("name", CASES)
 def test_what_differs(name: str, found: dict[str, list[ReplicaDifference]]) -> None:
     assert [(each.kind, each.firstOffset, each.lastOffset) for each in found[name]] == CASES[name][1]
@@ -234,6 +235,7 @@ def test_more_copies_than_are_compared(spark: Any) -> None:
     assert not_compared(spark) == []
 
 
+@pytest.mark.every_disk
 def test_only_what_has_changed(spark: Any) -> None:
     cases = {name: CASES[name][0] for name in ("one leader epoch", "missing")}
     spark.sql("select 'c' as cluster, 'missing' as topic, 0 as partition").createOrReplaceTempView("changed")

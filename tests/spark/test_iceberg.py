@@ -40,6 +40,7 @@ def by_parquet(out: Path, name: str) -> list[str]:
     return sorted(rows)
 
 
+@pytest.mark.every_disk
 def test_each_scan_is_a_version(tmp_path: Path) -> None:
     disk, out = tmp_path / "disk", tmp_path / "out"
     shutil.copytree(FIXTURES / "clean-2", disk)

@@ -443,6 +443,7 @@ def test_a_store_elsewhere(tmp_path: Path) -> None:
     assert store.read("batches/x") is None
 
 
+@pytest.mark.every_disk
 def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     shutil.copytree(FIXTURES / "clean-2", disk)

@@ -201,6 +201,7 @@ def test_a_stream_follows_what_is_written(spark: Any, tmp_path: Path) -> None:
     assert len(run()) > len(positions)
 
 
+@pytest.mark.every_disk
 def test_a_micro_batch_is_bounded(spark: Any, tmp_path: Path) -> None:
     names = ("payments-0", "orders-none-0", "users-0")
     for name in names:
