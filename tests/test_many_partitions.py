@@ -213,7 +213,7 @@ def test_what_a_worker_is_sent_does_not_grow_with_the_disk(tmp_path: Path, monke
     """The list of all partitions, with a name for each file, stays in the process that has it."""
     sizes: list[int] = []
 
-    def submit(_work: object, unit: CheckUnit) -> Future[workers.UnitResult]:
+    def submit(_worker: object, _work: object, unit: CheckUnit) -> Future[workers.UnitResult]:
         sizes.append(len(pickle.dumps(unit)))
         future: Future[workers.UnitResult] = Future()
         future.set_result(([], "", CheckTotals()))
@@ -221,7 +221,7 @@ def test_what_a_worker_is_sent_does_not_grow_with_the_disk(tmp_path: Path, monke
 
     pool = SimpleNamespace(submit=submit, shutdown=lambda **_options: None, _processes=None)
     counter = SimpleNamespace(take=lambda: 0)
-    monkeypatch.setattr(workers, "_pool", lambda _stack, _processes: (pool, counter))
+    monkeypatch.setattr(workers, "worker_pool", lambda *_arguments: (pool, counter))
     largest = []
     for count in (4, COUNT):
         sizes.clear()

@@ -20,9 +20,8 @@ PARTITION = re.compile(
 )
 
 
-LEFT_OVER = re.compile(
-    r"\.(?:deleted|swap|cleaned)(?:\.|$)|\.(?:log|index|timeindex|txnindex|snapshot)\.(?:part|tmp)(?:\.|$)"
-)
+REPLACED = re.compile(r"\.(?:deleted|swap|cleaned)(?:\.|$)")
+HALF_COPIED = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot)\.(?:part|tmp)(?:\.|$)")
 
 
 class Target(NamedTuple):
@@ -107,7 +106,12 @@ def _segments(found: Iterable[str]) -> list[str]:
 def is_live(path: str) -> bool:
     """Return True if a broker reads the file: it is not being deleted, and not half written, by the log cleaner or a
     copy. A segment is what ends in .log (LogFileUtils.isLogFile); kdump also takes one that was compressed."""
-    return LEFT_OVER.search(path.rpartition("/")[2]) is None
+    return not is_replaced(path) and HALF_COPIED.search(path.rpartition("/")[2]) is None
+
+
+def is_replaced(path: str) -> bool:
+    """Return True if a broker was deleting the file, or its log cleaner was writing it."""
+    return REPLACED.search(path.rpartition("/")[2]) is not None
 
 
 class UnlistedCollector:

@@ -15,7 +15,7 @@ from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.paths import PARTITION, Target, is_live
+from kdump.log.paths import PARTITION, Target, is_replaced
 
 LOG = ".log"
 """Part of a name by which a file is read as a segment: LogFileUtils.isLogFile accepts every name that ends with it."""
@@ -145,7 +145,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
             spares = [
                 each
                 for each in (*place.unfinished, *place.others)
-                if not is_live(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
+                if is_replaced(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
             ]
             misnamed, unknown_names = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
@@ -181,7 +181,7 @@ def _misnamed(place: PartitionDirectory, options: Options) -> tuple[list[Target]
     it does not start, and it ignores orders.bak (LogLoader.loadSegmentFiles): it serves the batches of none of them."""
     misnamed, unknown_names = [], []
     for target in place.others:
-        if not is_live(target.path) or target.kind not in (None, SEGMENT):
+        if is_replaced(target.path) or target.kind not in (None, SEGMENT):
             continue
         if (
             target.kind is SEGMENT
