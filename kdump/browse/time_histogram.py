@@ -95,10 +95,9 @@ class TimeBins(Histogram):
             self.shift = _shift(time, self.zone)
         self.add(time + self.shift, records, size, 1, len(self._paths) - 1, position)
 
-    def join(self, held: list[int], amounts: Sequence[int]) -> None:
-        for column in range(3):
-            held[column] += amounts[column]
-        held[3:] = min(held[3:], list(amounts[3:]))
+    def join(self, held: list[int], others: Sequence[int]) -> None:
+        size, batches, *first = others
+        held[1:] = held[1] + size, held[2] + batches, *min(held[3:], first)
 
     def snapshot(self, step: int) -> list[Bin]:
         """Return the bins so far in order of time, at least as wide as those of `step`."""

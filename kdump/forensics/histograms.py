@@ -90,20 +90,21 @@ class Histogram:
         self.step = 0
         self.width = widths(0)
 
-    def add(self, at: int, *amounts: int) -> None:
-        """Add amounts at one number."""
-        bucket = at // self.width
-        held = self.counts.get(bucket)
+    def add(self, at: int, amount: int, *others: int) -> None:
+        """Add amounts at one number. Called for millions of records, with one."""
+        held = self.counts.get(at // self.width)
         if held is None:
-            self.counts[bucket] = list(amounts)
+            self.counts[at // self.width] = [amount, *others]
             while len(self.counts) > self.max_buckets:
                 self.widen()
-        else:
-            self.join(held, amounts)
+            return
+        held[0] += amount
+        if others:
+            self.join(held, others)
 
-    def join(self, held: list[int], amounts: Sequence[int]) -> None:
-        """Add the amounts of one bucket to those of another."""
-        for number, amount in enumerate(amounts):
+    def join(self, held: list[int], others: Sequence[int]) -> None:
+        """Add all amounts but the first to those of another bucket."""
+        for number, amount in enumerate(others, 1):
             held[number] += amount
 
     def spread(self, first: int, last: int, *amounts: int) -> None:
@@ -130,7 +131,8 @@ class Histogram:
             if held is None:
                 counts[bucket // factor] = list(amounts)
             else:
-                self.join(held, amounts)
+                held[0] += amounts[0]
+                self.join(held, amounts[1:])
         return counts
 
     def widen(self) -> None:

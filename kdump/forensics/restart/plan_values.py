@@ -126,7 +126,8 @@ class Step(NamedTuple):
     reason: PathText
 
 
-class RemovedBytes(NamedTuple):
+@dataclass
+class RemovedBytes:
     """Bytes that are no longer part of the log after startup. `kind`: truncated, deleted or hidden.
 
     `batches`, `records` and `soundBytes` count what is valid among them: it is lost only because of what precedes it.
@@ -141,14 +142,27 @@ class RemovedBytes(NamedTuple):
     file: PathText
     position: int
     size: int
-    offset: int | None
-    lastOffset: int | None
-    batches: int
-    records: int | None
-    soundBytes: int
-    damagedBatches: int
-    damagedRecords: int
-    reason: PathText
+    offset: int | None = None
+    lastOffset: int | None = None
+    batches: int = 0
+    records: int | None = 0
+    soundBytes: int = 0
+    damagedBatches: int = 0
+    damagedRecords: int = 0
+    reason: PathText = ""
+
+    def add(self, batches: int, records: int | None, size: int, first: int, last: int) -> None:
+        """Count valid batches with the offsets first..last. `records`: None if their number is unknown."""
+        self.batches += batches
+        self.records = None if self.records is None or records is None else self.records + records
+        self.soundBytes += size
+        self.span(first, last)
+
+    def span(self, first: int, last: int) -> None:
+        """Include the offsets of a header, unless they are impossible."""
+        if 0 <= first <= last:
+            self.offset = first if self.offset is None else min(self.offset, first)
+            self.lastOffset = last if self.lastOffset is None else max(self.lastOffset, last)
 
     @property
     def loses(self) -> bool:
