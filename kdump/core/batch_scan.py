@@ -206,8 +206,8 @@ def scan_valid_batches(
     Each is completely in the buffer, has at most `largest` bytes and room for its records, and has offsets above those
     of the batch before it (the first: above `latest`), with its last offset in lowest..highest. With `check`, its
     checksum matches; otherwise, a header with the next offset, or one up to `reach` above its last, follows, whose
-    batch ends by `source_end` (a position in the buffer: the end of the source, or of its known part). `budget` limits
-    the bytes of batches that no such header follows.
+    batch ends by `source_end` (a position in the buffer: the end of the source, or of its known part), or it ends there
+    and its checksum matches. `budget` limits the bytes of batches that no such header follows.
     """
     data: cython.const[cython.uchar][::1] = buffer
     view = memoryview(buffer)
@@ -255,15 +255,12 @@ def scan_valid_batches(
                 and end + LOG_OVERHEAD + length <= source_end
                 and base + delta < _offset(data, end) <= base + delta + reach
             )
-        if not check:
-            if not follows:
+        if not follows:
+            unchained += end - at
+            if unchained > budget or not (check or end == source_end):
+                unchained -= end - at
                 break
-        else:
-            if not follows:
-                unchained += end - at
-                if unchained > budget:
-                    unchained -= end - at
-                    break
+        if check or not follows:
             stored = uint32_at(data, at + CRC_AT)
             if cython.compiled and end - at < small:
                 if crc(data, at + ATTRIBUTES_AT, end, table) != stored:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kdump.core.batch_scan import read_one_header
-from kdump.format.batch_header import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.log.bundle_log import BundleLog
 from kdump.log.file_kinds import INDEX, TIME_INDEX
 from kdump.log.header_candidate import candidate_at
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.offset_index_lookup import begins_batch, last_entry
 from kdump.log.paths import Target
-from kdump.log.region import Limits
+from kdump.log.region import BatchRun, Limits, Region
 from kdump.log.region_reader import CHECKED, HEADERS, regions
 from kdump.log.region_totals import RegionTotals
 from kdump.log.source import FileSource
@@ -45,11 +45,12 @@ def summarize_headers(
     totals = RegionTotals(target.name_offset)
     start = _last_indexed(target, window, totals) if quick and is_file else 0
     on_progress(start)
+    region: Region | None = None
     for mode in (HEADERS, CHECKED) if is_file else (CHECKED,):
         for region in regions(window, name_offset=target.name_offset, start=start, limits=Limits(), run_mode=mode):
             on_progress(region.size)
             totals.add(region)
-        if totals.is_end_checked:
+        if totals.is_end_checked or isinstance(region, BatchRun):
             break
         # The last batches that were taken for valid are followed by damage: read all, with their checksums.
         totals, start = RegionTotals(target.name_offset), 0
@@ -66,13 +67,17 @@ def _last_indexed(target: Target, window: Window, totals: RegionTotals) -> int:
     """Count the first batch, and return the position of the last entry of the .index. Return 0, with nothing counted,
     if the index does not lead to a batch after the first, or if reading all batches is as cheap, as estimated from the
     length of the first. Only v2 batches can be skipped."""
+    head, size = window.view(0, BATCH_HEADER.size), window.source.size or 0
+    if len(head) < BATCH_HEADER.size:
+        return 0
+    length = max(LOG_OVERHEAD + int.from_bytes(head[8:LOG_OVERHEAD], "big", signed=True), BATCH_HEADER.size)
+    if size // (BLOCK if length < LARGE else length) <= FEW_READS and size // length <= FEW_HEADERS:
+        return 0
     first = candidate_at(window, 0, Limits())
     header, name = first.header, target.name_offset or 0
     if not isinstance(header, BatchHeader) or first.error is not None or header.recordCount != header.possible_records:
         return 0
-    size, length = window.source.size or 0, first.size
-    reads = size // (BLOCK if length < LARGE else length)
-    if (reads <= FEW_READS and size // length <= FEW_HEADERS) or not name <= header.baseOffset <= header.lastOffset:
+    if not name <= header.baseOffset <= header.lastOffset:
         return 0
     heads = read_one_header(bytes(window.view(0, BATCH_HEADER.size)), 0)
     entry = last_entry(target, INDEX)
