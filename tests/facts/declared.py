@@ -196,7 +196,10 @@ NO_TAIL = Condition(
 UNCHANGED = Condition(
     lambda row: (
         not (row["bytesCut"] or row["stops"] or row["missing"] or row["unread"] or row["state"] == "delete")
-        and not any(step["kind"] == "delete" and step["file"].endswith(".log") for step in row["steps"])
+        and not any(
+            step["kind"] == "truncate" or (step["kind"] == "delete" and step["file"].endswith(".log"))
+            for step in row["steps"]
+        )
     ),
     "the startup loads the log, truncates nothing and deletes no segment",
 )
