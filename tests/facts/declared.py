@@ -221,7 +221,8 @@ def is_damage(finding: Row) -> bool:
 
 
 def undamaged(states: States) -> States:
-    """Return that a command, which computes no checksums, states a fact about what has no damage."""
+    """Return that a command, which computes no checksums or accepts a wrong magic, as recovery does, states a fact
+    about what has no damage."""
 
     def find(everything: Everything) -> Iterator[Statement]:
         damaged = {os.path.abspath(row["file"]) for row in everything["verify"]["finding"] if is_damage(row)}
@@ -453,7 +454,7 @@ FACTS: list[Fact] = [
         (
             at("ls --segments", "logSegment.lastOffset", of="file"),
             at("retention", "retentionSegment.lastOffset", of="file"),
-            at("reindex", "reindex.lastOffset", of="file", only_if=RECOVERED_WHOLE),
+            undamaged(at("reindex", "reindex.lastOffset", of="file", only_if=RECOVERED_WHOLE)),
         ),
     ),
     Fact(
@@ -601,7 +602,7 @@ FACTS: list[Fact] = [
         (
             undamaged(at("ls --segments", "logSegment.batches", of="file")),
             at("retention", "retentionSegment.batches", of="file"),
-            at("reindex", "reindex.batches", of="file", only_if=RECOVERED_WHOLE),
+            undamaged(at("reindex", "reindex.batches", of="file", only_if=RECOVERED_WHOLE)),
         ),
     ),
     Fact(
