@@ -40,8 +40,11 @@ def register(spark: SparkSession) -> None:
 
 def _require_importable(spark: SparkSession) -> None:
     """Raise RuntimeError if the Python that Spark starts on this machine, also to plan a read, has no kdump. The
-    executors' machines are not examined."""
-    program = getattr(getattr(spark, "sparkContext", None), "pythonExec", None)  # Spark Connect has no context
+    executors' machines are not examined, nor what is in an archive that they unpack."""
+    context = getattr(spark, "sparkContext", None)  # Spark Connect has none
+    program = getattr(context, "pythonExec", None)
+    if program is not None and program.startswith("./") and not getattr(context, "master", "").startswith("local"):
+        return
     found = shutil.which(program) if program else None
     if program is None or (found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)):
         return  # not compared as files: that of a virtual environment is a link to the system's

@@ -60,8 +60,8 @@ class Registered:
 
     version = "3.5.8"
 
-    def __init__(self, python: str, pushdown: str | None = "true") -> None:
-        self.sparkContext = SimpleNamespace(pythonExec=python)
+    def __init__(self, python: str, pushdown: str | None = "true", master: str = "local[2]") -> None:
+        self.sparkContext = SimpleNamespace(pythonExec=python, master=master)
         self.conf = SimpleNamespace(get=lambda name, default: pushdown or default)
         self.given: list[Any] = []
         self.dataSource = SimpleNamespace(register=self.given.append)
@@ -113,6 +113,16 @@ def test_a_python_without_kdump(tmp_path: Path) -> None:
     spark = Registered(str(other))
     register(spark)  # type: ignore[arg-type]
     assert spark.given
+
+
+def test_a_python_in_an_archive() -> None:
+    """It is unpacked on the executors' machines alone (docs/spark.md)."""
+    python = "./environment/bin/python"
+    spark = Registered(python, master="spark://head:7077")
+    register(spark)  # type: ignore[arg-type]
+    assert spark.given
+    with pytest.raises(RuntimeError, match="cannot be started"):
+        register(Registered(python))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("master", "shuffles"), [(None, True), ("local[4]", True), ("spark://head:7077", False)])
