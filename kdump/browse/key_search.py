@@ -15,6 +15,7 @@ from kdump.format.murmur2 import partition_of
 from kdump.format.size_text import size_text
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.bundle_log import RedactedBatch
+from kdump.log.errors import SourceError
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
@@ -148,13 +149,16 @@ def run_search(search: KeySearch, parts: list[ScopePart], limits: Limits, on_pro
     for part in parts:
         for target in part.segments:
             read = _Read()
-            for record in _hits(search, target, read, limits, on_progress):
-                if len(search.hits) >= MAX_HITS:
-                    search.left_out += 1
-                    continue
-                batch = record.batch
-                values = record.offset, record.timestamp, record.valueSize, not batch.crcValid
-                search.hits.append(Hit(part.name, *values, target.path, batch.position, record.index))
+            try:
+                for record in _hits(search, target, read, limits, on_progress):
+                    if len(search.hits) >= MAX_HITS:
+                        search.left_out += 1
+                        continue
+                    batch = record.batch
+                    values = record.offset, record.timestamp, record.valueSize, not batch.crcValid
+                    search.hits.append(Hit(part.name, *values, target.path, batch.position, record.index))
+            except SourceError as error:  # the payload of a batch is read here, not by the reader
+                search.note(str(error))
             if target.name_offset is not None:
                 covered.setdefault((part.topic, part.number), []).append((target.name_offset, read.end))
         search.done += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from kdump.browse.key_search import KeySearch, plan, run_search, typed_key
 from kdump.browse.row_listings import Cancelled
 from kdump.browse.scopes import Here, scope_of
 from kdump.format.murmur2 import partition_of
+from kdump.log.errors import SourceError
 from kdump.log.region import Limits
 from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
@@ -63,6 +65,23 @@ def topic(tmp_path: Path) -> Path:
     other.parent.mkdir()
     other.write_bytes(batch(record(0, b"every", b"x")))
     return disk
+
+
+def test_a_payload_that_cannot_be_read(topic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported, and the other segments are searched."""
+    decode, failed = key_search.decode_columns, []
+
+    def once(*arguments: Any, **options: Any) -> Any:
+        if not failed:
+            failed.append(arguments)
+            raise SourceError("cannot read the payload")
+        return decode(*arguments, **options)
+
+    monkeypatch.setattr(key_search, "decode_columns", once)
+    search = found_in(topic / "many-0", topic, "every")
+    assert search.finished
+    assert search.unsearched == ["cannot read the payload"]
+    assert len({hit.path for hit in search.hits}) == 5
 
 
 def test_the_likely_partition_is_searched_first(topic: Path) -> None:
