@@ -89,7 +89,8 @@ def check_quorum_state(path: str, release: KafkaRelease) -> None:
         exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
         raise BadLine(0, message, exception=exception)
     newest = 1 if QUORUM_STATE_1.applies(release) else 0
-    missing = next((name for name in FIELDS[min(version, newest)] if name not in found), None)
+    fields = FIELDS[int(min(version, newest))]  # Java reads 1.0 as 1, too
+    missing = next((name for name in fields if name not in found), None)
     if missing is not None:
         message = f"quorum-state has no {missing}"
         if version > newest:
