@@ -44,7 +44,7 @@ def lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def words(line: bytes) -> list[str]:
-    """Split a line as Java does: an empty first word remains, empty last ones go."""
+    """Split a line as Java does: an empty first word remains, empty last ones are removed."""
     found = SPACES.split(line.rstrip(b"\r\n").decode("utf-8", "replace"))
     while found and not found[-1]:
         found.pop()

@@ -52,8 +52,8 @@ class ServerProperties(NamedTuple):
 
 
 def read_properties(path: str) -> ServerProperties:
-    """Return what the file states; of duplicate names, the last one wins. Raises SourceError if the file cannot
-    be read, is too large, is binary, or has a bad escape, with which no broker starts."""
+    """Return what the file states; of duplicate names, the last one wins. Raises SourceError if the file cannot be
+    read, is too large, is binary, or has a bad escape, with which no broker starts."""
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -64,7 +64,7 @@ def read_properties(path: str) -> ServerProperties:
     found = {}
     for line in properties(data):
         if line.problem:
-            raise SourceError(f"{path}: no properties file: byte {line.position}: {line.problem}")
+            raise SourceError(f"{path}: not a properties file: byte {line.position}: {line.problem}")
         if line.values:
             found[line.values["name"]] = line.values["value"].strip()
     return ServerProperties(path, found)

@@ -376,7 +376,7 @@ class StoredRun(BatchRun):
         self.complete = complete
         self.verdicts: StoredVerdicts | None = None
         self.has_unknown_checksum = False
-        """Whether has_unknown_checksum is true of any of its batches."""
+        """Whether neither the records nor the checksum of one of its batches are in the bundle."""
 
     def batch(self, at: int) -> DefaultRecordBatch:
         found = super().batch(at)

@@ -228,8 +228,9 @@ def partition(directory: str, source: str = "") -> PartitionDirectory:
 
 
 def applied_checkpoints(state: str, checkpointed: Mapping[str, ValueT]) -> Mapping[str, ValueT]:
-    """Return what counts of a partition's checkpointed offsets, which are by the file's name without '-checkpoint', for
-    a directory in a state: of a future one, only where the log starts (LogManager.loadLog)."""
+    """Return those of a partition's checkpointed offsets that apply to its directory in a `state`: all for a live one,
+    for a future one only the log start offset, none for others (LogManager.loadLog). They are by the file's name
+    without '-checkpoint'."""
     if state == "future":
         return {name: each for name, each in checkpointed.items() if name == "log-start-offset"}
     return {} if state else checkpointed

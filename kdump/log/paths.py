@@ -19,9 +19,10 @@ PARTITION = re.compile(
     r"^(?P<topic>[\w.-]+)-(?P<partition>[0-9]{1,10})(?:\.[0-9a-f]{32}-(?P<state>delete|future|stray))?$"
 )
 
-
 REPLACED = re.compile(r"\.(?:deleted|swap|cleaned)(?:\.|$)")
+"""In the names of files that a broker deletes, or whose log cleaner writes them."""
 HALF_COPIED = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot)\.(?:part|tmp)(?:\.|$)")
+"""In the names of files that a copy has not completed."""
 
 
 class Target(NamedTuple):

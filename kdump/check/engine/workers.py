@@ -134,8 +134,8 @@ def worker_pool(
     stack: ExitStack, processes: int, paths: Iterable[str] | None = None
 ) -> tuple[ProcessPoolExecutor, SharedCounter] | None:
     """Return the pool of worker processes, and the counter of what they read; None if shared files cannot be created,
-    because disks are full or read-only or there is no /dev/shm. `paths`: those that the user named, of which the
-    workers mount the bundles, if they are not existing_paths."""
+    because disks are full or read-only or there is no /dev/shm. `paths`: those that the user named, whose
+    bundles the workers mount; by default, existing_paths."""
     import multiprocessing
     import tempfile
     from concurrent.futures import ProcessPoolExecutor

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from kdump.check.engine.units import units
 from kdump.check.options import Options
@@ -18,9 +17,6 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, target
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass
