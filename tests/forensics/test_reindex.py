@@ -17,7 +17,7 @@ import pytest
 
 import kdump
 from kdump.forensics.output_directory import OutputError
-from kdump.forensics.reindex.segment import SPLITS, THROWS, TRUNCATES
+from kdump.forensics.reindex.segment import EMPTIES, SPLITS, THROWS, TRUNCATES
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.kafka.index_builder import IndexBuilder
@@ -286,6 +286,22 @@ def test_what_stops_a_broker(payments: Path) -> None:
     assert (ending.does, made.rebuilt.indexes) == (THROWS, None)
     made, ending = stop(payments, large + craft.rebase(large, 1 << 31))
     assert (ending.does, made.rebuilt.indexes) == (SPLITS, None)
+
+
+def test_what_recovery_empties(tmp_path: Path) -> None:
+    """Offsets decrease where an entry is due, or where the last entry is added at the end of the segment."""
+    path = tmp_path / "__cluster_metadata-0" / f"{FIRST}.log"
+    path.parent.mkdir()
+    later = {"baseTimestamp": 1_800_000_000_000, "maxTimestamp": 1_800_000_000_000}
+    latest = {"baseTimestamp": 1_900_000_000_000, "maxTimestamp": 1_900_000_000_000}
+    rising = craft.one(bytes(5000), 10) + craft.one(bytes(5000), 20, **later)
+    due = craft.one(bytes(5000), 15)
+    last = rising + craft.one(b"x", 21) + craft.one(b"x", 15, **latest)
+    for data, at in ((rising + due + craft.one(b"x", 16), len(rising)), (last, len(last))):
+        path.write_bytes(data)
+        (made,) = kdump.reindex(str(path.parent))
+        assert [(each.position, each.does) for each in made.endings] == [(at, EMPTIES)]
+        assert (made.validSize, made.is_rebuilt) == (0, False)
 
 
 def test_the_builder_alone() -> None:

@@ -1,4 +1,4 @@
-"""Finds the segments whose indexes are rebuilt, with the topic configs and context of their log directories."""
+"""Finds the segments whose indexes are rebuilt, with what is known about their partitions."""
 
 from __future__ import annotations
 

@@ -240,7 +240,9 @@ def rebuild(
         try:
             indexes = builder.finish()
         except KafkaError as error:
-            found.endings.insert(0, RecoveryEnd(found.valid, str(error), _does(error, question)))
+            does = _does(error, question)
+            found.endings.insert(0, RecoveryEnd(found.valid, str(error), does))
+            found.valid = 0 if does == EMPTIES else found.valid
             return found
         if judges is not None:
             judges.finish(indexes, found, options)
