@@ -1,4 +1,4 @@
-"""Reads the records of the logs in which Kafka keeps its own state, with limits on their size and on memory."""
+"""Limits on the records of the logs in which Kafka keeps its own state, and on the memory of what is kept of them."""
 
 from __future__ import annotations
 
