@@ -47,8 +47,10 @@ def test_no_finding(name: str) -> None:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", quick(Path("disk"), Path(__file__).parent))
 def test_every_command(name: str, tmp_path: Path) -> None:
-    """No command fails on any of the disks, or says that something could not be read."""
-    for disk in sample(DISKS, len(DISKS), name):
+    """No command fails on any of the disks, or says that something could not be read. (A ZooKeeper cluster has no
+    metadata log.)"""
+    disks = [disk for disk in DISKS if name != "cluster" or disk.parent.name.endswith("-kraft")]
+    for disk in sample(disks, len(disks), name):
         result = command.run(*quick(disk, tmp_path / f"{disk.parent.name}-{disk.name}")[name])
         assert result.exit_code in ((0, 1, 3) if name == "restart-plan" else (0, 1)), (disk, result.stderr)
         assert "Traceback" not in result.stderr
