@@ -1,11 +1,12 @@
 """Recovers one segment: checks every batch, rebuilds the indexes, and truncates the file at the first invalid batch.
 
-Source: org.apache.kafka.storage.internals.log.LogSegment.recover.
+Source: org.apache.kafka.storage.internals.log.LogSegment.recover; LogLoader.recoverLog.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kdump.kafka.errors import CorruptRecord
@@ -24,6 +25,12 @@ class Recovered(NamedTuple):
 
     valid: int
     reason: str
+
+
+def first_unflushed(bases: Sequence[int], recovery_point: int) -> int:
+    """Return the number of the first segment that a startup after an unclean shutdown recovers: the one that contains
+    the recovery point, or the first of all if none does. `bases`: the base offsets of all, ascending."""
+    return max(0, bisect_right(bases, recovery_point) - 1)
 
 
 def recover(

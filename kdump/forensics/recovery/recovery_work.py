@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from kdump.forensics.restart.replica_moves import parse_name
 from kdump.format.numbers import LONG_MAX
 from kdump.kafka.checkpoint_file import BadLine, offsets
+from kdump.kafka.segment_recovery import first_unflushed
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -190,7 +191,7 @@ def _fill(log: LogWork, point: int, files: Iterable[tuple[str, int]], *, recover
             snapshots.append(base)
     bases = sorted(sizes)
     log.segments = len(bases)
-    first = max(0, bisect_right(bases, point) - 1) if recovers else len(bases)
+    first = first_unflushed(bases, point) if recovers else len(bases)
     chosen = [base for number, base in enumerate(bases) if number >= first or base not in indexed]
     log.bases.extend(chosen)
     log.sizes.extend(sizes[base] for base in chosen)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from kdump.check.engine.units import units
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.kafka.segment_recovery import first_unflushed
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import OnUnreadable, SourceError
@@ -128,5 +129,6 @@ def is_unflushed(made: ReindexInput, segment: SegmentFiles) -> bool:
     if known.topic == METADATA_TOPIC:
         return True
     point = known.checkpoints.get("recovery-point-offset")
-    following = (each.offset for each in made.partition.segments if each.offset > segment.offset)
-    return known.clean is False and (point is None or next(following, point.offset + 1) > point.offset)
+    bases = [each.offset for each in made.partition.segments]
+    first = bases[first_unflushed(bases, 0 if point is None else point.offset)] if bases else 0
+    return known.clean is False and segment.offset >= first

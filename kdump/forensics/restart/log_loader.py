@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.log_changes import report_epoch_changes, report_snapshot_changes
 from kdump.forensics.restart.log_end import below_start, report_hidden_bytes
-from kdump.forensics.restart.log_files import FOREVER, INDEXES, LogFiles, denied, directory_stop, padded
+from kdump.forensics.restart.log_files import INDEXES, LogFiles, denied, directory_stop, padded
 from kdump.forensics.restart.plan_values import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
@@ -25,7 +25,7 @@ from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.log_segment import LogSegment, segment_at
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
-from kdump.kafka.segment_recovery import Recovered, recover
+from kdump.kafka.segment_recovery import Recovered, first_unflushed, recover
 from kdump.kafka.transaction_index import sanity_problem
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
@@ -327,8 +327,7 @@ class _LogLoader:
         """Recover the segment that contains the recovery point and those after it; start again after a split."""
         point = self.how.recovery_point
         while True:
-            floor = max((segment.base for segment in self.segments if segment.base <= point), default=-FOREVER)
-            unflushed = [segment for segment in self.segments if segment.base >= floor]
+            unflushed = self.segments[first_unflushed([segment.base for segment in self.segments], point) :]
             try:
                 for number, segment in enumerate(unflushed):
                     if self._recover_one(segment):
