@@ -38,6 +38,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.numbers import parse_int
 from kdump.kafka.checkpoint_file import read_checkpoint
 from kdump.log import file_system
@@ -56,7 +57,7 @@ EVIDENCE = ("recovery-point-offset", "replication-offset")
 LEGAL = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 """Names that a topic may have (Topic.validate)."""
 
-NO_DIRECTORY = ("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
+NO_DIRECTORY = (ZERO_UUID, "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
 """Directory IDs of replicas that the metadata assigns to a broker, but to none of its log directories
 (DirectoryId.MIGRATING, UNASSIGNED, LOST)."""
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.schema import load_folder
 from kdump.kafka.checkpoint_file import BadLine, topic_id
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import PARTITION
 
-NO_ID = "A" * 22
 MAX_NAMES = 100_000
 MAX_DIRECTORIES = 20_000
 LARGEST_LOG = 32 * 1024 * 1024
@@ -51,7 +51,7 @@ class IdNames:
         self._put(value.get("topicId"), key.get("topic"))
 
     def _put(self, number: Any, name: Any) -> None:
-        if number and name and number != NO_ID and len(self.known) < MAX_NAMES:
+        if number and name and number != ZERO_UUID and len(self.known) < MAX_NAMES:
             self.known[number] = name
 
     def of(self, folder: str, messages: list[dict[str, Any]]) -> dict[str, str]:
@@ -103,17 +103,17 @@ def _is_flat(folder: str, message: str) -> bool:
 def _own_topic_id(fields: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
     """Return what `_topic_ids` yields for a message that is flat."""
     number = fields.get("topicId")
-    return ((number, fields.get("topicName") or None),) if isinstance(number, str) and number != NO_ID else ()
+    return ((number, fields.get("topicName") or None),) if isinstance(number, str) and number != ZERO_UUID else ()
 
 
 def _topic_ids(fields: Any) -> Iterator[tuple[str, str | None]]:
     """Yield the topic IDs in a message, each with the topic's name if the message contains it, else None."""
     if isinstance(fields, dict):
         number = fields.get("topicId")
-        if isinstance(number, str) and number != NO_ID:
+        if isinstance(number, str) and number != ZERO_UUID:
             yield number, fields.get("topicName") or None
         for name, item in fields.items():
-            if name == "topicIdPartition" and isinstance(item, dict) and item.get("id") not in (None, NO_ID):
+            if name == "topicIdPartition" and isinstance(item, dict) and item.get("id") not in (None, ZERO_UUID):
                 yield item["id"], item.get("name")
             elif isinstance(item, (dict, list)):
                 yield from _topic_ids(item)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 from functools import lru_cache
 
+ZERO_UUID = "A" * 22
+"""The UUID of 16 zero bytes, which stands for no topic and no directory (Uuid.ZERO_UUID)."""
+
 
 @lru_cache(4096)
 def uuid_text(data: bytes) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.layout import ARRAY, BYTES, INT8, INT16, INT32, INT64, UINT32, Field, Wire
 from kdump.format.varint import Bytes
 
@@ -33,7 +34,7 @@ FIXED = {
     "float64": Wire("FLOAT64", "d"),
     "uuid": Wire("UUID", "16s"),
 }
-ZEROS = {"bool": False, "float64": 0.0, "uuid": "A" * 22}
+ZEROS = {"bool": False, "float64": 0.0, "uuid": ZERO_UUID}
 EMPTY = {"string": "", "bytes": b"", "records": None}
 """Kafka's defaults if a schema has none; also 0 for integers, empty for arrays, the fields' defaults for structures."""
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kdump.format.java_properties import MALFORMED, properties
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.known_releases import newer_version
 from kdump.format.numbers import parse_int
 from kdump.format.text_files import (
@@ -100,12 +101,11 @@ def read_checkpoint(
 
 
 def accepted_lines(path: str, opener: Opener, *, of_epochs: bool = False) -> list[TextLine]:
-    """Return the entries that a broker reads in a checkpoint; none if it rejects the file, which is a
-    finding of its own, or if it cannot be read."""
+    """Return the entries that a broker reads in a checkpoint; none if it rejects the file, which is a finding of its
+    own, or if it cannot be read."""
+    parse = epoch_checkpoint if of_epochs else offset_checkpoint
     try:
-        return read_checkpoint(
-            path, epoch_checkpoint if of_epochs else offset_checkpoint, opener=opener
-        ).accepted.entries
+        return read_checkpoint(path, parse, opener=opener).accepted.entries
     except (BadLine, SourceError):
         return []
 
@@ -211,7 +211,7 @@ def topic_id(path: str, newer: list[str] | None = None) -> str | None:
         if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
             message = f"invalid topic ID: {found!r}"
             raise BadLine(lines[1].position, message, True, "IllegalArgumentException")
-        if found == "A" * 22:
+        if found == ZERO_UUID:
             raise BadLine(lines[1].position, "the zero topic ID", exception="IOException: Invalid topic ID")
         return found
 

@@ -7,6 +7,7 @@ import os
 from typing import NamedTuple
 
 from kdump.format.kafka_release import KafkaRelease
+from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.numbers import parse_int
 from kdump.kafka.checkpoint_file import BadLine, read_small
 from kdump.kafka.small_files import properties
@@ -15,8 +16,6 @@ from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from kdump.state.releases import QUORUM_STATE_1
 
-NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The zero UUID: the candidate's directory is unknown (ReplicaKey.NO_DIRECTORY_ID)."""
 FIELDS = (
     ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
     ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
@@ -25,7 +24,8 @@ FIELDS = (
 
 
 class QuorumState(NamedTuple):
-    """What quorum-state states; None: nothing, or nothing that can be read. `voters`: with kraft.version 0."""
+    """What quorum-state states; None: nothing, or nothing that can be read. `voters`: with kraft.version 0, else
+    empty."""
 
     leader: int | None = None
     epoch: int | None = None
@@ -49,7 +49,7 @@ def quorum_state(folder: str) -> QuorumState:
         None if leader is None or leader < 0 else leader,
         epoch,
         None if voted is None or voted < 0 else voted,
-        None if directory in ("", NO_DIRECTORY) else directory,
+        None if directory in ("", ZERO_UUID) else directory,  # ReplicaKey.NO_DIRECTORY_ID
         voters,
     )
 

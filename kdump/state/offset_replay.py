@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.format.coordinator_record import decode_coordinator_record
+from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.log.errors import NotKnown, within
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
@@ -16,7 +17,6 @@ from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory, too_large
 
 NO_PRODUCER_ID = -1
-ZERO_ID = "A" * 22
 QUIET = ("commitTimestamp", "expireTimestamp", "recordOffset")
 """Fields that differ in every commit and therefore do not count as a change."""
 
@@ -112,7 +112,7 @@ class OffsetReplay:
             value["metadata"],
             value["commitTimestamp"],
             number(value.get("expireTimestamp")),
-            None if topic_id == ZERO_ID else topic_id,
+            None if topic_id == ZERO_UUID else topic_id,
             self.offset,
         )
         if group not in self.groups.groups and self.charge(ENTRY + memory(group)):
