@@ -73,14 +73,15 @@ def _era(made: PostMortem, labels: PageLabels, era: list[Bucket], step: int) -> 
     while (last - first) // of_time(step) > BUCKETS:
         step += 1
     width = of_time(step)
-    sizes = sorted(made.series, key=lambda each: -sum(bucket.bytes for bucket in buckets_of(each.time)))
-    within = {each.topic for each in sizes if any(first <= bucket.first <= last for bucket in buckets_of(each.time))}
+    buckets = {each.topic: buckets_of(each.time) for each in made.series}
+    sizes = sorted(made.series, key=lambda each: -sum(bucket.bytes for bucket in buckets[each.topic]))
+    within = {each.topic for each in sizes if any(first <= bucket.first <= last for bucket in buckets[each.topic])}
     named = [each for each in sizes if each.topic is not None and each.topic in within][: len(palette.SERIES)]
     names = [short(labels.clean(each.topic or "")) for each in named]
     rows: dict[tuple[int, str], list[int]] = {}
     for each in sizes:
         name = names[named.index(each)] if each in named else OTHERS
-        for bucket in buckets_of(each.time):
+        for bucket in buckets[each.topic]:
             if first <= bucket.first <= last:
                 row = rows.setdefault((bucket.first // width, name), [0, 0])
                 row[0] += bucket.bytes
