@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import click
 
+from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
@@ -92,10 +93,10 @@ def command(options: RestartPlanOptions) -> None:
         exit_with(lambda: run_estimate(options.paths, options.recovery, check, options.output))
     if options.recovery.follow:
         exit_with(lambda: run_follow(options.paths, options.recovery, options.output))
-    exit_with(lambda: _run(options))
+    exit_with(lambda: _run(options, check))
 
 
-def _run(options: RestartPlanOptions) -> int:
+def _run(options: RestartPlanOptions, check: Options) -> int:
     """Run the command and return its exit status."""
     began = time.monotonic()
     output = options.output.output(headline=False)
@@ -108,7 +109,6 @@ def _run(options: RestartPlanOptions) -> int:
         objects=plan_objects,
         report=True,
     )
-    check = options.reading.check_options(server=options.server)
     of_topic = topic_filter(options.topics)
     works = StartupWorks()
     disks = Disks.at(options.paths, check.limits, nested=False, server=options.server)

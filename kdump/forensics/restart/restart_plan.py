@@ -119,8 +119,6 @@ def predict_startup(
         if is_selected(each.topic):
             on_plan(each)
 
-    for directory in plan.directories:
-        _advise(plan, directory.stops)
     for each in manager.metadata_logs():
         add(each)
     is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
