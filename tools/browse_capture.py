@@ -67,7 +67,7 @@ def _disk(flip: int | None) -> Iterator[None]:
             os.chdir(before)
 
 
-async def settled(app: BrowseApp) -> None:
+async def wait_until_idle(app: BrowseApp) -> None:
     """Wait until the app is idle in three consecutive checks."""
     quiet = 0
     for _ in range(3000):
@@ -93,7 +93,7 @@ async def _drawn(picture: Picture) -> str:
         for key in ("", *picture.keys):
             if key:
                 await pilot.press(key)
-            await settled(app)
+            await wait_until_idle(app)
         drawn = app.export_screenshot(title=f"kdump browse {picture.path}", simplify=True)
         return FONT_FACE.sub("", drawn)  # no font is downloaded
 

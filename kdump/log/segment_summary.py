@@ -52,7 +52,7 @@ def summarize_headers(
             totals.add(region)
         if totals.is_end_checked or isinstance(region, BatchRun):
             break
-        # The last batches that were taken for valid are followed by damage: read all, with their checksums.
+        # Damage follows the last batches that were accepted by their headers: read all again, with their checksums.
         totals, start = RegionTotals(target.name_offset), 0
     found = totals.finished()
     if start:

@@ -15,7 +15,7 @@ from kdump.browse.app import BrowseApp
 from kdump.browse.browser import Browser
 from kdump.browse.row_factory import RowFactory
 from kdump.commands.browse import prompt_parsers
-from tools.browse_capture import settled
+from tools.browse_capture import wait_until_idle
 
 NAMES = {" ": "space", "/": "slash", "?": "question_mark", "@": "at", "-": "minus", ".": "full_stop", "*": "asterisk"}
 NAMES |= {"[": "left_square_bracket", ":": "colon", "'": "apostrophe", "+": "plus"}
@@ -48,7 +48,7 @@ class Driver:
         self.app.post_message(events.Key(name, character))
 
     async def settled(self) -> None:
-        await settled(self.app)
+        await wait_until_idle(self.app)
 
     @property
     def lines(self) -> list[str]:
