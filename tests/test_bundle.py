@@ -1334,6 +1334,7 @@ def test_what_is_damaged_in_a_bundle_is_read_again(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.every_disk
 @pytest.mark.usefixtures("_no_clock")
 def test_a_packed_bundle_answers_as_the_directory(tmp_path: Path) -> None:
     disk = aged(copy_some(DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk", *SOME))

@@ -19,7 +19,7 @@ import pytest
 
 from kdump.cli import cli
 from kdump.render.all_answers import TYPES
-from tests.conftest import sample
+from tests.conftest import few, sample
 from tests.shell import run
 from tools.incident import INCIDENTS, lay_out
 
@@ -59,8 +59,8 @@ def executed(block: str, directory: Path) -> str:
 
 
 def tried() -> list[Path]:
-    """Return all pages, but of SLOW one in three; with KDUMP_REWRITE or KDUMP_SEED, all."""
-    chosen = SLOW if os.environ.get("KDUMP_REWRITE") else sample(SLOW, 3, "pages")
+    """Return all pages, but of SLOW one in five; with KDUMP_REWRITE or KDUMP_SEED, all."""
+    chosen = SLOW if os.environ.get("KDUMP_REWRITE") else sample(SLOW, 5, "pages")
     return [page for page in PAGES if page in chosen or page not in SLOW]
 
 
@@ -82,13 +82,16 @@ def test_commands_print_what_is_shown(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "inspect clean-1/payments-0 --limit 3",
-        "verify disk-1",
-        "inspect missing.log",
-        "ls --nonsense",
-        "groups clean-1 --tz Europe/Paris",
-    ],
+    few(
+        [
+            "inspect clean-1/payments-0 --limit 3",
+            "verify disk-1",
+            "inspect missing.log",
+            "ls --nonsense",
+            "groups clean-1 --tz Europe/Paris",
+        ],
+        2,
+    ),
 )
 def test_a_fork_prints_what_a_shell_shows(line: str) -> None:
     """Documented commands are run by forks of one process (tests/shell.py), without starting Python for each."""

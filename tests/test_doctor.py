@@ -186,7 +186,7 @@ USUAL = (
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", few(sorted(INCIDENTS), 12))
+@pytest.mark.parametrize("name", few(sorted(INCIDENTS), 8))
 def test_each_command_of_an_incident_runs(name: str, tmp_path: Path) -> None:
     """Each shows more, with the exit status of its kind; and so it does for all items of an entry. `make test` runs
     each command once for each kind of item; those of the usual items, at one incident in seven."""

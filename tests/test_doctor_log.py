@@ -80,7 +80,7 @@ WHOLE = ("recovery", "partition-metadata", "small-files")
 @pytest.mark.parametrize(
     "name",
     [
-        *few((name for name in QUICK if name != "recovery"), 5),
+        *few((name for name in QUICK if name != "recovery"), 3),
         *(pytest.param(name, marks=pytest.mark.every_disk) for name in ("recovery", *LATER)),
     ],
 )

@@ -181,6 +181,7 @@ def test_without_a_compiler(tmp_path: Path) -> None:
     assert kdump(*INSPECT, path=str(tmp_path / "lib"), KDUMP_ENGINE="") == kdump(*INSPECT)
 
 
+@pytest.mark.every_disk
 def test_all_of_the_core_is_compiled_or_none(tmp_path: Path) -> None:
     """Modules of the core call each other's C functions, so if one does not compile, none is used."""
     compiler = tmp_path / "cc"

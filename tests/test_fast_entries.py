@@ -46,7 +46,7 @@ def rising(ending: str, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("ending", SHAPES)
-@pytest.mark.parametrize("base", few([0, 41, (1 << 62) + 1], 2))
+@pytest.mark.parametrize("base", few([41, 0, (1 << 62) + 1], 1))
 def test_entries(ending: str, base: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_entries, "ROWS", 64)
     path = tmp_path / "topic %d\x7fü-0" / f"{base:020}{ending}"

@@ -126,7 +126,7 @@ def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "options", few([[], ["--key", "user-3"], ["--value-regex", "a.*b"], ["--control"], ["--offset", "900..3000"]], 2)
+    "options", few([[], ["--key", "user-3"], ["--value-regex", "a.*b"], ["--control"], ["--offset", "900..3000"]], 1)
 )
 def test_the_same_lines(partition: Path, options: list[str]) -> None:
     command = [

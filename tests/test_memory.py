@@ -110,7 +110,7 @@ QUICK_COUNT = 80 * MIB // 4096
     ("codec", "piped", "count"),
     [
         ("none", True, QUICK_COUNT),
-        ("zstd", False, QUICK_COUNT),
+        pytest.param("zstd", False, QUICK_COUNT, marks=pytest.mark.every_disk),
         *(
             pytest.param(codec, piped, COUNT, marks=pytest.mark.every_disk)
             for codec in craft.CODECS

@@ -20,7 +20,7 @@ from kdump.commands.typed_options import OPTIONS, CommandOptions, fill, option_t
 from kdump.render.csv_rows import csv_cell
 from kdump.render.stdout import ALWAYS, AUTO, NEVER, Output
 from tests.command import run
-from tests.conftest import DISKS, FIXTURES
+from tests.conftest import DISKS, FIXTURES, few
 from tools.json_reference import CSV
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -88,7 +88,7 @@ def cell(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", few(ROWS, 22))
 def test_csv_has_the_values_of_json(name: str, tmp_path: Path) -> None:
     arguments, types = ROWS[name]
     arguments = [tmp_path / "out" if each == "OUT" else each for each in arguments]

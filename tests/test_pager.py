@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from kdump import pager
-from tests.conftest import FIXTURES, ROOT
+from tests.conftest import FIXTURES, ROOT, few
 
 CHILD = "from kdump.cli import main; main()"
 MARK = "sed -u s/^/P:/"
@@ -91,15 +91,18 @@ def test_a_long_table_is_in_the_pager_completely() -> None:
 
 @pytest.mark.parametrize(
     ("words", "environment"),
-    [
-        (("ls", "clean-2"), {}),
-        ((*LONG, "--json"), {}),
-        ((*LONG, "--format", "csv"), {}),
-        (LONG, {"TERM": "dumb"}),
-        (LONG, {"KDUMP_PAGER": ""}),
-        (LONG, {"KDUMP_PAGER": "cat"}),
-        (LONG, {"KDUMP_PAGER": "no-such-program -x"}),
-    ],
+    few(
+        [
+            (("ls", "clean-2"), {}),
+            ((*LONG, "--json"), {}),
+            ((*LONG, "--format", "csv"), {}),
+            (LONG, {"TERM": "dumb"}),
+            (LONG, {"KDUMP_PAGER": ""}),
+            (LONG, {"KDUMP_PAGER": "cat"}),
+            (LONG, {"KDUMP_PAGER": "no-such-program -x"}),
+        ],
+        4,
+    ),
     ids=["short", "json", "csv", "dumb", "none", "cat", "missing"],
 )
 def test_no_pager(words: tuple[str, ...], environment: dict[str, str]) -> None:

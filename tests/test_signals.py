@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdump import signals
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, few
 
 WAIT = 60.0
 """Seconds until what must happen counts as missing."""
@@ -39,7 +39,7 @@ def test_a_second_signal_ends_the_process_once_the_cleanup_had_its_time(
     assert ended == [second] * ends
 
 
-@pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("number", few(signals.ENDING, 1))
 def test_a_signal_ends_browse_without_a_traceback(number: signal.Signals, tmp_path: Path) -> None:
     """What closes a terminal also sends SIGCONT, which Textual handles. asyncio discards what a handler raises while a
     callback runs: here, that of a key."""

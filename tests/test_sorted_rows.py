@@ -28,6 +28,7 @@ def test_rows_are_sorted(held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     rows.close()
 
 
+@pytest.mark.every_disk
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 18)
     monkeypatch.setattr(sorted_rows, "READ", 1 << 12)

@@ -280,6 +280,7 @@ def test_small_batches_are_counted_together_as_alone(
     assert stats(path) == together
 
 
+@pytest.mark.every_disk
 def test_both_engines_say_the_same() -> None:
     said = []
     for engine in ("plain", ""):
@@ -304,6 +305,7 @@ def test_the_examples_of_the_help() -> None:
         assert "300" in said, example
 
 
+@pytest.mark.every_disk
 def test_memory(tmp_path: Path) -> None:
     """There are as many keys as records, all of them long, each record with another time."""
     (tmp_path / "t-0").mkdir()

@@ -144,6 +144,7 @@ def test_known_numbers_at_the_edge(twins: tuple[Worker, ...], disk: Disk) -> Non
     check(twins, disk)
 
 
+@pytest.mark.every_disk
 @settings(max_examples=4)
 @given(disks())
 def test_numbers_at_the_edge(twins: tuple[Worker, ...], disk: Disk) -> None:

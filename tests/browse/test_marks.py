@@ -7,6 +7,8 @@ import random
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO
 from tests.conftest import FIXTURES
@@ -46,6 +48,7 @@ def test_marks_lead_back_across_partitions() -> None:
     drive(CLEAN, script)
 
 
+@pytest.mark.every_disk
 def test_a_random_walk() -> None:
     """After any moves, sorts and filters, a mark leads to the row that it was set on."""
     dice = random.Random(26)

@@ -116,6 +116,7 @@ def test_any_record(parts: list[bytes], fields: dict[str, int], sound: bool) -> 
     check_decoded(AT, batch)
 
 
+@pytest.mark.every_disk
 @pytest.mark.sampled
 @examples(50)
 @given(st.lists(RECORD, min_size=1, max_size=8))

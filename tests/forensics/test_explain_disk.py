@@ -58,7 +58,7 @@ def damaged(name: str, tmp_path: Path) -> Case:
 
 
 @pytest.mark.parametrize(
-    "name", [*few(QUICK, 5), *(pytest.param(name, marks=pytest.mark.every_disk) for name in LATER)]
+    "name", [*few(QUICK, 3), *(pytest.param(name, marks=pytest.mark.every_disk) for name in LATER)]
 )
 def test_every_severe_line_has_evidence(name: str, tmp_path: Path) -> None:
     case = damaged(name, tmp_path)

@@ -114,6 +114,7 @@ def test_one_name_costs_a_path_from_the_root(large: tuple[bytes, Tree]) -> None:
     assert len(container.frames) < 12, "names in order read each node once"
 
 
+@pytest.mark.every_disk
 def test_memory_does_not_grow_with_the_rows(large: tuple[bytes, Tree]) -> None:
     data, tree = large
     assert len(data) > 4 * MIB

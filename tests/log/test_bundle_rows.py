@@ -57,6 +57,7 @@ def test_what_was_written_is_read(count: int) -> None:
         assert list(rows.after(1 << 60)) == expected[-1:]
 
 
+@pytest.mark.every_disk
 def test_memory_does_not_grow_with_the_rows() -> None:
     tracemalloc.start()
     try:

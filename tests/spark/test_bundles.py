@@ -84,6 +84,7 @@ def test_records_are_those_that_are_in_the_bundle(tmp_path: Path) -> None:
     assert not any(row["topic"] == "payments" for row in same.rows("records", [bundle]))
 
 
+@pytest.mark.every_disk
 def test_a_fleet_of_bundles(tmp_path: Path) -> None:
     """Bundles in one directory, and the disk of one of them: the copy is recognized by its IDs."""
     (tmp_path / "bundles").mkdir()

@@ -99,6 +99,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         iceberg.require(Store(str(tmp_path)))
 
 
+@pytest.mark.every_disk
 def test_not_on_a_url() -> None:
     with pytest.raises(StoreError, match="local directory"):
         iceberg.require(Store("memory://out"))

@@ -316,6 +316,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+@pytest.mark.every_disk
 def test_what_happens_to_a_log(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     still.setattr("kdump.spark.chunk_writer.SPAN", 1)
     assert history("short", 1, tmp_path) > 0
@@ -437,7 +438,7 @@ def both(*changes: Change) -> Change:
             (put("meta.properties", "node.id=1\n"), put("meta.properties", "node.id=2\n"), False),
             (put("meta.properties"), put(".kafka_cleanshutdown"), False),
         ],
-        12,
+        6,
     ),
 )
 def test_what_has_to_be_as_it_was(
@@ -461,6 +462,7 @@ def test_what_has_to_be_as_it_was(
         assert rows(out) == rows(tmp_path / "scratch")
 
 
+@pytest.mark.every_disk
 @pytest.mark.sampled
 def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     """Such a state is not used: the partition is read from its first segment on."""
