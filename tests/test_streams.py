@@ -196,7 +196,7 @@ def points(count: int) -> list[object]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("command", "count"), points(4))
+@pytest.mark.parametrize(("command", "count"), points(2))
 def test_whole_or_absent_at_sigterm(command: str, count: int, tmp_path: Path) -> None:
     """SIGTERM arrives at moments spread over all lines that write: each file is there as a complete run writes it, or
     not at all, and nothing else is there. (A ledger is that of the interrupted run.)"""

@@ -16,7 +16,7 @@ from kdump.cli import cli
 from kdump.render.all_answers import TYPES
 from kdump.render.amounts import duration_text
 from tests.command import objects, run
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, few
 from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, coordinator, data, marker, partition
 from tools.incident import lay_out
@@ -93,7 +93,7 @@ def test_exit_statuses(command: str, tmp_path: Path) -> None:
         assert run(command, PAYMENTS, *options).exit_code == 2
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "inspect"])
+@pytest.mark.parametrize("command", few([*COMMANDS, "inspect"], 1))
 def test_the_examples_of_help_run(command: str, tmp_path: Path) -> None:
     """The examples run as they are, with a real disk instead of /var/lib/kafka."""
     text = CliRunner().invoke(cli, [command, "--help"]).stdout

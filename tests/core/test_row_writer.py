@@ -53,7 +53,7 @@ def both(*arguments: str | Path, room: int = 1 << 20) -> str:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 12))
+@each_case("path", some_segments(each_segment(), 24))
 def test_real_segments(path: Path) -> None:
     for form in FORMS:
         both(path, *form)

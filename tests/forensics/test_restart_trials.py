@@ -91,7 +91,7 @@ def test_every_recipe_of_verify(part: str, tmp_path: Path) -> None:
     """The plan predicts what a startup does to each damage of tests/damages.py."""
     disks = RestoredDisks(tmp_path)
     wrong = {}
-    for damage in covering(PARTS[part], 6, did, part):
+    for damage in covering(PARTS[part], 12, did, part):
         plan, partition = plan_of(damage, disks)
         found = disagrees(plan, partition, TRIALS[damage.name])
         if bool(found) != (damage.name in UNKNOWABLE):

@@ -121,7 +121,7 @@ def test_fixtures(path: Path) -> None:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 12))
+@each_case("path", some_segments(each_segment(), 20))
 def test_windows_agree(path: Path) -> None:
     expected = all_facts(path)
     for window in (*WINDOWS, 1000, 65536):
@@ -160,7 +160,7 @@ def copies(path: Path, there: Path) -> Iterator[str]:
 
 
 @pytest.mark.sampled
-@each_case("path", some_segments(each_segment(), 12))
+@each_case("path", some_segments(each_segment(), 20))
 def test_sources_agree(path: Path, tmp_path: Path) -> None:
     expected = all_facts(path)
     name_offset = int(path.stem) if path.suffix == ".log" else None

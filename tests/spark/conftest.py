@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
-# Sessions live for seconds, so compiling with the JVM's second compiler (C2) is not worth its time.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=128m")
+# Sessions live for seconds, so compiling with the JVM's second compiler (C2) is not worth its time, nor is verifying
+# Spark's classes. With a large young generation, little is copied when garbage is collected.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=128m -Xms500m -Xmn300m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # Compiling a query, and dividing a few rows among tasks, takes longer than computing it.
