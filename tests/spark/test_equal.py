@@ -45,7 +45,7 @@ def test_a_sound_disk(disk: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 8, "spark"), ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", sample(DAMAGES, 6, "spark"), ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("disk", disks())
 def test_a_damaged_disk(disk: Path, damage: Damage, tmp_path: Path) -> None:
     copy = damaged(disk, damage, tmp_path / disk.name, 1)
