@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from kdump.forensics.explain.answers import Explanation, ExplanationSummary
-from kdump.forensics.explain.grouping import MAX_UNKNOWN, Groups
-from kdump.forensics.explain.log_entries import LONGEST_LINE, SEVERE, Entry, LogReader
+from kdump.forensics.explain.catalogue import matches
+from kdump.forensics.explain.grouping import _VARIABLE, MAX_UNKNOWN, Groups
+from kdump.forensics.explain.log_entries import LONGEST_LINE, SEVERE, Entry, LogReader, parse_head
 from kdump.forensics.explain.run import explain_log, explain_text, literals
+from tests.conftest import sample
 from tests.each_case import each_case
-from tests.forensics.explaining import LOGS, whole_logs
+from tests.forensics.explaining import LOGS, real_lines, whole_logs
 
 RECORD_SIZE = (LOGS / "brokers" / "record-size-0.log").read_text()
 AT = 1_795_508_558_922
@@ -38,6 +40,12 @@ LAYOUTS = {
     "docker logs -t": "".join(f"2026-11-24T09:00:00.123456789Z {line}\n" for line in LOG4J.splitlines()),
     "kubectl --prefix": "".join(f"[pod/kafka-0/kafka] {line}\n" for line in (LOG4J + STACK).splitlines()),
     "journald": "".join(f"Nov 24 09:00:00 host kafka[12]: {line}\n" for line in (LOG4J + STACK).splitlines()),
+    "colors": f"2026-11-24 08:22:38,922 \x1b[1;31mERROR\x1b[m [main] kafka.log.LogManager - {TEXT}\n{STACK}",
+    "colors and tabs of rsyslog": LOG4J.replace("ERROR", "#033[31mERROR#033[0m") + STACK.replace("\t", "#011"),
+    "a space before the level": f" ERROR {TEXT} (kafka.log.LogManager)\n{STACK}",
+    "a time without a date": f"08:22:38,922 ERROR {TEXT} (kafka.log.LogManager)\n{STACK}",
+    "a stack trace in the line": f"{LOG4J[:-1]} {STACK.replace(chr(10), ' ').replace(chr(9), '')}\n",
+    "an escaped stack trace": (LOG4J + STACK).replace("\n", "\\n").replace("\t", "\\t") + "\n",
     "docker's json-file": "".join(
         json.dumps({"log": line + "\n", "stream": "stdout", "time": "2026-11-24T09:00:00Z"}) + "\n"
         for line in (LOG4J + STACK).splitlines()
@@ -70,6 +78,9 @@ def entries(*blocks: bytes) -> list[Entry]:
     return list(LogReader(literals()).entries(blocks))
 
 
+WITHOUT_DATE = ("kafkaServer.out", "a space before the level", "a time without a date")
+
+
 @each_case("name", LAYOUTS)
 def test_layouts(name: str) -> None:
     (entry,) = entries(LAYOUTS[name].encode())
@@ -77,7 +88,7 @@ def test_layouts(name: str) -> None:
     if name != "docker logs -t":
         assert entry.causes == [CAUSE]
     exact = AT if "Strimzi" not in name else AT - 922
-    assert entry.time == (None if name == "kafkaServer.out" else exact)
+    assert entry.time == (None if name in WITHOUT_DATE else exact)
 
 
 @each_case("size", [1, 7, 100, 4096])
@@ -221,3 +232,42 @@ def test_pasted_text(text: str, name: str | None) -> None:
     assert isinstance(summary, ExplanationSummary)
     assert found.message == name
     assert (summary.known, summary.unknown) == ((1, 0) if name else (0, 1))
+
+
+LINES = [line.split("\t") for line in Path(__file__).with_name("explained_lines.tsv").read_text().splitlines()]
+
+
+@each_case("name, line", LINES, ids=lambda value: value[:60])
+def test_lines_of_public_reports(name: str, line: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The same as text and as a log; " | " is a line break."""
+    text = line.replace(" | ", "\n").replace("\\x1b", "\x1b")
+    log = tmp_path_factory.mktemp("log") / "server.log"
+    log.write_text(text + "\n")
+    for answers in (explain_text(text), explain_log(str(log))):
+        *found, _ = answers
+        assert [each.message or "" for each in found if isinstance(each, Explanation)] == [name]
+
+
+@pytest.mark.sampled
+def test_what_is_unknown_in_a_log_is_unknown_as_text() -> None:
+    """Also without time and level, so that the words are looked for anywhere: not even a part of a line of a healthy
+    broker is taken for another message."""
+    texts = {_VARIABLE.sub("#", line): line for line in sorted(real_lines()) if " INFO " in line}
+    entries = [entry for line in texts.values() if (entry := parse_head(line)) is not None]
+    unknown = [each.text for each in entries if each.level == "INFO" and not list(matches(each.text))]
+    assert len(unknown) > 300
+    for text in sample(unknown, 4):
+        *found, _ = explain_text(text)
+        assert [each.message for each in found if isinstance(each, Explanation)] == [None], text
+
+
+def test_what_passes_soon_is_not_reported(tmp_path: Path) -> None:
+    text = "INFO [MetadataLoader id=0] initializeNewPublishers: the loader is still catching up because we still don't "
+    text += "know the high water mark yet. (org.apache.kafka.image.loader.MetadataLoader)\n"
+    log = tmp_path / "server.log"
+    for seconds, names in ((3, []), (40, ["metadata-high-watermark-unknown"])):
+        log.write_text(f"[2026-11-24 08:00:00,000] {text}[2026-11-24 08:00:{seconds:02},000] {text}")
+        *found, summary = explain_log(str(log))
+        assert [each.message for each in found if isinstance(each, Explanation)] == names
+        assert isinstance(summary, ExplanationSummary)
+        assert summary.known == 2 * len(names)

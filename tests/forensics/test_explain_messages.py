@@ -11,10 +11,12 @@ from pathlib import Path
 from kdump.check.catalogue import CATALOGUE
 from kdump.cli import COMMANDS
 from kdump.forensics.explain import messages as modules
+from kdump.forensics.explain.answers import Explanation
 from kdump.forensics.explain.catalogue import FAMILIES, alternatives, by_family, find, matches, messages
 from kdump.forensics.explain.commands import UNKNOWN, fill
 from kdump.forensics.explain.log_entries import parse_head
 from kdump.forensics.explain.message import ANY, PARTS, Message
+from kdump.forensics.explain.run import explain_text
 from kdump.format.kafka_release import NEWEST
 from tests.each_case import each_case
 from tests.forensics.explaining import DOCS, real_lines
@@ -29,7 +31,16 @@ SAMPLES = {
     "topicId": "FN96DRb6S3GeSIQS03itlw",
     "otherTopicId": "AN96DRb6S3GeSIQS03itlw",
 }
-OF_SYSTEM = ("no-space-left", "too-many-open-files", "input-output-error", "access-denied", "out-of-memory")
+OF_SYSTEM = (
+    "no-space-left",
+    "too-many-open-files",
+    "memory-map-failed",
+    "file-in-use-on-windows",
+    "file-system-without-locks",
+    "input-output-error",
+    "access-denied",
+    "out-of-memory",
+)
 """Messages that the operating system or the Java virtual machine has."""
 
 
@@ -171,3 +182,30 @@ def test_examples(line: str, name: str, parts: dict[str, str]) -> None:
 @each_case("line", ["", " ", "[", "[]", "x" * 100_000, "{}", "Exception", ": : :", "[a] " * 1000, "\0\x1b[31m"])
 def test_other_texts_are_not_known(line: str) -> None:
     assert list(matches(line)) == []
+
+
+@each_case("message", [each for each in messages() if not each.decides], ids=lambda message: message.name)
+def test_the_exception_decides(message: Message) -> None:
+    """An error of the operating system is the cause, whatever the sentence in front of it is."""
+    for text in message.texts:
+        if "{cause}" not in text:
+            line = f"[2026-11-24 08:22:38,922] ERROR {sample(text)} (kafka.A)"
+            found, _ = explain_text(f"{line}\njava.io.IOException: No space left on device\n\tat a.B.c(B.java:1)")
+            assert isinstance(found, Explanation)
+            assert found.message == "no-space-left", text
+
+
+CODES = Path(__file__).with_name("error_codes.txt")
+"""The names in org.apache.kafka.common.protocol.Errors, of Kafka 4.4.0."""
+
+
+def test_each_error_code_is_known() -> None:
+    assert [code for code in CODES.read_text().split() if find(code) is None] == []
+
+
+def test_each_error_of_a_registration_has_its_own_cause() -> None:
+    codes = ("DUPLICATE_BROKER_REGISTRATION", "INVALID_REGISTRATION", "BROKER_ID_NOT_REGISTERED", "UNSUPPORTED_VERSION")
+    codes += ("INCONSISTENT_CLUSTER_ID", "STALE_BROKER_EPOCH", "NOT_CONTROLLER", "CLUSTER_AUTHORIZATION_FAILED")
+    line = "INFO [BrokerLifecycleManager id=1] Unable to register broker 1 because the controller returned error {}"
+    explained = [next(iter(explain_text(line.format(code)))) for code in codes]
+    assert len({each.message for each in explained if isinstance(each, Explanation)}) == len(codes)

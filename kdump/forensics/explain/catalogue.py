@@ -25,6 +25,9 @@ FAMILIES: dict[str, str] = {
     "kraft": "The metadata log",
     "remote_storage": "Remote storage",
     "connections": "Connections",
+    "requests": "Requests that are rejected",
+    "connect": "Connect, MirrorMaker and the schema registry",
+    "streams": "Kafka Streams",
     "java_client": "Kafka's Java client",
     "other_clients": "librdkafka and aiokafka",
 }
@@ -36,7 +39,7 @@ _EXCEPTION = re.compile(
     r"(?::\s|\b(?=\s*$)|$)"
 )
 """The class of an exception, and what is before its message."""
-_CONTEXT = re.compile(r"\[(?P<text>[^\]\n]{1,600})\]:? ")
+_CONTEXT = re.compile(r"(?:(?:global-)?stream-(?:thread|client|task) )?\[(?P<text>[^\]\n]{1,600})\]:? ")
 """What a component of Kafka writes before its messages: [LogLoader partition=orders-0, dir=/data] …"""
 _FACT = re.compile(
     r"(?P<name>partition|dir|groupId|transactionalId|topic)=(?P<value>[^,\n]{1,400})|GroupId (?P<group>[^,\n]{1,400})"
@@ -204,14 +207,15 @@ WORDS = 16
 
 
 def _by_words(text: str) -> Message | None:
-    """Return the message with the longest literal text that the text contains, or is a part of."""
+    """Return the message with the longest literal text that is at least half of the text (less of it occurs in other
+    messages, too), or that the text is a part of."""
     best: tuple[int, Message | None] = (WORDS - 1, None)
     pasted = text.strip()
     for message in messages():
         for pattern in message.patterns:
             for literal in pattern.literals:
                 words = literal.strip(" .,:;()[]'\"")
-                if len(words) > best[0] and words in text:
+                if len(words) > best[0] and 2 * len(words) >= len(pasted) and words in text:
                     best = len(words), message
                 elif best[1] is None and len(pasted) >= WORDS and pasted in literal:
                     best = best[0], message

@@ -19,6 +19,7 @@ _IN_ACTIONS = {
 }
 """The placeholders of check/advice.py that messages may state, as parts of commands."""
 _PLACE = re.compile(r"\{(\w+)\}")
+_WINDOWS = re.compile(r"[A-Za-z]:\\")
 IN_PARTITIONS = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
 UNKNOWN = {
     "disk": "LOGDIR",
@@ -41,7 +42,8 @@ def partition_of(parts: dict[str, str]) -> str | None:
     if "topic" in parts and "number" in parts:
         return f"{parts['topic']}-{parts['number']}"
     for name in ("file", "otherFile"):
-        *above, last = parts.get(name, "").rstrip("/").split("/")
+        path = parts.get(name, "")
+        *above, last = (path.replace("\\", "/") if _WINDOWS.match(path) else path).rstrip("/").split("/")
         if PARTITION.match(last) and parts.get(name) != parts.get("directory") and len(above) > 1:
             return _topic_partition(last)
         kind = by_name(last)[0]

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from kdump.forensics.explain.answers import Explanation, MessagePart
-from kdump.forensics.explain.catalogue import Match, matches, search, without_context
+from kdump.forensics.explain.catalogue import Match, by_name, matches, search, without_context
 from kdump.forensics.explain.commands import partition_of
 from kdump.forensics.explain.log_entries import LEVELS, SEVERE, Entry
 from kdump.forensics.explain.message import CAUSE, Message
@@ -26,12 +26,13 @@ _VARIABLE = re.compile(r"[0-9a-fA-F]{8,}|\d+|[\w-]{22}|/\S+|'[^']{0,200}'|\"[^\"
 
 class Reading(NamedTuple):
     """What an entry is: the message that is explained, general messages around it, the message of the exception with
-    it, and all parts."""
+    it, all parts, and whether one of the messages matters at level INFO, too."""
 
     message: Message
     carriers: tuple[str, ...]
     inner: Message | None
     parts: dict[str, str]
+    at_info: bool
 
 
 def read_entry(entry: Entry, *, anywhere: bool = False) -> Reading | None:
@@ -52,6 +53,7 @@ def _reading(found: list[Match], context: dict[str, str]) -> Reading:
     root = next((match for match in found if not match.message.general), found[0])
     if found[0].message.general:  # what failed is in the exception, and the innermost one says why
         root = next((match for match in reversed(found) if not match.message.general), found[0])
+    root = next((match for match in reversed(found) if match.message.decides), root)
     inner = next(
         (each for each in reversed(found) if not each.message.general and each.message is not root.message), None
     )
@@ -67,7 +69,13 @@ def _reading(found: list[Match], context: dict[str, str]) -> Reading:
         partition = partition_of(parts)
         if partition is not None:
             parts["partition"] = partition
-    return Reading(root.message, tuple(carriers), None if inner is None else inner.message, parts)
+    return Reading(
+        root.message,
+        tuple(carriers),
+        None if inner is None else inner.message,
+        parts,
+        any(match.message.at_info for match in found),
+    )
 
 
 class Groups:
@@ -83,11 +91,11 @@ class Groups:
 
     def add(self, entry: Entry, *, anywhere: bool = False) -> None:
         """Add an entry; one of level INFO or lower only if it is known."""
-        reading = read_entry(entry, anywhere=anywhere)
+        reading = read_entry(entry, anywhere=anywhere and not entry.level)
         severe = entry.level in SEVERE or anywhere
         if reading is None and not severe:
             return
-        if reading is not None and entry.level not in SEVERE and not (reading.message.at_info or anywhere):
+        if reading is not None and entry.level not in SEVERE and not (reading.at_info or anywhere):
             return
         if entry.time is not None:
             self.first = entry.time if self.first is None else min(self.first, entry.time)
@@ -132,7 +140,11 @@ class Groups:
     def explanations(self) -> list[Explanation]:
         """Return all in the order in which to look at them: errors before warnings; after them what only reports that
         something else failed; then by line, because the first error usually causes the others. The unknown ones come
-        at the end."""
+        at the end. Drops what passed within the time that is usual (Message.after)."""
+        for key, found in list(self._known.items()):
+            after = by_name()[key[0]].after
+            if found.first is not None and found.last is not None and found.last - found.first < after:
+                self.known -= self._known.pop(key).count
         return [*sorted(self._known.values(), key=self._order), *sorted(self._unknown.values(), key=self._order)]
 
     def _order(self, found: Explanation) -> tuple[int, bool, int]:

@@ -38,7 +38,13 @@ _PREFIX = re.compile(
     r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]{1,64} [\w.@/-]{1,64}(?:\[\d{1,8}\])?: "  # syslog, journald
 )
 """What containers and syslog write before each line, also those of stack traces."""
-_SHORT = re.compile(rf"(?:\[[^\]\n]{{0,200}}\] ?)?{_LEVEL}\b(?:[ :]{{1,8}})(?P<text>.*)", re.DOTALL)
+_SHORT = re.compile(
+    rf" {{0,8}}(?:\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})? )?(?:\[[^\]\n]{{0,200}}\] ?)?{_LEVEL}\b(?:[ :]{{1,8}})(?P<text>.*)",
+    re.DOTALL,
+)
+"""A line without a date."""
+_ESCAPES = re.compile(r"(?:\x1b|#033)\[[0-9;?]{0,20}[A-Za-z]|#011")
+"""Colors and tabs, also as syslog writes them."""
 _CLIENT = re.compile(
     r"%(?P<severity>[0-7])\|(?P<time>\d{1,12}\.\d{1,6})\|(?P<facility>\w{1,40})\|[^|\n]{0,200}\| ?(?P<text>.*)",
     re.DOTALL,
@@ -51,7 +57,17 @@ _CAUSE = re.compile(
     r"\s*(?:Caused by: |Suppressed: )?(?:[\w$]{1,100}[./]){0,12}[\w$]{0,100}(?:Exception|Error)\b(?::\s|\s*$)|"
     r"\s*Caused by: |Exception in thread "
 )
-_FRAME = re.compile(r"\s+at |\s*\.\.\. \d+ |\s+File \"|Traceback \(most recent")
+_FRAME = re.compile(r"\s+at |at [\w.$/<>]{3,200}\(|\s*\.\.\. \d+ |\s+File \"|Traceback \(most recent")
+_INLINE_FRAME = re.compile(
+    r"(?:\s|\\[nrt]|#012){1,8}(?:at [\w.$/@<>-]{3,300}\((?:[\w$.-]{1,100}(?::\d{1,7})?|Native Method|Unknown Source)\)"
+    r"(?: ~?\[[^\]\n]{0,200}\])?|\.\.\. \d{1,6} (?:more|common frames omitted)\b)"
+)
+_INLINE_CAUSE = re.compile(
+    r"(?:\s|\\[nrt]|#012){1,8}(?=Caused by: )|"
+    r"(?<=\))(?: |\\[nrt]|#012){1,4}(?=(?:[a-z][\w$]{0,100}\.){2,12}[\w$]{1,100}(?:Exception|Error)\b)"
+)
+"""Where the exceptions begin in a line that has a whole stack trace: after "Caused by", or after the logger."""
+_INLINE_END = re.compile(r"(?:\s|\\[nrt]|#012){1,8}$")
 PYTHON_LOGGERS = ("aiokafka", "kafka", "root")
 """Loggers without a dot, as Python's logging writes them before the message."""
 _NEEDLES = (b"WARN", b"ERROR", b"FATAL", b"CRITICAL", b"SEVERE", b"Exception", b"Error: ", b"\n%")
@@ -70,9 +86,20 @@ class Entry:
     causes: list[str] = field(default_factory=list)
 
 
-def _without_prefix(line: str) -> str:
+def without_prefix(line: str) -> str:
+    """Return a line without what containers, syslog and terminals add to it."""
+    if "\x1b" in line or "#0" in line:
+        line = _ESCAPES.sub(lambda escape: "\t" if escape[0] == "#011" else "", line)
     prefix = _PREFIX.match(line)
     return line if prefix is None else line[prefix.end() :]
+
+
+def split_trace(line: str) -> list[str]:
+    """Return the parts of a line that has the stack trace in it: the message, and each exception with its message."""
+    text, frames = _INLINE_FRAME.subn("", line)
+    if frames:
+        return _INLINE_CAUSE.split(_INLINE_END.sub("", text))
+    return _INLINE_CAUSE.split(line) if "Exception" in line or "Error" in line else [line]
 
 
 def is_frame(line: str) -> bool:
@@ -82,7 +109,14 @@ def is_frame(line: str) -> bool:
 
 def parse_head(line: str, zone: tzinfo = timezone.utc) -> Entry | None:
     """Return the entry that a line begins, None if it does not look like one. `zone`: that of times without one."""
-    line = _without_prefix(line)
+    line, *causes = split_trace(without_prefix(line))
+    entry = _parse_head(line, zone)
+    if entry is not None:
+        entry.causes = [*causes, *entry.causes][:MOST_CAUSES]
+    return entry
+
+
+def _parse_head(line: str, zone: tzinfo) -> Entry | None:
     if line.startswith("{"):
         return _of_json(line, zone)
     client = _CLIENT.match(line)
@@ -233,10 +267,10 @@ class LogReader:
             line = data[start : min(end, start + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
             entry = parse_head(line, self.zone)
             if entry is None:
-                line = _without_prefix(line)
+                line, *causes = split_trace(without_prefix(line))
                 if not _CAUSE.match(line):
                     continue
-                entry = Entry(line, "ERROR")  # an exception without a line that logged it
+                entry = Entry(line, "ERROR", causes=causes)  # an exception without a line that logged it
             entry.number = number
             self._open = entry
         if self._open is not None:
@@ -266,7 +300,7 @@ class LogReader:
         while at < len(data):
             end = data.find(b"\n", at)
             line = data[at : min(end, at + LONGEST_LINE)].decode("utf-8", "surrogateescape").rstrip("\r")
-            line = _without_prefix(line)
+            line = without_prefix(line)
             if line.startswith("{"):  # docker's json-file
                 line = _docker_line(line)
             if _FRAME.match(line) or not line.strip():
@@ -274,7 +308,7 @@ class LogReader:
                 continue
             if _CAUSE.match(line):
                 if len(self._open.causes) < MOST_CAUSES:
-                    self._open.causes.append(line.strip())
+                    self._open.causes += [part.strip() for part in split_trace(line)]
                 at = end + 1
                 continue
             if parse_head(line, self.zone) is not None or not line[:1].isspace():

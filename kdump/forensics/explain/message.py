@@ -90,8 +90,12 @@ class Message:
     plan: Annotated[bool, Doc("whether --disk also predicts the next startup of its partition or directory")] = False
     general: bool = False
     """Whether it only reports that something failed: what it is about is in the exception with it."""
+    decides: bool = False
+    """Whether it is the cause of whatever it is logged with: the operating system's error."""
     at_info: bool = False
     """Whether Kafka logs it at level INFO, too."""
+    after: int = 0
+    """Milliseconds for which it has to be repeated before it means anything."""
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:

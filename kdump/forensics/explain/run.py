@@ -13,7 +13,7 @@ from kdump.forensics.explain.catalogue import by_name, find, messages
 from kdump.forensics.explain.commands import fill, fill_action
 from kdump.forensics.explain.disk_evidence import DiskEvidence
 from kdump.forensics.explain.grouping import Groups
-from kdump.forensics.explain.log_entries import Entry, LogReader, is_frame, parse_head
+from kdump.forensics.explain.log_entries import Entry, LogReader, is_frame, parse_head, split_trace, without_prefix
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.mounts import mount_bundles
 from kdump.log.source import Source
@@ -77,7 +77,13 @@ class ReadLog:
             return
         for number, line in enumerate(lines, 1):
             if line.strip() and not is_frame(line):
-                self.groups.add(Entry(line.strip(), number=number), anywhere=True)
+                self.groups.add(_bare(line, number), anywhere=True)
+
+
+def _bare(line: str, number: int = 1) -> Entry:
+    """Return the entry of a line without time and level."""
+    text, *causes = split_trace(without_prefix(line).strip())
+    return Entry(text, number=number, causes=causes)
 
 
 def _keep(blocks: Iterable[bytes], kept: bytearray) -> Iterator[bytes]:
@@ -116,8 +122,8 @@ def explain_text(
     entries = list(reader.entries([text.encode("utf-8", "surrogateescape")]))
     if len(lines) == 1 or not entries:
         first, *rest = lines or [""]
-        entry = parse_head(first, zone) or Entry(first)
-        entry.causes = [*(line.strip() for line in rest if line.strip() and not line.lstrip().startswith("at "))]
+        entry = parse_head(first, zone) or _bare(first)
+        entry.causes += [line.strip() for line in rest if line.strip() and not line.lstrip().startswith("at ")]
         groups.add(entry, anywhere=True)
     for entry in entries if len(lines) > 1 else ():
         groups.add(entry)

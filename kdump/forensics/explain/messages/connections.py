@@ -57,7 +57,6 @@ REQUEST_TIMEOUT = Message(
         "Expiring {} record(s) for {partition}: {} ms has passed since batch creation",
         "Expiring {} record(s) for {partition}:{} ms has passed since batch creation{}",
         "Disconnecting from node {nodeId} due to request timeout.",
-        "Timed out waiting for a node assignment. Call: {}",
         "Topic {topic} not present in metadata after {} ms.",
         "Timeout of {}ms expired before the position for partition {partition} could be determined",
         "Timeout of {}ms expired before successfully committing offsets {}",

@@ -80,7 +80,6 @@ COORDINATOR_UNAVAILABLE = Message(
 REBALANCE = Message(
     name="group-member-left",
     texts=(
-        "Application maximum poll interval ({}ms) exceeded by {}ms",
         "Preparing to rebalance group {group} in state {} with old generation {} (__consumer_offsets-{}) "
         "(reason: {reason}) (kafka.coordinator.group.GroupCoordinator)",
         "Preparing to rebalance group {group} in state {} with old generation {} (__consumer_offsets-{}) "
@@ -95,14 +94,8 @@ REBALANCE = Message(
         "Attempt to heartbeat with {} and group instance id {} failed due to {error}, resetting generation",
         "Resetting generation and member id due to: {reason}",
         "Request joining group due to: {reason}",
-        "consumer poll timeout has expired. This means the time between subsequent calls to poll() was longer "
-        "than the configured max.poll.interval.ms, which typically implies that the poll loop is spending too "
-        "much time processing messages. You can address this either by increasing max.poll.interval.ms or by "
-        "reducing the maximum size of batches returned in poll() with max.poll.records.",
         "Offset commit cannot be completed since the consumer is not part of an active group for auto partition "
         "assignment; it is likely that the consumer was kicked out of the group.",
-        "Application maximum poll interval ({}ms) exceeded by {}ms (adjust max.poll.interval.ms for long-running "
-        "message processing): leaving group",
         "Heartbeat failed for group {group} because it is rebalancing",
         "Heartbeat failed: local member_id was not recognized; resetting and re-joining group",
         "Heartbeat failed: {reason}",

@@ -196,7 +196,12 @@ TRANSACTION_MAPPING = Message(
         "Broker: Producer attempted to use a producer id which is not currently assigned to its transactional id",
         "The transactionalId could not be found",
     ),
-    exceptions=("InvalidPidMappingException", "INVALID_PRODUCER_ID_MAPPING", "TransactionalIdNotFoundException"),
+    exceptions=(
+        "InvalidPidMappingException",
+        "INVALID_PRODUCER_ID_MAPPING",
+        "TransactionalIdNotFoundException",
+        "TRANSACTIONAL_ID_NOT_FOUND",
+    ),
     source="TransactionCoordinator, Errors",
     meaning="The transaction coordinator does not have this producer ID for the transactional ID",
     cause="The transactional ID expired (transactional.id.expiration.ms, 7 days), or __transaction_state lost records",

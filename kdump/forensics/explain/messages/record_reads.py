@@ -161,7 +161,13 @@ RECORD_TOO_LARGE = Message(
         "The request included a message larger than the max message size the server will accept.",
         "Broker: Message size too large",
     ),
-    exceptions=("RecordTooLargeException", "MESSAGE_TOO_LARGE", "MSG_SIZE_TOO_LARGE", "MessageSizeTooLargeError"),
+    exceptions=(
+        "RecordTooLargeException",
+        "MESSAGE_TOO_LARGE",
+        "RECORD_LIST_TOO_LARGE",
+        "MSG_SIZE_TOO_LARGE",
+        "MessageSizeTooLargeError",
+    ),
     source="UnifiedLog, LogValidator, KafkaProducer, librdkafka",
     meaning="A batch is larger than max.message.bytes of its topic, or a record larger than the producer's limit; it "
     "was not written",

@@ -51,6 +51,7 @@ UNKNOWN_DIRECTORY = Message(
     texts=(
         "Found directory {file}, '{}' is not in the form of topic-partition or topic-partition.uniqueId-delete "
         "(if marked for deletion).",
+        "Found directory {file}, '{}' is not in the form of topic-partition{}",
     ),
     source="LocalLog (Log before 3.0)",
     meaning="A log directory contains a directory that is not a partition",

@@ -118,6 +118,7 @@ NO_SPACE = Message(
     never="Do not delete .log or .index files by hand: the log then starts with a gap, or is deleted as a whole",
     incident="disk-full",
     plan=True,
+    decides=True,
 )
 
 TOO_MANY_FILES = Message(
@@ -126,16 +127,16 @@ TOO_MANY_FILES = Message(
         "Too many open files",
         "{file}: Too many open files",
         "{file} (Too many open files)",
-        "Map failed",
     ),
     source="the operating system, in an IOException",
-    meaning="The process has used up its file descriptors (or, with 'Map failed', its memory maps)",
-    cause="A broker needs one for each .log and one for each connection, and two maps for each segment",
+    meaning="The process has used up its file descriptors",
+    cause="A broker needs one for each .log and one for each connection",
     impact="A log directory may go offline, connections are refused",
-    commands=("kdump ls {disk} --sort segments", "grep 'open files' /proc/PID/limits", "sysctl vm.max_map_count"),
-    action="Raise LimitNOFILE (100,000 or more) and vm.max_map_count; use larger segments in topics with many",
+    commands=("kdump ls {disk} --sort segments", "grep 'open files' /proc/PID/limits"),
+    action="Raise LimitNOFILE (100,000 or more); use larger segments in topics with many",
     never="Do not delete segments by hand to save descriptors",
     plan=True,
+    decides=True,
 )
 
 PERMISSION = Message(
@@ -148,7 +149,7 @@ PERMISSION = Message(
         "Permission denied",
         "Could not read file {file}",
     ),
-    exceptions=("AccessDeniedException", "FileSystemException"),
+    exceptions=("AccessDeniedException",),
     source="the operating system, in an IOException",
     meaning="The broker's user may not read or write a file of the log directory",
     cause="Files that another user made: a restore, a tool run as root, or a copy without its owners",
@@ -157,6 +158,7 @@ PERMISSION = Message(
     action="Give all files of the directory to the broker's user (chown -R)",
     never="Do not run the broker as root: the files that it then makes have the same problem later",
     plan=True,
+    decides=True,
 )
 
 IO_ERROR = Message(
@@ -175,6 +177,103 @@ IO_ERROR = Message(
     action="Make an image of the device, or copy it, before anything else. Then replace it",
     never="Do not run fsck with repair on the only copy",
     plan=True,
+    decides=True,
+)
+
+FILE_FAILED = Message(
+    name="file-operation-failed",
+    texts=(
+        "Failed to write to checkpoint file {file}. This is ok if the topic/partition is being deleted",
+        "Error while writing to checkpoint file {file}",
+        "Error while writing partition metadata file {file}",
+        "Error while writing to highwatermark file in directory {directory}",
+        "Error while deleting segments for {partition} in dir {directory}",
+        "Error while deleting all segments for {partition} in dir {directory}",
+        "Error while deleting log for {partition} in dir {directory}",
+        "Error while deleting dir for {partition} in dir {directory}",
+        "Error while deleting producer state snapshots for {partition} in dir {directory}",
+        "Error while deleting producer state snapshot {} for {partition} in dir {directory}",
+        "Error while flushing log for {partition} in dir {directory} with offset {offset} and recovery point {}",
+        "Error while flushing log for {partition} in dir {directory} with offset {}",
+        "Error while flushing producer state snapshot {} for {partition} in dir {directory}",
+        "Error while taking producer state snapshot for {partition} in dir {directory}",
+        "Error while appending records to {partition} in dir {directory}",
+        "Error while rolling log segment for {partition} in dir {directory}",
+        "Error while truncating log to offset {offset} for {partition} in dir {directory}",
+        "Error while truncating the entire log for {partition} in dir {directory}",
+        "Error while fetching offset by timestamp for {partition} in dir {directory}",
+        "Error while closing log segments for {partition} in dir {directory}",
+        "Error while preparing active segment for close for {partition} in dir {directory}",
+        "Error while creating log for {partition} in dir {directory}",
+        "Failed to create data directory {directory}",
+        "Failed to clean up log for {partition} in dir {directory} due to IOException",
+        "Disk error while locking directory {directory}",
+        "Disk error while loading ID {directory}",
+        "Disk error while writing recovery offsets checkpoint in directory {directory}: {cause}",
+        "Disk error while writing log start offsets checkpoint in directory {directory}: {cause}",
+    ),
+    source="LogManager, UnifiedLog, LocalLog, CheckpointFile, PartitionMetadataFile, ReplicaManager",
+    meaning="The broker could not read, write, rename or delete a file of a log directory",
+    cause="The exception below it: a full disk, missing rights, a failed device, or a file that is gone",
+    impact="The log directory goes offline; without another one the broker exits. For a checkpoint of a partition "
+    "that is being deleted: none",
+    commands=(PLAN, "df -h {disk}", "dmesg --ctime | tail -50"),
+    action="Read the exception, and explain it",
+    plan=True,
+    general=True,
+)
+
+MAPS = Message(
+    name="memory-map-failed",
+    texts=("Map failed",),
+    source="FileChannelImpl, in an IOException or OutOfMemoryError",
+    meaning="The process cannot map another index into memory",
+    cause="It has vm.max_map_count maps (65,530 by default): a broker needs two for each segment, and three with a "
+    "transaction index",
+    impact="The log directory goes offline, or the broker exits",
+    commands=("kdump ls {disk} --sort segments", "sysctl vm.max_map_count", "wc -l /proc/PID/maps"),
+    action="Raise vm.max_map_count (262,144 or more). Use larger segments in the topics with the most",
+    never="Do not delete segments by hand",
+    plan=True,
+    decides=True,
+)
+
+IN_USE = Message(
+    name="file-in-use-on-windows",
+    texts=(
+        "The process cannot access the file because it is being used by another process",
+        "{file}: The process cannot access the file because it is being used by another process",
+        "{file} -> {otherFile}: The process cannot access the file because it is being used by another process",
+        "{file} -> {otherFile}: The process cannot access the file because another process has locked a portion of the "
+        "file",
+        "The requested operation cannot be performed on a file with a user-mapped section open",
+    ),
+    source="Windows, in a FileSystemException",
+    meaning="Windows does not let the broker rename, truncate or delete a file that is open",
+    cause="The file is open elsewhere: mapped by the broker itself (indexes, KAFKA-1194), or open in an antivirus or "
+    "backup program",
+    impact="The log directory goes offline, or the broker exits. Retention, compaction and deleted topics do this",
+    commands=("kdump ls {path} --segments", PLAN),
+    action="Kafka does not support Windows: run the broker in Linux (WSL 2, a container). Exclude log.dirs from scans. "
+    "Until then, a restart deletes what has the suffix .deleted",
+    never="Do not delete indexes or segments of a running broker by hand",
+    plan=True,
+    decides=True,
+)
+
+NO_LOCKS = Message(
+    name="file-system-without-locks",
+    texts=("{file}/.lock: Invalid argument", "{file}.lock: Invalid argument", "No locks available", "Invalid argument"),
+    source="the operating system, in an IOException or FileSystemException",
+    meaning="The file system of the log directory does not support what the broker needs: locks, or memory maps",
+    cause="log.dirs on NFS without a lock service, or on another network or FUSE file system",
+    impact="The log directory is not used; without another one the broker exits",
+    commands=("df -T {directory}", PLAN),
+    action="Put log.dirs on a local file system (XFS, ext4). With NFS, mount it with locks, and without silly renames "
+    "(KAFKA-13403)",
+    never="Do not switch locking off with a mount option: two brokers on one directory destroy it",
+    plan=True,
+    decides=True,
 )
 
 FILE_GONE = Message(
@@ -184,14 +283,8 @@ FILE_GONE = Message(
         "{file} -> {otherFile}",
         "{file} -> {otherFile}: Directory not empty",
         "{file} (No such file or directory)",
-        "Failed to write to checkpoint file {file}. This is ok if the topic/partition is being deleted",
-        "Error while writing to checkpoint file {file}",
-        "Error while deleting segments for {partition} in dir {directory}",
-        "Error while flushing log for {partition} in dir {directory} with offset {offset} and recovery point {}",
-        "Error while flushing log for {partition} in dir {directory} with offset {}",
-        "Failed to clean up log for {partition} in dir {directory} due to IOException",
     ),
-    exceptions=("NoSuchFileException", "FileNotFoundException", "DirectoryNotEmptyException"),
+    exceptions=("NoSuchFileException", "FileNotFoundException", "DirectoryNotEmptyException", "FileSystemException"),
     source="Utils, UnifiedLog, LocalLog, CheckpointFile",
     meaning="A file that the broker wants to rename, flush or delete is not there (any more)",
     cause="Two threads deleted the same file (then it is harmless: KAFKA-6188, KAFKA-15391), the topic was deleted "
