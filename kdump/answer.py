@@ -76,6 +76,26 @@ class _Path(NamedTuple):
 PathText = Annotated[str, _Path()]
 """A path, or text that may have one in it: bytes that are not UTF-8 are escaped in JSON."""
 
+
+class Unknown(NamedTuple):
+    """Why a key of an answer is null. `file`: the file that would state its value, None if that is no single file."""
+
+    key: Annotated[str, Doc("the key")]
+    code: Annotated[
+        str, Doc("noFile, damagedFile, unreadableFile, noEntry, notLive, noSegment, unreadSegment, notSelected")
+    ]
+    reason: Annotated[str, Doc()]
+    file: Annotated[PathText | None, Doc("the file that would state it")]
+
+
+UnknownKeys = Annotated[list[Unknown], Doc("why offsets of this object are null: each {…}")]
+
+
+def unknown_keys(*unknown: Unknown | None) -> list[Unknown]:
+    """Return the value of a field UnknownKeys: those that are not None."""
+    return [each for each in unknown if each is not None]
+
+
 ANSWERS: dict[str, type] = {}
 """The classes declared so far, by the `type` of their JSON objects; kdump.render.all_answers imports every one."""
 _TYPE_NAMES: dict[type, str] = {}

@@ -20,7 +20,7 @@ of every release, with random damage to every kind of file, and compares their v
 generated from the same declarations (`make docs`).
 
 - *only if*: the key states the fact only under this condition; otherwise its value may differ from that of the others.
-- A value of null means unknown, and contradicts nothing.
+- A value of null means unknown, and contradicts nothing; if the object has the key `unknown`, that says why.
 - *No batch is damaged* if `verify` reports no finding of family `bytes` with a severity above info.
 """
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.browse.browser import Browser
 from kdump.browse.level_stack import NotFound
-from kdump.cluster.directory_summary import CheckpointedOffsets, checkpointed_offsets
+from kdump.cluster.directory_summary import CheckpointedOffsets
 from kdump.kafka.small_files import topic_id
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
@@ -21,6 +22,9 @@ from kdump.log.remote_paths import nameless_topic
 
 SEGMENT, PARTITION, TOPIC, ALL = "segment", "partition", "topic", "all"
 SCOPES = (SEGMENT, PARTITION, TOPIC, ALL)
+
+Offsets = Mapping[tuple[str, int], Mapping[str, int]]
+"""As CheckpointedOffsets."""
 
 
 class ScopePart(NamedTuple):
@@ -107,20 +111,20 @@ def scope_of(here: Here, name: str) -> Scope:
     return Scope(f"topic {place.topic}", parts, unlisted)
 
 
-def _offsets_above(place: PartitionDirectory) -> CheckpointedOffsets:
+def _offsets_above(place: PartitionDirectory) -> Offsets:
     above = log_directory_above(place.path)
-    return {} if above is None else checkpointed_offsets(above)
+    return {} if above is None else CheckpointedOffsets(above)
 
 
 def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
     """Return the partitions below a path, of a topic or all of them, and what could not be listed or may be of the
     topic."""
     unlisted: list[str] = []
-    found: list[tuple[PartitionDirectory, CheckpointedOffsets]] = []
+    found: list[tuple[PartitionDirectory, Offsets]] = []
     nameless: list[PartitionDirectory] = []
     for place in find_directories(path, lambda error: unlisted.append(str(error))):
         if isinstance(place, LogDirectory):
-            offsets = checkpointed_offsets(place)
+            offsets: Offsets = CheckpointedOffsets(place)
             found += [(each, offsets) for each in place.partitions if topic in (None, each.topic)]
         elif isinstance(place, PartitionDirectory):
             if topic in (None, place.topic):
@@ -146,7 +150,7 @@ def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
     return parts, unlisted
 
 
-def _part(place: PartitionDirectory, offsets: CheckpointedOffsets) -> ScopePart:
+def _part(place: PartitionDirectory, offsets: Offsets) -> ScopePart:
     segments = [segment.log for segment in place.segments if segment.log is not None]
     left_over = [each.path for each in (*place.unfinished, *place.others) if each.kind in BATCHES]
     start = None

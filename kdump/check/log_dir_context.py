@@ -10,8 +10,9 @@ from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, P
 from kdump.cluster.disks import Disks
 from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
-from kdump.kafka.checkpoint_file import accepted_lines
+from kdump.kafka.checkpoint_file import accepted_epochs
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
+from kdump.kafka.small_files import offset_lines
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, parent
 from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
@@ -19,6 +20,7 @@ from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
 from kdump.log.paths import Target
+from kdump.state.unknown_offsets import CheckpointFiles, no_file
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
@@ -40,10 +42,7 @@ class LogDirContext:
         if meta is not None and not is_url(meta.path):
             self.watch.look(meta.path, identity(meta.path))
         self.ids = disks.ids(directory)
-        self.checkpoints: dict[str, Checkpoint] = {}
-        for name, target in directory.files.items():
-            if target.kind is file_kinds.OFFSET_CHECKPOINT:
-                self.checkpoints[name.removesuffix("-checkpoint")] = checkpoint(target, options)
+        self.checkpoints, self.checkpoint_files = checkpoints(directory, options)
         node = disks.node_of(directory)
         self.watch.also, self.metadata = disks.watched_metadata(directory.path)
         from kdump.cluster.release_evidence import applied_release
@@ -69,6 +68,7 @@ class LogDirContext:
             known,
             clean=self.directory.is_clean if at_root else None,
             checkpoints=applied_checkpoints(partition.state, checkpoints),
+            checkpoint_files=self.checkpoint_files,
             coordinator=self.coordinator,
             release=self.release,
         )
@@ -145,7 +145,7 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
     if at is not None:
         epochs = tuple(
             CheckpointedEpoch(line.values["epoch"], line.values["startOffset"], line.position, line.size)
-            for line in accepted_lines(at.path, options.open_source, of_epochs=True)
+            for line in accepted_epochs(at.path, options.open_source)
         )
     return PartitionContext(
         topic=partition.topic,
@@ -167,11 +167,21 @@ def named_release(options: Options) -> AppliedRelease:
     return AppliedRelease() if release is None else AppliedRelease(release, release, release)
 
 
-def checkpoint(target: Target, options: Options) -> Checkpoint:
-    """Read an offset checkpoint: the offset of each partition; empty if a broker cannot read it."""
-    return {
-        (line.values["topic"], line.values["partition"]): CheckpointOffset(
-            line.values["offset"], target, line.position, line.size
-        )
-        for line in accepted_lines(target.path, options.open_source)
-    }
+def checkpoints(directory: LogDirectory, options: Options) -> tuple[dict[str, Checkpoint], CheckpointFiles]:
+    """Return what a broker reads in the offset checkpoints of a log directory, by the file's name without
+    '-checkpoint'."""
+    found: dict[str, Checkpoint] = {}
+    unread = {"replication-offset": no_file(directory.path, "replication-offset")}
+    for file_name, target in directory.files.items():
+        if target.kind is file_kinds.OFFSET_CHECKPOINT:
+            name = file_name.removesuffix("-checkpoint")
+            lines, unknown = offset_lines(target, options.open_source)
+            unread.pop(name, None)
+            unread |= {} if unknown is None else {name: unknown}
+            found[name] = {
+                (line.values["topic"], line.values["partition"]): CheckpointOffset(
+                    line.values["offset"], target, line.position, line.size
+                )
+                for line in lines
+            }
+    return found, CheckpointFiles(directory.path, unread)

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from kdump.answer import Unknown
 from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
 from kdump.state.other_replicas import OtherReplicas
+from kdump.state.unknown_offsets import NO_FILES, CheckpointFiles
 
 
 class CheckpointOffset(NamedTuple):
@@ -58,6 +60,8 @@ class PartitionContext:
     checkpoints: Mapping[str, CheckpointOffset] = field(default_factory=dict)
     """By the checkpoint's file name without '-checkpoint': recovery-point-offset, replication-offset, log-start-offset
     or cleaner-offset."""
+    checkpoint_files: CheckpointFiles = NO_FILES
+    """Why `checkpoints` lacks one of them."""
     epochs: tuple[CheckpointedEpoch, ...] | None = None
     """Lines of leader-epoch-checkpoint."""
     epochs_at: Target | None = None
@@ -93,6 +97,18 @@ class PartitionContext:
         preallocated and not closed. `is_last`: it is the last one of its log. Those of the metadata log and of a
         partition in deletion are never closed."""
         return is_last and (self.clean is not True or self.topic == METADATA_TOPIC or self.state == "delete")
+
+    @property
+    def high_watermark(self) -> int | None:
+        """The last checkpointed high watermark; None if it is unknown, see `no_high_watermark`."""
+        noted = self.checkpoints.get("replication-offset")
+        return noted.offset if noted else None
+
+    @property
+    def no_high_watermark(self) -> Unknown | None:
+        """Why the high watermark is unknown; None if it is known."""
+        name = "replication-offset"
+        return None if name in self.checkpoints else self.checkpoint_files.why("highWatermark", name, self.state)
 
     @property
     def log_start(self) -> int | None:

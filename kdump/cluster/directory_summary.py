@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 
+from kdump.answer import Unknown
 from kdump.cluster.disks import Disks
 from kdump.cluster.missing_partitions import (
     Expected,
@@ -27,6 +28,7 @@ from kdump.log.partition_directory import PartitionDirectory, applied_checkpoint
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.topic_config import is_tiered
+from kdump.state.unknown_offsets import NO_FILE, CheckpointFiles, no_file
 
 
 @dataclass
@@ -56,18 +58,23 @@ class LogDirectorySummary:
 
 
 CHECKPOINTS = ("log-start-offset", "replication-offset", "recovery-point-offset")
-CheckpointedOffsets = dict[tuple[str, int], dict[str, int]]
-"""Offsets by topic and partition, then by the checkpoint's file name without '-checkpoint'."""
 
 
-def checkpointed_offsets(directory: LogDirectory, broken: list[str] | None = None) -> CheckpointedOffsets:
-    """Return the contents of a log directory's offset checkpoints, as far as they can be read. Names of damaged or
-    unreadable files are added to `broken`."""
-    checkpointed: CheckpointedOffsets = {}
-    for name in CHECKPOINTS:
-        for key, offset in offsets(directory.files.get(name + "-checkpoint"), broken).items():
-            checkpointed.setdefault(key, {})[name] = offset
-    return checkpointed
+class CheckpointedOffsets(dict[tuple[str, int], dict[str, int]]):
+    """What a broker reads in a log directory's offset checkpoints: offsets by topic and partition, then by the file's
+    name without '-checkpoint'."""
+
+    def __init__(self, directory: LogDirectory) -> None:
+        super().__init__()
+        self.unread: dict[str, Unknown] = {}
+        self.files = CheckpointFiles(directory.path, self.unread)
+        for name in CHECKPOINTS:
+            target = directory.files.get(f"{name}-checkpoint")
+            found, unknown = offsets(target)
+            if target is None or unknown is not None:
+                self.unread[name] = unknown or no_file(directory.path, name)
+            for key, offset in found.items():
+                self.setdefault(key, {})[name] = offset
 
 
 def had_clean_shutdown(directory: LogDirectory) -> bool | None:
@@ -90,6 +97,7 @@ def partition_summary_in(
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
     if place.state in ("", "future") and place.topic is not None and place.partition is not None:
         facts.checkpoints = applied_checkpoints(place.state, offsets.get((place.topic, place.partition), {}))
+        facts.checkpoint_files = offsets.files
         start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
         facts.tiered = start is not None and first is not None and start < first and is_tiered(metadata(), place.topic)
     return facts
@@ -108,7 +116,7 @@ def single_partition_summary(place: PartitionDirectory, known: LogDirectoryState
     known = {} if known is None else known
     if above.path not in known:
         metadata = cache(partial(_metadata_of, Disks([above])))
-        known[above.path] = had_clean_shutdown(above), checkpointed_offsets(above), metadata
+        known[above.path] = had_clean_shutdown(above), CheckpointedOffsets(above), metadata
     return partition_summary_in(place, *known[above.path])
 
 
@@ -120,8 +128,8 @@ def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectory
     """Return the facts of a log directory, from the files in its root and the names and sizes below it. `disks`: what
     was given, which is searched, and its metadata logs read, only if a partition may be missing, or may start in remote
     storage."""
-    broken: list[str] = []
-    offsets, clean = checkpointed_offsets(directory, broken), had_clean_shutdown(directory)
+    offsets, clean = CheckpointedOffsets(directory), had_clean_shutdown(directory)
+    broken = [f"{name}-checkpoint" for name, unknown in offsets.unread.items() if unknown.code != NO_FILE]
     identity = _identity(directory, broken)
     metadata = cache(partial(_metadata_of, disks, directory.path))
     return LogDirectorySummary(

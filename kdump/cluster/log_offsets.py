@@ -14,6 +14,7 @@ from kdump.log.partition_directory import PartitionDirectory, log_start_offset
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import log_end
 from kdump.state.topic_config import is_tiered
+from kdump.state.unknown_offsets import UNREADABLE
 
 
 class LogOffsets(NamedTuple):
@@ -76,5 +77,6 @@ class LogOffsetsByPartition:
         if target is None:
             return {}
         if target.path not in self._checkpoints:
-            self._checkpoints[target.path] = offsets(target, problems=self.problems)
+            self._checkpoints[target.path], unknown = offsets(target)
+            self.problems += [unknown.reason] if unknown and unknown.code == UNREADABLE else []
         return self._checkpoints[target.path]

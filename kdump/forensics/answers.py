@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, UnknownKeys, answer
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 
 SourcePath = Annotated[PathText, Doc("log directory, or the path that was passed")]
@@ -117,6 +117,7 @@ class PartitionTransactions(NamedTuple):
     seededFrom: Annotated[
         PathText | None, Doc(".snapshot with the transactions open at the start of the first segment")
     ]
+    unknown: UnknownKeys
 
 
 @answer("transactionCoordinator")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.answer import FILE_BYTE, OFFSET, Doc, PathText, UnknownKeys, answer
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 
 
@@ -142,6 +142,7 @@ class ComparedCopy(NamedTuple):
     compacted: Annotated[str, Doc("sign of compaction; empty if there is none")]
     unread: Annotated[list[PathText], Doc()]
     notes: Annotated[list[PathText], Doc()]
+    unknown: UnknownKeys
 
 
 @answer("diff")

@@ -47,8 +47,7 @@ class Copy:
     @property
     def high_watermark(self) -> int | None:
         """The last checkpointed high watermark, from replication-offset-checkpoint; None without one."""
-        checkpointed = self.known.checkpoints.get("replication-offset")
-        return checkpointed.offset if checkpointed else None
+        return self.known.high_watermark
 
 
 class Side(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, PathText, UnknownKeys, answer
 from kdump.forensics.answers import LogEndOffset, LogStartOffset
 
 
@@ -121,6 +121,7 @@ class ListedPartition(NamedTuple):
     logEndOffset: LogEndOffset
     offsets: Annotated[int | None, Doc("logEndOffset minus logStartOffset")]
     headers: Annotated[ListedHeaders, INLINE]
+    unknown: UnknownKeys
 
 
 @answer("topicLogs")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kdump.answer import Unknown, unknown_keys
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
@@ -27,6 +28,7 @@ from kdump.format.transaction_record import TransactionMetadata as CoordinatorRe
 from kdump.state.marker import ABORT, COMMIT
 from kdump.state.releases import ABORTS_BY_OFFSET
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
+from kdump.state.unknown_offsets import NOT_SELECTED, no_end
 
 OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}
 
@@ -238,7 +240,6 @@ class TransactionLedger(Observer):
         segments = scan.partition.segments
         first = segments[0].offset if segments else None
         end = scan.log_end
-        checkpointed = known.checkpoints.get("replication-offset")
         undecided = scan.transactions.state.first_undecided
         stable = end if undecided is None else undecided
         held = next(iter(scan.transactions.state.open), None)
@@ -249,7 +250,7 @@ class TransactionLedger(Observer):
             path=scan.partition.path,
             logStartOffset=known.log_start_offset(first),
             logEndOffset=end,
-            highWatermark=checkpointed.offset if checkpointed else None,
+            highWatermark=known.high_watermark,
             lastStableOffset=None if known.last is False else stable,
             heldBy=held,
             committed=self.counts[COMMITTED],
@@ -260,4 +261,11 @@ class TransactionLedger(Observer):
             segments=len(segments),
             damages=scan.transactions.damages,
             seededFrom=self.seeded,
+            unknown=unknown_keys(
+                known.no_high_watermark,
+                no_end(len(segments), []) if end is None else None,
+                Unknown("lastStableOffset", NOT_SELECTED, "the newest segment is not selected", None)
+                if known.last is False
+                else None,
+            ),
         )

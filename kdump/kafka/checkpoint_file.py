@@ -100,12 +100,11 @@ def read_checkpoint(
     return read_stable(path, lambda: _read(path, parse, release, opener), lambda found: found.error is None)
 
 
-def accepted_lines(path: str, opener: Opener, *, of_epochs: bool = False) -> list[TextLine]:
-    """Return the entries that a broker reads in a checkpoint; none if it rejects the file, which is a finding of its
-    own, or if it cannot be read."""
-    parse = epoch_checkpoint if of_epochs else offset_checkpoint
+def accepted_epochs(path: str, opener: Opener) -> list[TextLine]:
+    """Return the entries that a broker reads in leader-epoch-checkpoint; none if it rejects the file, which is a
+    finding of its own, or if it cannot be read."""
     try:
-        return read_checkpoint(path, parse, opener=opener).accepted.entries
+        return read_checkpoint(path, epoch_checkpoint, opener=opener).accepted.entries
     except (BadLine, SourceError):
         return []
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from contextlib import closing
 
+from kdump.answer import Unknown
 from kdump.format import known_releases
+from kdump.format.text_files import TextLine
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine, Offsets, read_checkpoint
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.file_kinds import FileKind
-from kdump.log.live_files import read_stable
+from kdump.log.live_files import Opener, read_stable
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.state.partition_summary import Open, open_window
+from kdump.state.unknown_offsets import DAMAGED, UNREADABLE
 
 READERS = {
     file_kinds.META_PROPERTIES: "MetaProperties",
@@ -71,20 +74,20 @@ def topic_id(place: PartitionDirectory) -> str | None:
         return None
 
 
-def offsets(target: Target | None, broken: list[str] | None = None, problems: list[str] | None = None) -> Offsets:
-    """Return the offsets of an offset checkpoint by topic and partition; empty without the file, and if a broker cannot
-    read it, because it then uses nothing of it: its name is added to `broken`, and to `problems` why it cannot be
-    read here."""
-    if target is None:
-        return {}
+def offset_lines(target: Target, opener: Opener | None = None) -> tuple[list[TextLine], Unknown | None]:
+    """Return the entries of an offset checkpoint; none, and why, if a broker cannot read it, because it then uses
+    nothing of it."""
     try:
-        found = read_checkpoint(target.path)
+        found = read_checkpoint(target.path, opener=opener)
     except SourceError as error:
-        if problems is not None:
-            problems.append(str(error))
-    else:
-        if found.error is None:
-            return found.offsets
-    if broken is not None:
-        broken.append(os.path.basename(target.path))
-    return {}
+        return [], Unknown("", UNREADABLE, str(error), target.path)
+    if found.error is not None:
+        return [], Unknown("", DAMAGED, f"a broker does not read the file: {found.error}", target.path)
+    return found.entries, None
+
+
+def offsets(target: Target | None) -> tuple[Offsets, Unknown | None]:
+    """Return the offsets of an offset checkpoint by topic and partition; none, and why, as `offset_lines`; none without
+    the file."""
+    lines, unknown = ([], None) if target is None else offset_lines(target)
+    return {(each.values["topic"], each.values["partition"]): each.values["offset"] for each in lines}, unknown

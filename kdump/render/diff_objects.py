@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kdump.answer import Object, answer_object
+from kdump.answer import Object, answer_object, unknown_keys
 from kdump.forensics.comparable_records import ComparableRecord
 from kdump.forensics.copy_damage import UnreadableSpan
 from kdump.forensics.copy_facts import CopyFacts
@@ -23,6 +23,7 @@ from kdump.forensics.diff_answer import (
     SampleRecord,
 )
 from kdump.forensics.differences import Comparison, DifferingRange
+from kdump.state.unknown_offsets import no_end
 
 
 def diff_objects(answer: Diff | DiffSummary) -> Iterator[Object]:
@@ -156,6 +157,10 @@ def _copy(diff: Diff, number: int) -> ComparedCopy:
         compacted=copy.compacted,
         unread=copy.unread,
         notes=copy.notes,
+        unknown=unknown_keys(
+            copy.copy.known.no_high_watermark,
+            no_end(copy.segments, copy.unread) if copy.logEndOffset is None else None,
+        ),
     )
 
 

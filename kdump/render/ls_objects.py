@@ -110,6 +110,7 @@ def partition_object(facts: PartitionSummary) -> Object:
             logEndOffset=facts.log_end,
             offsets=facts.offsets,
             headers=_headers(facts.headers, facts.damage, facts.errors),
+            unknown=facts.unknown,
         )
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from kdump.answer import Unknown
 from kdump.log import file_kinds, file_system
 from kdump.log.errors import SourceError, is_gone, unread
 from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
@@ -21,6 +22,7 @@ from kdump.log.region import TORN
 from kdump.log.segment_summary import OnProgress, summarize_headers
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.window import Window
+from kdump.state.unknown_offsets import NO_FILES, CheckpointFiles, no_end
 
 Open = Callable[[Target], Window]
 
@@ -75,6 +77,8 @@ class PartitionSummary:
     on_disk: int = 0
     checkpoints: Mapping[str, int] = field(default_factory=dict)
     """By file name without '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
+    checkpoint_files: CheckpointFiles = NO_FILES
+    """Why `checkpoints` lacks one of them."""
     tiered: bool = False
     """Whether segments of the topic are copied to remote storage; asked only where it decides the log start offset."""
     clean: bool | None = None
@@ -133,6 +137,16 @@ class PartitionSummary:
     def high_watermark(self) -> int | None:
         """As of the last checkpoint: records above it may not be replicated."""
         return self.checkpoints.get("replication-offset")
+
+    @property
+    def unknown(self) -> list[Unknown]:
+        """Why offsets of the partition are unknown, by the keys of answers."""
+        state, files = self.partition.state, self.checkpoint_files
+        names = {"highWatermark": "replication-offset", "recoveryPoint": "recovery-point-offset"}
+        found = [files.why(key, name, state) for key, name in names.items() if name not in self.checkpoints]
+        end = no_end(len(self.segment_sizes), self.unread)
+        found += [] if self.log_start is not None else [end._replace(key="logStartOffset")]
+        return found if self.log_end is not None else [*found, end]
 
     @property
     def offsets(self) -> int | None:

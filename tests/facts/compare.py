@@ -75,6 +75,26 @@ def run_all(paths: Sequence[Path]) -> Everything:
     return found
 
 
+EXPLAINED = ("logStartOffset", "logEndOffset", "highWatermark", "recoveryPoint", "lastStableOffset")
+"""Keys of which `unknown` says why they are null, in objects that have it."""
+
+
+def unexplained(everything: Everything) -> Iterator[str]:
+    """Yield the objects in which such a key is null without a reason, or has a value and a reason."""
+    rows = [
+        *(("ls", row) for row in everything["ls"]["partitionLog"]),
+        *(("transactions", row) for row in everything["transactions"]["transactionPartition"]),
+        *(("retention", row) for row in everything["retention"]["retention"]),
+        *(("diff", copy) for row in everything["diff"]["diff"] for copy in row["copies"]),
+    ]
+    assert rows
+    for command, row in rows:
+        null = {key for key in EXPLAINED if key in row and row[key] is None}
+        reasons = {each["key"] for each in row["unknown"]}
+        if null != reasons or not all(each["reason"] for each in row["unknown"]):
+            yield f"{command}: null {sorted(null)}, explained {sorted(reasons)}: {row}"
+
+
 def run_on_bundles(paths: Sequence[Path]) -> Everything:
     """Return what each command but `diff` states about bundles of log directories, as if these had their paths."""
     names = {f"{path}.bundle": str(path) for path in paths}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.command import run
 from tests.conftest import FIXTURES, RELEASES, SEED, sample
-from tests.facts.compare import Contradiction, contradictions, differences, run_all, run_on_bundles
+from tests.facts.compare import Contradiction, contradictions, differences, run_all, run_on_bundles, unexplained
 from tests.facts.declared import COMMANDS, FACTS
 from tests.facts.random_damage import bases, damaged
 from tools import facts_reference
@@ -21,10 +21,11 @@ DISKS, AT_ONCE = (2000, 50) if SEED else (3, 3)
 """Number of damaged disks, and how many of them are one test."""
 
 
-def contradictory(source: Path, number: object, root: Path) -> list[Contradiction]:
-    """Return the contradictions about a damaged copy of a disk, which is then removed."""
+def contradictory(source: Path, number: object, root: Path) -> list[Contradiction | str]:
+    """Return the contradictions about a damaged copy of a disk, and nulls without a reason; the copy is removed."""
     paths, done = damaged(number, source, root)
-    found = list(contradictions(run_all(paths)))
+    everything = run_all(paths)
+    found = [*contradictions(everything), *unexplained(everything)]
     for each in [*paths, *(path for path in root.parent.iterdir() if path.is_symlink())]:
         shutil.rmtree(each) if not each.is_symlink() else each.unlink()
     print(f"{number}: {source.parent.name}/{source.name}: {', '.join(done)}")

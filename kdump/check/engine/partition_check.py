@@ -339,14 +339,14 @@ class PartitionCheck(Resumable):
             yield finding
 
     def _truncated(self) -> Iterator[Finding]:
-        mark = self.known.checkpoints.get("replication-offset")
+        mark = self.known.high_watermark
         for number, (finding, before, end) in enumerate(self._held):
             lost = self._records - before
             what = f"losing {count_text(lost, 'record')} after it" if lost else "losing no valid records after it"
             cut = "on restart the broker truncates the log here, " + what
-            if mark is not None and mark.offset > (end or 0):
-                below = count_text(mark.offset - (end or 0), "offset")
-                cut += f"; the log then ends {below} below the last checkpointed high watermark {mark.offset}: "
+            if mark is not None and mark > (end or 0):
+                below = count_text(mark - (end or 0), "offset")
+                cut += f"; the log then ends {below} below the last checkpointed high watermark {mark}: "
                 cut += f"consumers may have read these records; {who_has_it(self.known.replicas)}"
             if number:
                 cut = "on restart the broker truncates the log at the first damage above, which removes this, too"

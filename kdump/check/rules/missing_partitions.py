@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from kdump.check.finding import INFO, WARNING, Code, Finding
-from kdump.check.log_dir_context import Checkpoint, checkpoint
+from kdump.check.log_dir_context import Checkpoint, checkpoints
 from kdump.check.options import Options
 from kdump.check.rules.checkpoints import absent_partitions
 from kdump.cluster.missing_partitions import (
@@ -20,7 +20,6 @@ from kdump.cluster.missing_partitions import (
     what_is_at,
 )
 from kdump.format.count_text import first_of
-from kdump.log import file_kinds
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
 
@@ -80,11 +79,7 @@ def missing_from(
     """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with
     lines of others, and for those that the broker did not create yet. `here`: its live partitions when it was listed;
     `ids`, `others`: see `missing_in`."""
-    noted: dict[str, Checkpoint] = {
-        name.removesuffix("-checkpoint"): checkpoint(target, options)
-        for name, target in directory.files.items()
-        if target.kind is file_kinds.OFFSET_CHECKPOINT
-    }
+    noted, _ = checkpoints(directory, options)
     missing = missing_in(directory, ids, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
     for key in lost:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, UnknownKeys, answer
 from kdump.forensics.answers import KafkaVersion, LogEndOffset, LogStartOffset, PartitionNumber, SourcePath, TopicName
 from kdump.forensics.retention.configs import Setting
 
@@ -199,3 +199,4 @@ class PartitionRetention(NamedTuple):
         int | None, Doc("number of damaged byte ranges in all segments; null for a directory that was not read")
     ]
     notes: Annotated[tuple[str, ...], Doc("other remarks")]
+    unknown: UnknownKeys

@@ -140,6 +140,7 @@ def partition_answer(
         overdueAt=cleaned.overdue_at if cleaned else None,
         missingBytes=cleaned.missing_bytes if cleaned else None,
         rollsAfter=cleaned.rolls_after if cleaned else None,
+        unknown=summary.unknown,
         tombstones=stones.total if stones else None,
         tombstonesDue=stones.due if stones else None,
         tombstonesUnstamped=stones.unstamped if stones else None,
@@ -206,6 +207,10 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
         heldSegments=len(files) if is_stray else 0,
         heldBytes=size if is_stray else 0,
         notes=(IS_STRAY if is_stray else IS_DELETED,),
+        unknown=[
+            known.checkpoint_files.why(key, "", partition.state)
+            for key in ("logStartOffset", "logEndOffset", "highWatermark", "lastStableOffset")
+        ],
     )
     if is_stray:
         yield RetentionBlocker(

@@ -17,13 +17,16 @@ from kdump.kafka.small_files import offsets
 from kdump.log.log_directory import LogDirectory
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.unknown_offsets import UNREADABLE
 
 CHECKPOINTS = ("log-start-offset", "replication-offset", "cleaner-offset", "recovery-point-offset")
 
 
 def checkpointed(directory: LogDirectory, name: str, problems: list[str]) -> Offsets:
     """Return the offsets in a checkpoint of the log directory."""
-    return offsets(directory.files.get(f"{name}-checkpoint"), problems=problems)
+    found, unknown = offsets(directory.files.get(f"{name}-checkpoint"))
+    problems += [unknown.reason] if unknown and unknown.code == UNREADABLE else []
+    return found
 
 
 def retained_topics(

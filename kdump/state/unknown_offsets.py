@@ -1,0 +1,50 @@
+"""Why an offset of a partition is unknown, as answers state it (kdump.answer.Unknown)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kdump.answer import Unknown
+
+NO_FILE, DAMAGED, UNREADABLE = "noFile", "damagedFile", "unreadableFile"
+NO_ENTRY, NOT_LIVE, NO_SEGMENT = "noEntry", "notLive", "noSegment"
+UNREAD, NOT_SELECTED = "unreadSegment", "notSelected"
+
+
+class CheckpointFiles(NamedTuple):
+    """Offset checkpoints of a log directory. `unread`: why a broker uses nothing of a file, by its name without
+    '-checkpoint'. `directory`: its path, empty for a partition that is in no log directory."""
+
+    directory: str
+    unread: Mapping[str, Unknown]
+
+    def why(self, key: str, name: str, state: str) -> Unknown:
+        """Return why the checkpoint states nothing of a partition whose directory has this state; `key`: of the
+        answer."""
+        if state:
+            return Unknown(key, NOT_LIVE, f"a broker keeps none for a directory that is not live ({state})", None)
+        if not self.directory:
+            return Unknown(key, NO_FILE, f"no log directory was found around it, with a {name}-checkpoint", None)
+        if name in self.unread:
+            return self.unread[name]._replace(key=key)
+        file = os.path.join(self.directory, f"{name}-checkpoint")
+        return Unknown(key, NO_ENTRY, "the file does not list the partition", file)
+
+
+NO_FILES = CheckpointFiles("", {})
+
+
+def no_file(directory: str, name: str) -> Unknown:
+    """Return why nothing is known from a checkpoint that a log directory does not have."""
+    return Unknown(
+        "", NO_FILE, "the log directory does not have the file", os.path.join(directory, f"{name}-checkpoint")
+    )
+
+
+def no_end(segments: int, errors: list[str]) -> Unknown:
+    """Return why the log end offset is unknown."""
+    if not segments:
+        return Unknown("logEndOffset", NO_SEGMENT, "there is no segment", None)
+    return Unknown("logEndOffset", UNREAD, errors[-1] if errors else "the last segment was not read", None)
