@@ -1,15 +1,22 @@
-"""All messages that `kdump explain` knows, from the modules of kdump/forensics/explain/messages/, and the one that a
-text is."""
+"""All messages that `kdump explain` knows, from the files in kdump/forensics/explain/messages/, and the one that a text
+is."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
-from typing import NamedTuple
+from importlib import resources
+from typing import Any, NamedTuple
 
-from kdump.forensics.explain.message import CAUSE, Message, Pattern
+from kdump.check.advice import RESTORE, SKIP
+from kdump.forensics.explain.message import CAUSE, LAST, Message, Pattern
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 FAMILIES: dict[str, str] = {
     "record_reads": "Records that cannot be read",
@@ -31,7 +38,9 @@ FAMILIES: dict[str, str] = {
     "java_client": "Kafka's Java client",
     "other_clients": "librdkafka and aiokafka",
 }
-"""The modules of messages, and the title of each."""
+"""The files of messages, and the title of each."""
+TEXTS = {"{newest}": LAST, "{RESTORE}": RESTORE, "{SKIP}": SKIP}
+"""What stands for these words in the files."""
 
 _EXCEPTION = re.compile(
     r"(?:Caused by: |Suppressed: |Exception in thread \"[^\"]{0,200}\" |\[CIRCULAR REFERENCE: )?"
@@ -64,12 +73,26 @@ def messages() -> tuple[Message, ...]:
 
 @cache
 def by_family() -> dict[str, tuple[Message, ...]]:
-    """Return the messages of each module of FAMILIES."""
-    found = {}
-    for family in FAMILIES:
-        module = import_module(f"kdump.forensics.explain.messages.{family}")
-        found[family] = tuple(value for value in vars(module).values() if isinstance(value, Message))
-    return found
+    """Return the messages of each file of FAMILIES."""
+    directory = resources.files(__package__) / "messages"
+    return {
+        family: tuple(
+            Message(name=name, **{field: _value(value) for field, value in fields.items()})
+            for name, fields in tomllib.loads((directory / f"{family}.toml").read_text("utf-8")).items()
+        )
+        for family in FAMILIES
+    }
+
+
+def _value(value: Any) -> Any:
+    """Return a field of a message: prose is wrapped in the file."""
+    if isinstance(value, list):
+        return tuple(value)
+    if not isinstance(value, str):
+        return value
+    for word, text in TEXTS.items():
+        value = value.replace(word, text)
+    return " ".join(value.split())
 
 
 @cache
@@ -78,7 +101,7 @@ def _families() -> dict[str, str]:
 
 
 def family_of(message: Message) -> str:
-    """Return the module of FAMILIES that a message is in."""
+    """Return the file of FAMILIES that a message is in."""
     return _families()[message.name]
 
 
