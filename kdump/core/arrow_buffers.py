@@ -17,23 +17,11 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import minus, plus, sequence_at, uint32_at, varint_at
     from cython.cimports.libc.string import memcpy
 else:
-    from kdump.core.column_numbers import (
-        BASE_OFFSET,
-        BASE_SEQUENCE,
-        BATCH_START,
-        CRC_AT,
-        HEADER_WIDTH,
-        HEADERS_COUNT,
-        HEADERS_START,
-        LAST_OFFSET,
-        OFFSET_DELTA,
-        RECORD_END,
-        RECORD_WIDTH,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import minus, plus, sequence_at, uint32_at, varint_at
 
 

@@ -19,21 +19,11 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import size_class
     from cython.cimports.kdump.core.record_columns import decode
 else:
-    from kdump.core.column_numbers import (
-        ATTRIBUTES,
-        BASE_TIMESTAMP,
-        BATCH_END,
-        BATCH_START,
-        HEADER_SIZE,
-        HEADER_WIDTH,
-        IS_TRANSACTIONAL,
-        PRODUCER_ID,
-        RECORD_COUNT,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import size_class
     from kdump.core.record_columns import decode
 

@@ -19,40 +19,10 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import int16_at, int32_at, int64_at, plus, uint32_at
 else:
-    from kdump.core.column_numbers import (
-        ATTRIBUTES,
-        ATTRIBUTES_AT,
-        BASE_OFFSET,
-        BASE_SEQUENCE,
-        BASE_SEQUENCE_AT,
-        BASE_TIMESTAMP,
-        BASE_TIMESTAMP_AT,
-        BATCH_END,
-        BATCH_START,
-        CODEC,
-        CRC_AT,
-        HEADER_SIZE,
-        HEADER_WIDTH,
-        LAST_OFFSET,
-        LAST_OFFSET_DELTA_AT,
-        LEADER_EPOCH,
-        LEADER_EPOCH_AT,
-        LENGTH_AT,
-        LOG_OVERHEAD,
-        MAGIC_AT,
-        MAX_TIMESTAMP,
-        MAX_TIMESTAMP_AT,
-        MIN_BATCH_LENGTH,
-        PRODUCER_EPOCH,
-        PRODUCER_EPOCH_AT,
-        PRODUCER_ID,
-        PRODUCER_ID_AT,
-        RECORD_COUNT,
-        RECORD_COUNT_AT,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import int16_at, int32_at, int64_at, plus, uint32_at
 
 POLYNOMIAL = 0x82F63B78

@@ -19,30 +19,10 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import int32_at
 else:
-    from kdump.core.column_numbers import (
-        ATTRIBUTES_AT,
-        BASE_SEQUENCE_AT,
-        CODEC,
-        HEADER_SIZE,
-        LAST_CODEC,
-        LAST_OFFSET_DELTA_AT,
-        LENGTH_AT,
-        LOG_OVERHEAD,
-        MAGIC_AT,
-        MESSAGE_ATTRIBUTES_AT,
-        MESSAGE_TIMESTAMP_AT,
-        MESSAGE_V0_KEY_AT,
-        MESSAGE_V0_MIN,
-        MESSAGE_V1_KEY_AT,
-        MESSAGE_V1_MIN,
-        MIN_BATCH_LENGTH,
-        PRODUCER_EPOCH_AT,
-        PRODUCER_ID_AT,
-        RECORD_COUNT_AT,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import int32_at
 
 LARGEST = 1 << 27

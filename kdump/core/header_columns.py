@@ -15,27 +15,10 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import minus, plus, sequence_at
 else:
-    from kdump.core.column_numbers import (
-        ATTRIBUTES,
-        BASE_OFFSET,
-        BASE_SEQUENCE,
-        BASE_TIMESTAMP,
-        BATCH_END,
-        BATCH_START,
-        CODEC,
-        HAS_DELETE_HORIZON,
-        HEADER_WIDTH,
-        IS_TRANSACTIONAL,
-        LAST_OFFSET,
-        LOG_APPEND_TIME,
-        MAX_TIMESTAMP,
-        PRODUCER_EPOCH,
-        PRODUCER_ID,
-        RECORD_COUNT,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import minus, plus, sequence_at
 
 

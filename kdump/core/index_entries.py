@@ -16,7 +16,7 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
 else:
     from kdump.core.column_numbers import BASE_OFFSET, BATCH_START, HEADER_WIDTH, LAST_OFFSET, MAX_TIMESTAMP
 

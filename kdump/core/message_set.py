@@ -20,30 +20,10 @@ except ImportError:
 
 if cython.compiled:
     from cython.cimports.kdump.core.batch_scan import crc
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import int32_at, int64_at, uint32_at
 else:
-    from kdump.core.column_numbers import (
-        HEADERS_START,
-        KEY_SIZE,
-        KEY_START,
-        LENGTH_AT,
-        LOG_OVERHEAD,
-        MAGIC_AT,
-        MESSAGE_ATTRIBUTES_AT,
-        MESSAGE_CRC_AT,
-        MESSAGE_TIMESTAMP_AT,
-        MESSAGE_V0_KEY_AT,
-        MESSAGE_V1_KEY_AT,
-        OFFSET_DELTA,
-        RECORD_ATTRIBUTES,
-        RECORD_END,
-        RECORD_START,
-        RECORD_WIDTH,
-        TIMESTAMP_DELTA,
-        VALUE_SIZE,
-        VALUE_START,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import int32_at, int64_at, uint32_at
 
 POLYNOMIAL = 0xEDB88320

@@ -18,38 +18,11 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import int16_at, minus, plus, varint_at
     from cython.cimports.kdump.core.record_columns import read_rows
 else:
-    from kdump.core.column_numbers import (
-        ATTRIBUTES,
-        BASE_OFFSET,
-        BASE_TIMESTAMP,
-        BATCH_END,
-        BATCH_START,
-        CODEC,
-        HEADER_SIZE,
-        HEADER_WIDTH,
-        HEADERS_COUNT,
-        HEADERS_START,
-        KEY_SIZE,
-        KEY_START,
-        LAST_OFFSET,
-        LOG_APPEND_TIME,
-        MAX_TIMESTAMP,
-        NO_ROOM,
-        OFFSET_DELTA,
-        RECORD_ATTRIBUTES,
-        RECORD_COUNT,
-        RECORD_END,
-        RECORD_WIDTH,
-        RECORDS_AT_ONCE,
-        ROWS_READ,
-        TIMESTAMP_DELTA,
-        VALUE_SIZE,
-        VALUE_START,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import int16_at, minus, plus, varint_at
     from kdump.core.record_columns import read_rows
 

@@ -20,28 +20,10 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import plus, varint_at
 else:
-    from kdump.core.column_numbers import (
-        BYTES_LEFT_OVER,
-        HEADER_INVALID,
-        HEADERS_COUNT,
-        HEADERS_START,
-        KEY_SIZE,
-        KEY_START,
-        NO_ROOM,
-        OFFSET_DELTA,
-        RECORD_ATTRIBUTES,
-        RECORD_END,
-        RECORD_INVALID,
-        RECORD_START,
-        RECORD_WIDTH,
-        ROWS_READ,
-        TIMESTAMP_DELTA,
-        VALUE_SIZE,
-        VALUE_START,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import plus, varint_at
 
 COMPILED: bool = cython.compiled

@@ -18,37 +18,10 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import size_class
 else:
-    from kdump.core.column_numbers import (
-        EXTREME_ROW,
-        HEADER_BYTES,
-        HEADERS,
-        HEADERS_COUNT,
-        HEADERS_START,
-        KEY_BYTES,
-        KEY_SIZE,
-        KEY_START,
-        LATE_RECORDS,
-        LATEST,
-        LONGEST_KEY,
-        LONGEST_VALUE,
-        NEWEST,
-        NULL_KEYS,
-        NULL_VALUES,
-        OLDEST,
-        RECORD_BYTES,
-        RECORD_END,
-        RECORD_START,
-        RECORD_WIDTH,
-        RECORDS,
-        SUMS_WIDTH,
-        TIMESTAMP_DELTA,
-        UNTIMED,
-        VALUE_BYTES,
-        VALUE_SIZE,
-    )
+    from kdump.core.column_numbers import *
     from kdump.core.integers import size_class
 
 IMPOSSIBLE = 1 << 61

@@ -18,111 +18,16 @@ except ImportError:
     from kdump import nocython as cython
 
 if cython.compiled:
-    from cython.cimports.kdump.core.cells import *  # noqa: F403
-    from cython.cimports.kdump.core.column_numbers import *  # noqa: F403
+    from cython.cimports.kdump.core.cells import *
+    from cython.cimports.kdump.core.column_numbers import *
     from cython.cimports.kdump.core.integers import minus, plus, sequence_at
     from cython.cimports.kdump.core.json_values import put_json_bytes, put_json_headers
     from cython.cimports.kdump.core.output_buffer import put_number, put_piece, put_text
     from cython.cimports.kdump.core.record_columns import decode_all
     from cython.cimports.kdump.core.table_values import put_plain_bytes, put_plain_headers, put_time
 else:
-    from kdump.core.cells import (
-        ATTRIBUTES_CELL,
-        BASE_OFFSET_CELL,
-        BASE_SEQUENCE_CELL,
-        BASE_TIMESTAMP_CELL,
-        CELL_KIND,
-        CELL_RIGHT,
-        CELL_TEXT,
-        CELL_WIDTH,
-        COMPRESSION_CELL,
-        CONTROL_CELL,
-        CRC_CELL,
-        CRC_VALID_CELL,
-        DELETE_HORIZON_CELL,
-        FLAGS_CELL,
-        HAS_DELETE_HORIZON_CELL,
-        HEADERS_CELL,
-        JSON_HEADERS_CELL,
-        JSON_KEY_CELL,
-        JSON_VALUE_CELL,
-        KEY_CELL,
-        KEY_SIZE_CELL,
-        LAST_OFFSET_CELL,
-        LAST_OFFSET_DELTA_CELL,
-        LAST_SEQUENCE_CELL,
-        LEADER_EPOCH_CELL,
-        LENGTH_CELL,
-        MAGIC_CELL,
-        MAX_TIMESTAMP_CELL,
-        MESSAGE_CRC_CELL,
-        MOMENT_CELL,
-        OFFSET_CELL,
-        OFFSET_DELTA_CELL,
-        OFFSETS_CELL,
-        OK_CELL,
-        PLAN_CELLS,
-        PLAN_LINE_BYTES,
-        PLAN_OMITTED,
-        PLAN_PER_BYTE,
-        PLAN_PER_HEADER,
-        PLAN_START,
-        PLAN_WIDTH,
-        POSITION_CELL,
-        PRODUCER_CELL,
-        PRODUCER_EPOCH_CELL,
-        PRODUCER_ID_CELL,
-        RECORD_ATTRIBUTES_CELL,
-        RECORD_COUNT_CELL,
-        SEQUENCE_CELL,
-        SEQUENCE_OR_EMPTY_CELL,
-        SEQUENCES_CELL,
-        SIZE_CELL,
-        TIME_CELL,
-        TIMESTAMP_CELL,
-        TIMESTAMP_DELTA_CELL,
-        TIMESTAMP_TYPE_CELL,
-        TRANSACTIONAL_CELL,
-        VALUE_CELL,
-        VALUE_SIZE_CELL,
-    )
-    from kdump.core.column_numbers import (
-        ATTRIBUTES,
-        BASE_OFFSET,
-        BASE_SEQUENCE,
-        BASE_TIMESTAMP,
-        BATCH_END,
-        BATCH_START,
-        CODEC,
-        CRC_AT,
-        HAS_DELETE_HORIZON,
-        HEADER_SIZE,
-        HEADER_WIDTH,
-        HEADERS_COUNT,
-        HEADERS_START,
-        IS_CONTROL,
-        IS_TRANSACTIONAL,
-        KEY_SIZE,
-        KEY_START,
-        KNOWN_ATTRIBUTES,
-        LAST_OFFSET,
-        LEADER_EPOCH,
-        LOG_APPEND_TIME,
-        LOG_OVERHEAD,
-        MAX_TIMESTAMP,
-        MIN_RECORD_SIZE,
-        OFFSET_DELTA,
-        PRODUCER_EPOCH,
-        PRODUCER_ID,
-        RECORD_ATTRIBUTES,
-        RECORD_COUNT,
-        RECORD_END,
-        RECORD_START,
-        RECORD_WIDTH,
-        TIMESTAMP_DELTA,
-        VALUE_SIZE,
-        VALUE_START,
-    )
+    from kdump.core.cells import *
+    from kdump.core.column_numbers import *
     from kdump.core.integers import minus, plus, sequence_at
     from kdump.core.json_values import put_json_bytes, put_json_headers
     from kdump.core.output_buffer import put_number, put_piece, put_text
