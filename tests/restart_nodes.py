@@ -405,3 +405,55 @@ def metadata_without_topics_combined(root: Path) -> Node:
     edit(root / METADATA / "quorum-state", lambda data: data.replace(b'"voterId":0', b'"voterId":1'))
     edit(root / METADATA / "quorum-state", lambda data: data.replace(b'"leaderId":0', b'"leaderId":1'))
     return Node((root,), combined=True)
+
+
+@recipe("clean-1", "the newest metadata snapshot has a newer epoch than the log, and ends below the log end")
+def snapshot_epoch_newer(root: Path) -> None:
+    name = f"{327:020}-{1:010}.checkpoint"
+    (root / METADATA / name).rename(root / METADATA / name.replace(f"{1:010}", f"{2:010}"))
+
+
+@recipe("clean-1", "a metadata snapshot above the log end has an older epoch than the log")
+def snapshot_epoch_older(root: Path) -> None:
+    source = root / METADATA / f"{327:020}-{1:010}.checkpoint"
+    source.rename(root / METADATA / f"{9999:020}-{0:010}.checkpoint")
+
+
+@recipe("clean-1", "quorum-state has the largest epoch, and the controller is another node")
+def quorum_epoch_largest(root: Path) -> None:
+    edit(root / METADATA / "quorum-state", lambda data: data.replace(b'"leaderEpoch":1', b'"leaderEpoch":2147483647'))
+
+
+@recipe("clean-1", "quorum-state has the largest epoch, and the node is its own controller")
+def quorum_epoch_largest_combined(root: Path) -> Node:
+    quorum_epoch_largest(root)
+    edit(root / METADATA / "quorum-state", lambda data: data.replace(b'"voterId":0', b'"voterId":1'))
+    edit(root / METADATA / "quorum-state", lambda data: data.replace(b'"leaderId":0', b'"leaderId":1'))
+    return Node((root,), combined=True)
+
+
+@recipe("clean-1", "a position in the .index of the only segment is negative")
+def index_position_negative(root: Path) -> None:
+    edit(root / f"orders-none-0/{ZERO}.index", lambda data: data[:-4] + b"\xa0\xac\x43\xa0")
+
+
+def overflowed(root: Path) -> None:
+    """Give a log one segment, named 0, of two batches whose offsets are too far from its name, without indexes."""
+    log = Log(root, "ledger-0")
+    first = log.batches[0]
+    log.batches = [offset.to_bytes(8, "big") + first[8:] for offset in ((1 << 31) + 1, (1 << 31) + 1000)]
+    log.write()
+    for suffix in (".index", ".timeindex"):
+        (root / f"ledger-0/{ZERO}{suffix}").unlink()
+    for path in (root / "ledger-0").glob("*.snapshot"):
+        path.unlink()
+
+
+@recipe("clean-1", "all offsets of a segment are too far from its name, and its indexes are gone")
+def overflow_missing_index(root: Path) -> None:
+    overflowed(root)
+
+
+@recipe("crash-1", "all offsets of a segment are too far from its name, after kill -9")
+def overflow_missing_index_crash(root: Path) -> None:
+    overflowed(root)

@@ -117,7 +117,7 @@ class AnnotatedDump(Hexdump):
         self._text(batch_title(batch), "head")
         if isinstance(batch, DefaultRecordBatch):
             self._labels()
-            data = BATCH_HEADER.struct.pack(*batch.header)
+            data = BATCH_HEADER.struct.pack(*batch.stored_header)
             self._walk(BATCH_HEADER, data, batch.position, BatchFieldMeanings(batch, self.zone))
         self._text(why, "dim")
 

@@ -27,10 +27,6 @@ class UnreadableMessage(KafkaError):
     """A message of magic 0 or 1 that has to be decompressed for its offset, and cannot be."""
 
 
-class InvalidPosition(KafkaError):
-    """An .index entry with a negative position."""
-
-
 class RejectedBatch(KafkaError):
     """A batch that contradicts the state of its producer, which neither recovery nor loading survives."""
 

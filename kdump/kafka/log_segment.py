@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
-from kdump.kafka.errors import CorruptRecord, InvalidPosition, KafkaError
+from kdump.kafka.errors import CorruptRecord, KafkaError
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, read_batches
 from kdump.kafka.file_records import search, search_by_last_offset
 from kdump.kafka.offset_index import OffsetIndex, read_index
@@ -87,10 +87,7 @@ class LogSegment:
         """Return the batch that LogSegment.translateOffset finds, None if it finds none. Raises KafkaError,
         SourceError."""
         _, position = self.offset_index().lookup(offset)
-        if position < 0:
-            message = f"an index entry points to byte {position}"
-            raise InvalidPosition(message, "IllegalArgumentException", None, offset, self.stem + ".index")
-        start = max(position, self.first)
+        start = max(position, self.first)  # a negative position in an index counts as 0
         if not SEARCH_BY_BASE_OFFSET.applies(self.release):
             return search_by_last_offset(window, offset, start, self.size)
         return search(window, offset, start, self.size)

@@ -36,9 +36,8 @@ class OffsetIndexJudge(IndexJudge):
     """An entry whose offset must be the last offset of a later batch, and its number."""
 
     def is_not_above(self, before: Entry, entry: Entry) -> bool:
-        return bool(
-            entry.values["offset"] <= before.values["offset"] or entry.values["position"] <= before.values["position"]
-        )
+        offset, position = entry.values["offset"], entry.values["position"]
+        return bool(offset <= before.values["offset"] or 0 <= position <= before.values["position"])
 
     def written(self, how: str) -> None:
         """Called for an entry that only some releases write, once that is known: FIRST_OFFSET or PER_APPEND."""
@@ -90,6 +89,9 @@ class OffsetIndexJudge(IndexJudge):
         offset, position = entry.values["offset"], entry.values["position"]
         if 0 <= position < self.damage_end:
             self.unknown()
+        elif position < 0:  # LogSegment.translateOffset searches from max(position, 0)
+            message = f"offset {offset} points to byte {position}, which counts as 0: no release writes such an entry"
+            self.wrong(entry, message, is_usable=True, offset=offset)
         else:
             self.wrong(entry, f"offset {offset} points to byte {position}, where no batch starts")
 

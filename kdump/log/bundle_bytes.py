@@ -9,6 +9,7 @@ from collections.abc import Callable
 from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
+from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
 from kdump.log.bundle_log import BundleLog
 from kdump.log.errors import SourceError, damaged_bundle
@@ -77,7 +78,7 @@ class BundleBytes(BundleLog):
         """Return the checksum of the bytes of a batch. Raises SourceError if the bundle does not have it."""
         batch = self.batch_at(position)
         view = self._views.get(position)
-        if view is not None and view.header is not None and view.header.size == size and view.crc is not None:
+        if view is not None and view.crc is not None and view.length + LOG_OVERHEAD == size:
             return view.crc
         if batch is None or batch.size != size or not self.log.checksums:
             raise SourceError(f"{self.name}: the checksum of the batch at byte {position} is not in the bundle")
@@ -116,7 +117,9 @@ class BundleBytes(BundleLog):
                 self._add(batch)
         elif isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
             self._whole[region.position] = region
-            data = header_data(region.header)
+            data = header_data(region.stored_header if isinstance(region, DefaultRecordBatch) else region.header)
+            if region.broker_view is not None:
+                self._views[region.position] = region.broker_view
             if not region.lacks:
                 data = b"".join(region.chunks(0, region.size))[: region.size]
             self._parts.append((region.position, data))
@@ -141,9 +144,12 @@ class BundleBytes(BundleLog):
 
 
 def broker_view(window: Window, region: Region) -> BrokerView | None:
-    """Return what a broker finds where junk begins; None if that cannot be known without bytes of the junk, or if it is
-    no junk."""
+    """Return what a broker finds where junk begins, or a batch that it takes for a message of magic 0 or 1. None if
+    that cannot be known without bytes of the junk, and for any other region."""
     size = window.source.size
+    if isinstance(region, DefaultRecordBatch) and region.stored_header.magic in (0, 1):
+        covered = window.chunks(region.position + MESSAGE_CRC_START, region.size - MESSAGE_CRC_START)
+        return BrokerView(region.size - LOG_OVERHEAD, None, checksum(0, covered))
     if region.kind != JUNK or size is None:
         return None
     data = bytes(window.peek(region.position, BATCH_HEADER.size))

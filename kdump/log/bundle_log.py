@@ -190,7 +190,7 @@ class BundleLog:
                 for batch in region.batches():
                     found[batch.position] = BATCH_HEADER.struct.pack(*batch.header)
             elif isinstance(region, DefaultRecordBatch):
-                found[region.position] = BATCH_HEADER.struct.pack(*region.header)
+                found[region.position] = BATCH_HEADER.struct.pack(*region.stored_header)
             if region.end > position:
                 break
         return found

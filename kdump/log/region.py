@@ -24,6 +24,7 @@ from kdump.log.window import BufferWindow, Window
 DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
 
 TORN, JUNK, PADDING = "torn", "junk", "padding"
+MAGIC = "magic-unknown"
 CODES = {TORN: "batch-truncated", JUNK: "junk-bytes", PADDING: "zero-padding"}
 
 
@@ -224,6 +225,12 @@ class DefaultRecordBatch(Batch):
         """Number of bytes of its records, as they can be read."""
         return self.size - BATCH_HEADER.size
 
+    @property
+    def stored_header(self) -> BatchHeader:
+        """The header with the magic that is stored: `header` has 2, whatever that is (see magic_problem)."""
+        stored = next((each.actual for each in self.problems if each.code == MAGIC), None)
+        return self.header if stored is None else self.header._replace(magic=stored)
+
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
@@ -392,8 +399,30 @@ def read_header(data: Bytes) -> BatchHeader | MessageHeader:
         return v2.BATCH_HEADER.read(data)
     if magic > 2:
         stored = magic - 256 if magic > 127 else magic
-        raise DecodeError("RecordBatch", "magic", v2.MAGIC_POSITION, f"magic {stored} is unknown", "magic-unknown")
+        raise DecodeError("RecordBatch", "magic", v2.MAGIC_POSITION, f"magic {stored} is unknown", MAGIC)
     return legacy.read_header(data)
+
+
+def as_magic_2(data: Bytes) -> BatchHeader | None:
+    """Return the header at the start of `data` as one of magic 2; None if it has that magic, or if no v2 batch that
+    Kafka writes can have such a header. A checksum decides (see magic_problem)."""
+    if (
+        len(data) < v2.BATCH_HEADER.size
+        or data[v2.MAGIC_POSITION] == 2
+        or data[v2.BATCH_HEADER.positions["attributes"]]
+    ):
+        return None
+    header = v2.BATCH_HEADER.read(data)._replace(magic=2)
+    is_possible = 0 <= header.recordCount <= header.lastOffsetDelta + 1 and length_problem(header) is None
+    return header if is_possible else None
+
+
+def magic_problem(position: int, stored: int) -> Problem:
+    """Return the problem of a batch at byte `position` whose checksum, which does not cover the magic, is that of a
+    batch of magic 2."""
+    at, stored = position + v2.MAGIC_POSITION, stored - 256 if stored > 127 else stored
+    reason = f"magic is {stored}, but the checksum matches a batch of magic 2"
+    return Problem(MAGIC, "RecordBatch", "magic", at, reason, 2, stored, size=1)
 
 
 def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:

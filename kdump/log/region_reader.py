@@ -17,7 +17,20 @@ from kdump.log.bundle_log import BundleLog
 from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.errors import SourceError
 from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
-from kdump.log.region import HEADER_SIZES, JUNK, PADDING, TORN, Batch, BatchRun, Limits, Problem, Region, make_batch
+from kdump.log.region import (
+    HEADER_SIZES,
+    JUNK,
+    PADDING,
+    TORN,
+    Batch,
+    BatchRun,
+    Limits,
+    Problem,
+    Region,
+    as_magic_2,
+    magic_problem,
+    make_batch,
+)
 from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import LARGE, Window
 
@@ -185,7 +198,10 @@ class Reader:
             yield from self._padding(position)
             return
         claim = candidate_at(self.window, position, self.limits)
-        if claim.header is None or claim.error is not None or not self.window.reaches(claim.end):
+        other = None if isinstance(claim.header, BatchHeader) else self._of_magic_2(position)
+        if other is not None:
+            yield other
+        elif claim.header is None or claim.error is not None or not self.window.reaches(claim.end):
             yield self._broken(claim)
         elif self.resync.follows(claim.end, claim.last_offset):
             yield self._batch(claim)
@@ -199,6 +215,21 @@ class Reader:
         assert claim.header is not None
         self._learn(claim.first_offset, claim.last_offset)
         return make_batch(self.window, claim.position, claim.size, self.limits, claim.header, crc=crc)
+
+    def _of_magic_2(self, position: int) -> Batch | None:
+        """Return the batch at a position that has another magic than 2, if its checksum is that of a v2 batch."""
+        data = self.window.view(position, HEADER)
+        header, stored = as_magic_2(data), data[MAGIC_AT] if len(data) > MAGIC_AT else 2
+        largest = self.limits.max_batch_size
+        if header is None or (largest is not None and header.size > largest):
+            return None
+        if not self.window.reaches(position + header.size):
+            return None
+        if not self.resync.checksum_matches(position, header.size, 2, header.crc):
+            return None
+        self._learn(header.baseOffset, header.lastOffset)
+        problem = magic_problem(position, stored)
+        return make_batch(self.window, position, header.size, self.limits, header, problem, header.crc)
 
     def _learn(self, first: int, last: int) -> None:
         """Record the offsets of an accepted batch. Checksums do not cover base offsets: trust an offset only after a

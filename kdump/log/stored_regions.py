@@ -39,6 +39,8 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
     """Return a region as an object of JSON's types. Reads a wrapper to find its offsets and, with `checksums`, a batch
     to verify its checksum."""
     row: dict[str, Any] = {"kind": region.kind, "position": region.position, "size": region.size}
+    if region.broker_view is not None:
+        row["brokerView"] = region.broker_view
     if isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
         header = region.header
         if isinstance(header, MessageHeader):
@@ -55,8 +57,6 @@ def row_of(region: Region, *, checksums: bool = True) -> dict[str, Any]:
     row |= {"reason": region.reason, "code": region.code}
     if region.known_crc is not None:
         row["crc"] = region.known_crc
-    if region.broker_view is not None:
-        row["brokerView"] = region.broker_view
     if region.claimed is not None and (region.kind == TORN or region.code in BROKEN_BATCHES):
         row["header"] = region.claimed
     return row
@@ -79,10 +79,7 @@ def region_of(row: Any, window: Any, limits: Limits) -> Region:
             raise ValueError(f"the kind {kind!r} is unknown")
         region = Region(kind, position, size, text(row["reason"]), header, text(row["code"]))
         region.known_crc = natural(row["crc"]) if "crc" in row else None
-        if "brokerView" in row:
-            length, seen, crc = row["brokerView"]
-            found = None if seen is None else BATCH_HEADER.read(BATCH_HEADER.struct.pack(*seen))
-            region.broker_view = BrokerView(integer(length, 0, MAX_LENGTH), found, optional_long(crc))
+        region.broker_view = _broker_view(row)
         return region
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, StructError) as error:
         raise DecodeError(STRUCT, "", 0, f"{type(error).__name__}: {error}") from error
@@ -106,6 +103,7 @@ def _batch(
         raise ValueError("a batch without a header")
     batch = make_batch(window, position, size, limits, header, crc=natural(row.get("computedCrc", header.crc)))
     batch.problems = [problem_of(each) for each in row.get("problems", ())]
+    batch.broker_view = _broker_view(row)
     if "diagnosis" in row:
         kind, description, at, count = row["diagnosis"]
         batch.known_diagnosis = (text(kind), text(description), optional_long(at), natural(count))
@@ -114,6 +112,14 @@ def _batch(
         numbers = (optional_long(base), optional_long(count), optional_long(inner_base), optional_long(inner_last))
         batch.known_contents = WrapperContents(*numbers, tuple(map(problem_of, problems)))
     return batch
+
+
+def _broker_view(row: Any) -> BrokerView | None:
+    if "brokerView" not in row:
+        return None
+    length, seen, crc = row["brokerView"]
+    found = None if seen is None else BATCH_HEADER.read(BATCH_HEADER.struct.pack(*seen))
+    return BrokerView(integer(length, 0, MAX_LENGTH), found, optional_long(crc))
 
 
 def _header(values: Any) -> BatchHeader | MessageHeader:

@@ -25,6 +25,7 @@ SHOWN = 256
 """Maximum number of bytes of a field that are shown as text."""
 
 
+MAGICS = {0: "message, format v0", 1: "message, format v1", 2: "record batch, format v2"}
 OF_RECORDS = ("Record", "RecordHeader")
 """Structures inside a batch."""
 
@@ -96,7 +97,7 @@ class BatchFieldMeanings:
             "messageSize": lambda v: self._length(12 + v),
             "crc": lambda v: self._crc(),
             "offset": lambda v: "offset of the last message inside" if batch.is_compressed else "offset of the message",
-            "magic": lambda v: {0: "message, format v0", 1: "message, format v1", 2: "record batch, format v2"}[v],
+            "magic": lambda v: MAGICS.get(v, ""),
             "partitionLeaderEpoch": lambda v: "none" if v == -1 else "epoch of the leader that appended the batch",
             "lastOffsetDelta": lambda v: f"last offset {batch.lastOffset}",
             "producerId": lambda v: "not an idempotent producer" if v == -1 else "idempotent producer",
@@ -129,6 +130,8 @@ class BatchFieldMeanings:
         if name == "crc" and not self.batch.crcValid:
             return words._replace(wrong=f"computed 0x{self.batch.computedCrc:08x}")
         wrong = self.wrong.get(name, "")
+        if wrong and name == "magic":
+            return words._replace(meaning="", wrong=wrong)
         return words._replace(wrong=wrong, meaning="" if wrong and name == "recordCount" else words.meaning)
 
     def _length(self, size: int) -> str:

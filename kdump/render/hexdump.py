@@ -219,7 +219,7 @@ class Hexdump:
             pass
         words = BatchFieldMeanings(batch, self.zone)
         rest = self._walk(layout, b"".join(batch.chunks(0, layout.size)), batch.position, words)
-        self._bytes(batch.position + rest, b"".join(batch.chunks(rest, CUT)), "", FieldMeaning(""))
+        self._rest(batch, rest)
         self._records(batch, (), words)
         return False
 
@@ -242,7 +242,27 @@ class Hexdump:
                     break
                 self._span(span, data, start, self._general, inner)
         rest = FieldMeaning("", "", f"decoding stops here: {problem.reason}")
-        self._bytes(problem.position, data[end : end + self.per_line], problem.field, rest, inner)
+        row = data[end : end + self.per_line]
+        self._bytes(problem.position, row, problem.field, rest, inner)
+        if inner:
+            self._bytes(
+                problem.position + len(row),
+                unpacked(batch, problem.position + len(row), LARGEST_BROKEN),
+                "",
+                FieldMeaning(""),
+                inner,
+            )
+        else:
+            self._rest(batch, problem.position + len(row) - batch.position)
+
+    def _rest(self, batch: Batch, start: int) -> None:
+        """Write the bytes of a batch from `start` on, which belong to no field."""
+        limit = batch.size - start if self.full or batch.size - start <= 2 * CUT else CUT
+        for piece in batch.chunks(start, max(0, limit)):
+            self._bytes(batch.position + start, bytes(piece), "", FieldMeaning(""))
+            start += len(piece)
+        if start < batch.size:
+            self._text(f"{'':11}… {batch.size - start} more bytes (--full)", "dim")
 
     def _record(self, record: Record) -> None:
         inner = record.batch.is_compressed

@@ -30,6 +30,7 @@ FLAGS = {
 }
 DAMAGE_FLAGS = {
     "batch-length-invalid": "LENGTH!",
+    "magic-unknown": "MAGIC!",
     "crc-mismatch": "CRC!",
     "record-count-mismatch": "COUNT!",
     "offset-invalid": "OFFSET!",

@@ -12,7 +12,6 @@ import pytest
 import kdump
 from kdump.forensics.restart.plan_values import CLEAN, DirectoryPlan, PartitionPlan
 from kdump.forensics.restart.quorum import quorum_warnings, read_quorum
-from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from tests import command
 from tests.conftest import FIXTURES
@@ -31,7 +30,7 @@ def log(path: Path, epoch: int = 3, **state: object) -> PartitionPlan:
     if state:
         (folder / "quorum-state").write_text(json.dumps(state))
     found = PartitionPlan("__cluster_metadata", 0, str(folder), str(path), "", clean=False)
-    found.epochsAfter = (EpochEntry(epoch, 0),)
+    found.lastEpoch = epoch
     return found
 
 

@@ -396,7 +396,7 @@ def test_the_index_of_a_file_out_of_order_is_small() -> None:
 def test_deleted_files_only_when_asked(tmp_path: Path) -> None:
     source = place(tmp_path, "t-0", ten(10), broken(ten(20)), ten(30), base=10)
     place(tmp_path, "t-0", ten(0), base=0, ending=".deleted")
-    place(tmp_path, "t-0", ten(10, text="old"), ten(20), ten(30), base=10, ending=".swap")
+    place(tmp_path, "t-0", ten(10, text="old"), ten(20), ten(30), base=10, ending=".cleaned")
     spare = sum(path.stat().st_size for path in source.iterdir() if path.suffix != ".log")
     run = Run(tmp_path / "out", source)
     assert (run.holes, run.only.bytes.get(UNUSED)) == ([(20, 29)], spare)

@@ -85,8 +85,10 @@ def _files_after(each: PartitionPlan, here: set[str]) -> tuple[set[str], dict[st
             names[name] = step.reason.split()[1].rstrip(":")
             left.add(names[name])
         elif step.kind in ("create", "rebuild", "write"):
+            if step.kind == "create" and name.endswith(".log") and name in here - left:
+                truncated[name] = 0  # in the place of a segment that was deleted
             left.add(name)
-        elif step.kind in ("truncate", "split"):
+        elif step.kind in ("truncate", "split") and step.position is not None:
             truncated[name] = step.position
     return left, dict(sorted(truncated.items()))
 

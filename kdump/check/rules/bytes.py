@@ -122,11 +122,14 @@ MAGIC_UNKNOWN = Code(
     code="magic-unknown",
     family="bytes",
     severity=ERROR,
-    meaning="Magic is not 0, 1 or 2, although a batch starts there.",
+    meaning=(
+        "Magic is not 0, 1 or 2, although a batch starts there, or not 2, although the checksum is that of a batch of "
+        "magic 2."
+    ),
     consequence=(
         "consumers stop at offset {offset} with a KafkaException, and followers retry there and leave the ISR; "
         "recovery keeps the batch if magic is above 2, because the checksum does not cover it, and truncates the log "
-        "here if it is negative"
+        "here otherwise"
     ),
     fix=RESTORE,
     source="FileLogInputStream.nextBatch, ByteBufferLogInputStream.nextBatchSize, LogSegment.recover",

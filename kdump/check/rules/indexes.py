@@ -102,8 +102,9 @@ INDEX_PADDING = Code(
     fix=f"Before the broker starts: {REBUILD[0].lower()}{REBUILD[1:]}",
     source="AbstractIndex.trimToValidSize, TimeIndex.lastEntry, LogSegment.largestTimestamp",
     unless=(
-        "warning in an .index: reads that use it start at the beginning of the segment; info, as preallocation, in the "
-        "last segment after an unclean shutdown, in the metadata log, and in directories that are being deleted"
+        "warning in an .index: reads that use it start at the beginning of the segment; warning in an empty last "
+        "segment, which is never deleted; info, as preallocation, in the last segment after an unclean shutdown, in "
+        "the metadata log, and in directories that are being deleted"
     ),
 )
 
@@ -142,6 +143,7 @@ PREALLOCATED = "none: the node has preallocated this space for further entries, 
 UNWRITTEN = (
     "reads that use this entry are right, but no broker writes it; whatever wrote it may have caused other damage"
 )
+EMPTY = "none, as nothing was written to the segment: a broker never deletes an empty last segment"
 SLOW = "reads that use it start at the beginning of the segment, which is slow"
 ReadRuns = Callable[[Target, FileKind], Iterator[EntryRun | Region]]
 
@@ -175,13 +177,15 @@ class IndexRule(Observer):
         self.read = read
         self.known = known
         self.target: Target | None = None
+        self.is_empty = False
+        """Whether the segment is the last one, and has no bytes."""
         self.judge: IndexJudge | None = None
         self.reported: dict[tuple[str, bool], tuple[Finding, int]] = {}
         """By code, and whether a broker finds what it should: the first finding, and the number of them."""
 
     def begin(self, part: SegmentContext) -> Iterable[Finding]:
         self.target = part.segment.indexes.get(self.kind)
-        self.reported, self.judge = {}, None
+        self.reported, self.judge, self.is_empty = {}, None, part.last and part.size == 0
         if self.target is not None:
             runs = self.read(self.target, self.kind)
             may_be_open = self.known.may_be_open(part.last)
@@ -191,13 +195,15 @@ class IndexRule(Observer):
     def note(self, fault: Fault) -> None:
         assert self.target is not None
         code = INDEX_PADDING if fault.what == ZEROS else self.codes[fault.what]
+        consequence = None
+        if fault.what == ZEROS and self.is_empty and not fault.is_usable:
+            fault, consequence = fault._replace(is_usable=True), EMPTY
         key = code.code, fault.is_usable
         if key in self.reported:
             finding, count = self.reported[key]
             self.reported[key] = finding, count + 1
             return
-        consequence = None
-        if fault.is_usable:
+        if fault.is_usable and consequence is None:
             usual = {MISMATCH: UNWRITTEN, ORDER: UNWRITTEN, ZEROS: SLOW}.get(fault.what)
             consequence = NO_LAST_ENTRY if fault.entry is None else usual
         self.reported[key] = fault_finding(code, self.target, fault, consequence), 1

@@ -15,6 +15,7 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_long
 from kdump.kafka.log_segment import segment_at
 from kdump.kafka.producer_state_manager import Open
+from kdump.kafka.swap_files import is_complete
 from kdump.log import file_system
 from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.live_files import SeenDirectory
@@ -79,7 +80,7 @@ class LogFiles:
                     self.delete(f"{padded(base)}{suffix}", "there is a .swap file: the segment is recovered")
         self._temporary()
         kept = [name for name in swaps if name.endswith(".log.swap") and name in self.files]
-        return [name for name in kept if not cleaned or self.offset(name) < min(cleaned)]
+        return [name for name in kept if is_complete(self.offset(name), cleaned)]
 
     def replaced(self, base: int) -> None:
         """Delete the files of a segment that a .swap file replaces."""
@@ -137,7 +138,8 @@ class LogFiles:
     def _temporary(self) -> list[str]:
         """Delete temporary files, and return the names of the .swap files that are complete
         (removeTempFilesAndCollectSwapFiles). Raises StartupFailed, SourceError."""
-        lowest, cleaned, swaps = FOREVER, [], []
+        cleaned: dict[str, int] = {}
+        swaps = []
         for name in sorted(self.files):
             if not self.rights.can(self.files[name], READ):
                 exception = f"IOException: Could not read file {self.files[name]}"
@@ -147,13 +149,12 @@ class LogFiles:
             if name.endswith(".deleted") and not name.endswith(".checkpoint.deleted"):
                 self.delete(name, "already marked for deletion", "sweep")
             elif name.endswith(".cleaned"):
-                lowest = min(lowest, self.offset(name))
-                cleaned.append(name)
+                cleaned[name] = self.offset(name)
             elif name.endswith(".swap"):
                 swaps.append(name)
         good = []
         for name in swaps:
-            if self.offset(name) >= lowest:
+            if not is_complete(self.offset(name), cleaned.values()):
                 self.delete(name, "left by an unfinished split or cleaning, whose .cleaned files are still there")
             else:
                 good.append(name)

@@ -18,6 +18,7 @@ from kdump.forensics.restart.plan_values import DELETED, EXIT, TRUNCATED, Partit
 from kdump.forensics.restart.producer_rebuild import rebuild_producers
 from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment, removed_bytes
 from kdump.forensics.restart.segment_split import split
+from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka import checkpoint_file
 from kdump.kafka.errors import InvalidOffset, Overflow
@@ -53,10 +54,12 @@ class LoadParameters:
     on_progress: Callable[[int], None] = lambda count: None
 
 
-def load(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
-    """Load the log from its files as they were `seen`, and fill in its plan. Raises StartupFailed, KafkaError,
-    SourceError, OSError."""
-    _LogLoader(plan, how, seen).load()
+def load(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> list[LogSegment]:
+    """Load the log from its files as they were `seen`, fill in its plan, and return its segments. Raises StartupFailed,
+    KafkaError, SourceError, OSError."""
+    loader = _LogLoader(plan, how, seen)
+    loader.load()
+    return loader.segments
 
 
 class _LogLoader:
@@ -200,7 +203,7 @@ class _LogLoader:
         try:
             found = self._recover_segment(segment, epochs)
         except Overflow as error:
-            return self._split(segment, error)
+            return self._split(segment, error, is_registered=False)
         self._cut(segment, found.valid, found.reason)
         return [segment]
 
@@ -256,20 +259,35 @@ class _LogLoader:
         reason = f"to load producer state, from offset {offset} on"
         self.files.step("scan", segment.target.path, reason, offset=offset, size=size)
 
-    def _split(self, segment: LogSegment, error: Overflow) -> list[LogSegment]:
-        """Split a segment, and return the segments that replace it; batches keep their offsets."""
+    def _split(self, segment: LogSegment, error: Overflow, *, is_registered: bool) -> list[LogSegment]:
+        """Split a segment, and return the segments of the log in its place; batches keep their offsets. A segment that
+        was only being opened is not registered in the log, and stays, unless a part has its name
+        (LocalLog.replaceSegments)."""
         parts = split(segment, error)
-        reason = f"{error} is more than {MAX_RELATIVE_OFFSET} above its base offset: split into {len(parts)} segments"
+        name, path = os.path.basename(segment.target.path), segment.target.path
+        is_replaced = any(part.base == segment.base for part in parts)
+        into = count_text(len(parts), "segment")
+        reason = f"{error} is more than {MAX_RELATIVE_OFFSET} above its base offset: split into {into}"
+        stays = not (is_registered or is_replaced)
+        if stays:
+            self.plan.notes.append(
+                f"{name} stays next to the {into} that its batches are copied to: they are read twice"
+            )
+        position = parts[0].size if is_replaced else None
         size = segment.size - segment.first
-        self.files.step("split", segment.target.path, reason, position=parts[0].size, offset=error.offset, size=size)
-        if segment.base in self.snapshots.files:
-            self.snapshots.remove(segment.base, "its segment is split")
+        self.files.step("split", path, reason, position=position, offset=error.offset, size=size)
+        if is_registered and not is_replaced:
+            self.files.step(
+                "delete", path, "its batches are in the segments that it is split into", offset=segment.base
+            )
+            if segment.base in self.snapshots.files:
+                self.snapshots.remove(segment.base, "its segment is split")
         for part in parts:
             self.sizes[part.base] = part.size
             if part.base != segment.base:
-                path = os.path.join(self.plan.path, f"{part.base:020}.log")
-                self.files.step("create", path, f"split off {os.path.basename(segment.target.path)}", offset=part.base)
-        return parts
+                new = os.path.join(self.plan.path, f"{part.base:020}.log")
+                self.files.step("create", new, f"split off {name}", offset=part.base)
+        return [segment, *parts] if stays else parts
 
     def _complete_swap(self, name: str) -> None:
         """Recover a .log.swap file, and put it in the place of the segments that it replaces, as 2.8 does
@@ -337,8 +355,10 @@ class _LogLoader:
                         segment.index = None  # frees memory: only the last segment's is needed again
                 return
             except Overflow as error:
-                number = self.segments.index(segment)
-                self.segments[number : number + 1] = self._split(segment, error)
+                parts = self._split(segment, error, is_registered=True)
+                replaced = {segment.base, *(part.base for part in parts)}
+                kept = [each for each in self.segments if each.base not in replaced]
+                self.segments = sorted([*kept, *parts], key=lambda each: each.base)
 
     def _recover_one(self, segment: LogSegment) -> bool:
         """Recover a segment; return True if it is truncated. Raises Overflow, StartupFailed, SourceError."""

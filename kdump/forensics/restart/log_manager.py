@@ -302,7 +302,7 @@ class LogManager:
         plan: PartitionPlan,
         seen: SeenDirectory,
         how: LoadParameters,
-        act: Callable[[PartitionPlan, LoadParameters, SeenDirectory], None],
+        act: Callable[[PartitionPlan, LoadParameters, SeenDirectory], object],
     ) -> None:
         try:
             act(plan, how, seen)

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import os
 import re
+from typing import NamedTuple
 
 from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.forensics.restart.log_loader import LoadParameters, load
-from kdump.forensics.restart.plan_values import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
+from kdump.forensics.restart.plan_values import (
+    DELETED,
+    EXIT,
+    PartitionPlan,
+    StartupFailed,
+    StartupFailure,
+    Step,
+)
+from kdump.forensics.restart.removed_bytes import bytes_of_deleted_segment
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.checkpoint_file import BadLine, topic_id
 from kdump.kafka.errors import CorruptRecord
 from kdump.kafka.file_log_input_stream import UP_TO_MAGIC, read_batches
 from kdump.kafka.file_records import ensure_valid
+from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.quorum_state import check_quorum_state
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.live_files import SeenDirectory
@@ -28,26 +38,24 @@ SNAPSHOT = re.compile(r"(\d{20})-(\d{10}).*(\.checkpoint|\.checkpoint\.part|\.ch
 CURRENT_MAGIC = 2
 
 
+class SnapshotId(NamedTuple):
+    """A metadata snapshot, in Kafka's order: by leader epoch, then by end offset (OffsetAndEpoch.compareTo)."""
+
+    epoch: int
+    offset: int
+    name: str
+
+
 def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
     """Load the metadata log from its files as they were `seen`, and fill in its plan. Raises StartupFailed, KafkaError,
     SourceError, OSError."""
-    load(plan, how, seen)
+    segments = load(plan, how, seen)
+    plan.lastEpoch = plan.epochsAfter[-1].epoch if plan.epochsAfter else 0
     topic_id(os.path.join(plan.path, "partition.metadata"), plan.newer)
-    end = plan.logEndOffset or 0
     newest = _snapshots(plan, seen, how.release)
-    if newest is not None and newest[0] > end:
-        path = os.path.join(plan.path, newest[1])
-        reason = (
-            f"the newest snapshot ends at offset {newest[0]}, after the log end offset {end}: the log is emptied, and "
-            "starts there"
-        )
-        plan.steps.append(Step("truncate", plan.path, None, newest[0], 0, reason))
-        plan.logStartOffset = plan.logEndOffset = plan.coveredTo = newest[0]
-        plan.notes.append(
-            f"the metadata is loaded from {os.path.basename(path)}; the rest is fetched from the controllers"
-        )
     if newest is not None:
-        _readable(plan, os.path.join(plan.path, newest[1]), how, is_bootstrap=newest[0] == 0)
+        _truncate_to_snapshot(plan, newest, segments)
+        _readable(plan, os.path.join(plan.path, newest.name), how, is_bootstrap=newest.offset == 0)
     path = os.path.join(plan.path, "quorum-state")
     try:
         check_quorum_state(path, how.release)
@@ -60,10 +68,27 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
         plan.steps.append(Step("delete", path, error.position, None, 0, f"{error}: cleared"))
 
 
-def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) -> tuple[int, str] | None:
-    """Delete metadata snapshots that are unfinished or below the log start offset (recoverSnapshots); return end offset
-    and name of the newest one that stays, None if there is none. Raises StartupFailed."""
-    start, kept = plan.logStartOffset or 0, []
+def _truncate_to_snapshot(plan: PartitionPlan, newest: SnapshotId, segments: list[LogSegment]) -> None:
+    """Empty the log if the newest snapshot has a newer epoch than the log, or the same epoch and a higher end offset
+    (truncateToLatestSnapshot)."""
+    end, latest = plan.logEndOffset or 0, plan.lastEpoch
+    if newest[:2] <= (latest, end):
+        return
+    ends = f"the newest snapshot ends at offset {newest.offset}, "
+    why = f"after the log end offset {end}" if newest.offset > end else f"in epoch {newest.epoch}, the log in {latest}"
+    reason = f"{ends}{why}: the log is emptied, and starts there"
+    plan.steps.append(Step("truncate", plan.path, None, newest.offset, 0, reason))
+    if newest.offset <= end:
+        plan.cuts += [bytes_of_deleted_segment(each, each.size, DELETED, reason) for each in segments if each.size]
+    plan.logStartOffset = plan.logEndOffset = plan.coveredTo = newest.offset
+    plan.epochsAfter, plan.segments, plan.lastEpoch = (), 1, newest.epoch
+    plan.notes.append(f"the metadata is loaded from {newest.name}; the rest is fetched from the controllers")
+
+
+def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) -> SnapshotId | None:
+    """Delete metadata snapshots that are unfinished or below the log start offset (recoverSnapshots); return the newest
+    one that stays, None if there is none. Raises StartupFailed."""
+    start, kept = plan.logStartOffset or 0, list[SnapshotId]()
     for name in seen.files:
         match = SNAPSHOT.match(name)
         if not match:
@@ -75,7 +100,7 @@ def _snapshots(plan: PartitionPlan, seen: SeenDirectory, release: KafkaRelease) 
                 Step("delete", os.path.join(plan.path, name), None, offset, 0, f"a metadata snapshot, {reason}")
             )
         else:
-            kept.append((offset, name))
+            kept.append(SnapshotId(int(match[2]), offset, name))
     newest = max(kept, default=None)
     if start > 0 and newest is None and SNAPSHOTS_REQUIRED.applies(release):
         message = f"the metadata log starts at offset {start}, and no snapshot reaches that offset"

@@ -18,7 +18,6 @@ from kdump.kafka.errors import (
     CorruptRecord,
     FullIndex,
     InvalidOffset,
-    InvalidPosition,
     KafkaError,
     RejectedBatch,
     UnreadableMessage,
@@ -71,7 +70,6 @@ REMEDIES: dict[type[KafkaError], str] = {
     CorruptRecord: "save what follows byte {position} of {name}; recovery truncates the file there, if "
     ".kafka_cleanshutdown is missing and the recovery point is in this segment or before it",
     UnreadableMessage: "save what is readable (kdump inspect --extract), then truncate {file} at byte {position}",
-    InvalidPosition: "delete {file}: the broker rebuilds it",
     InvalidOffset: "move {file} away, or salvage it: its offsets decrease at byte {position}",
     FullIndex: "increase segment.index.bytes of the topic, or salvage {file}",
     RejectedBatch: f"truncate a copy of {{file}} at byte {{position}}; or, {FETCH_AGAIN}",
@@ -239,6 +237,8 @@ class PartitionPlan:
     coveredTo: int | None = None
     """End offset of the metadata snapshot at which an emptied metadata log starts again: what is lost below it is in
     the snapshot."""
+    lastEpoch: int = 0
+    """Leader epoch of a metadata log after startup: of its last record, or of the snapshot in whose place it starts."""
     replicas: OtherReplicas | None = None
     newer: list[str] = field(default_factory=list)
     """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""

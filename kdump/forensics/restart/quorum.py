@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan
+from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, PartitionPlan, StartupFailure
 from kdump.forensics.restart.quorum_values import (
     CANDIDATE,
     FOLLOWER,
@@ -20,6 +20,7 @@ from kdump.forensics.restart.quorum_values import (
     Quorum,
     QuorumVoter,
 )
+from kdump.format.numbers import INT_MAX
 from kdump.kafka.quorum_state import quorum_state
 from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_LOG
@@ -39,7 +40,7 @@ def read_quorum(directory: DirectoryPlan, plan: PartitionPlan | None, metadata: 
     voters = [QuorumVoter(*voter) for voter in known]
     node, own = directory.nodeId, directory.directoryId
     is_voter, other = _membership(voters, node, own)
-    log_epoch = plan.epochsAfter[-1].epoch if plan is not None and plan.epochsAfter else 0
+    log_epoch = plan.lastEpoch if plan is not None else 0
     leader, epoch = election.leader, max(election.epoch or 0, log_epoch)
     if is_voter and len(voters) == 1:
         state = LEADER
@@ -63,6 +64,21 @@ def _membership(voters: list[QuorumVoter], node: int | None, own: str | None) ->
         return False, False
     other = same[0].voterDirectoryId is not None and own is not None and same[0].voterDirectoryId != own
     return not other, other
+
+
+def last_epoch_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure | None:
+    """Return the stop for the largest possible epoch: no election can follow it. A voter then writes a negative epoch;
+    any other node ignores every leader as outdated, and waits."""
+    if quorum.epoch < INT_MAX:
+        return None
+    path = os.path.join(directory.path, METADATA_LOG, "quorum-state")
+    message = f"the epoch {quorum.epoch} is the largest one: no leader can be elected after it"
+    exception = "Shutting down because we were unable to register with the controller quorum."
+    if quorum.isVoter:
+        entry = f"EpochEntry[epoch={-INT_MAX - 1}, …]"
+        exception = f"IllegalArgumentException: Received invalid partition leader epoch entry {entry}"
+    remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote twice)"
+    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
 
 
 def quorum_warnings(

@@ -15,7 +15,7 @@ from kdump.forensics.restart.directories import node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, StartupFailure
-from kdump.forensics.restart.quorum import quorum_warnings, read_quorum
+from kdump.forensics.restart.quorum import last_epoch_stop, quorum_warnings, read_quorum
 from kdump.forensics.restart.release_change import refusals, release_change
 from kdump.forensics.restart.release_choice import choose_release
 from kdump.forensics.restart.root_files import full_stop, full_warning, read_only_stop
@@ -178,6 +178,7 @@ def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
     own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
     metadata = disks.copies.quorum(directory.path)
     plan.quorum = read_quorum(directory, own, metadata)
+    directory.stops += filter(None, [last_epoch_stop(plan.quorum, directory)])
     directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 
 

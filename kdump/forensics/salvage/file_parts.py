@@ -36,8 +36,9 @@ class LostBytes(NamedTuple):
 @dataclass
 class InputFile:
     """A file and its place among the others. `copy`: the number of its copy, 0 for the reference copy; `spare`: it is
-    a .deleted, .swap or .cleaned file; `misnamed`: its name is not that of a segment. `names`: the base offsets in the
-    names of that copy's live segments, in ascending order; `beyond`: the next of them after this file's."""
+    a .deleted, .swap or .cleaned file that a startup deletes; `is_replaced`: a segment in whose place it installs
+    a .swap file; `misnamed`: its name is not that of a segment. `names`: the base offsets in the names of that copy's
+    live segments, in ascending order; `beyond`: the next of them after this file's."""
 
     target: Target
     copy: int = 0
@@ -46,6 +47,7 @@ class InputFile:
     order: int = 0
     names: tuple[int, ...] = ()
     misnamed: bool = False
+    is_replaced: bool = False
 
     @property
     def name(self) -> int:

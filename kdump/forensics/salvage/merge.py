@@ -193,6 +193,8 @@ class Merge:
     def _is_excluded(self, head: SalvageCandidate) -> bool:
         """Return True if the log cleaner may have removed the batch: in a compacted log, other copies only supply what
         the reference copy may have lost."""
+        if head.strand.place.is_replaced:
+            return not self._is_damaged(head)
         return bool(head.strand.tier) and self.is_compacted and not self._may_fill(head)
 
     @property
@@ -204,11 +206,13 @@ class Merge:
     def _may_fill(self, head: SalvageCandidate) -> bool:
         """Return True if the reference copy may have lost records here: it is damaged, has not started, or has
         ended."""
-        if self.losses is not None and self.losses.claims(head.base, head.last):
-            return True
         ended = not any(strand.tier == 0 for strand in (*self.active, *self.waiting))
-        made = any(head.recovered is not None for head in self._heads() if head.strand.tier == 0)
-        return self.damaged or made or not self._followed or ended
+        return not self._followed or ended or self._is_damaged(head)
+
+    def _is_damaged(self, head: SalvageCandidate) -> bool:
+        """Return True if the reference copy is damaged where the batch belongs."""
+        made = any(each.recovered is not None for each in self._heads() if each.strand.tier == 0)
+        return self.damaged or made or (self.losses is not None and self.losses.claims(head.base, head.last))
 
     def _drop_overlapping(self, head: SalvageCandidate) -> None:
         """Drop a batch that begins at or below the last chosen offset."""

@@ -48,7 +48,7 @@ MAX_REPORTED_TRANSACTIONS = 100
 """Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
 MAX_UNKNOWN_FILES_LISTED = 5
 """Maximum number of files that were not read, by name, in a note."""
-NOT_ASKED = "not a live segment; with --deleted it supplies what live segments lack"
+NOT_ASKED = "a startup deletes it; with --deleted it supplies what live segments lack"
 
 MakeSink = Callable[[OutputDirectory, SalvageInput], BatchWriter]
 OnPass = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
@@ -108,7 +108,7 @@ def bytes_to_read(job: SalvageInput, wishes: SalvageRequest) -> int:
     total = 0
     for given in job.copies:
         segments = _size(given.copy.segments)
-        total += len(job.copies) * segments + _size(given.misnamed)
+        total += len(job.copies) * segments + _size(given.misnamed) + _size(given.replaced)
         total += _size(given.spares) if wishes.deleted else 0
     return total
 
@@ -207,8 +207,9 @@ class PartitionRun:
         self.on_progress = WorkProgress(size, pass_progress).more
 
     def _notes(self) -> Iterable[str]:
-        """Yield notes on the files whose names are not a segment's: which were read, and which were not."""
+        """Yield notes on .swap files, and on files whose names are not a segment's: which were read, and which not."""
         for given in self.copies:
+            yield from given.notes
             for target in given.misnamed:
                 yield f"{target.path}: not a segment's name; its batches are used where the segments lack their offsets"
             if given.unknown_names:
@@ -233,9 +234,11 @@ class PartitionRun:
                     InputFile(target._replace(name_offset=None), copy, False, None, number, tuple(names), True)
                 )
                 number += 1
-            for target in given.spares:
-                if self.wishes.deleted:
-                    places.append(InputFile(target, copy, True, None, number, tuple(names)))
+            for target in (*given.replaced, *given.spares):
+                is_replaced = target in given.replaced
+                if self.wishes.deleted or is_replaced:
+                    spare = InputFile(target, copy, True, None, number, tuple(names), is_replaced=is_replaced)
+                    places.append(spare)
                     number += 1
                 else:
                     self._unused(target)

@@ -13,17 +13,21 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.file_parts import InputFile
-from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
+from kdump.format.checksum import checksum
 from kdump.log.batch_validity import CHECKSUM, invalidity
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.region import (
+    MAGIC,
     Batch,
     DefaultRecordBatch,
     LegacyRecordBatch,
     Problem,
     Region,
+    as_magic_2,
     length_problem,
+    magic_problem,
     make_batch,
     read_header,
 )
@@ -48,6 +52,9 @@ UNSOUND = frozenset(
 )
 """Codes of findings that stop a consumer or a broker, or make them skip records: a batch with one of them is not kept.
 Batches with other errors are written unchanged, and the ledger lists the codes."""
+
+UNCOVERED = {"batch-length-invalid": "batchLength", MAGIC: "magic"}
+"""Header fields that no checksum covers and that the batch itself corrects, by the code of their findings."""
 
 Rescue = Callable[[Batch], "tuple[Batch, int, bool] | None"]
 """Returns a valid batch of the records that decode in a damaged one, how many records that one seems to have had, and
@@ -111,8 +118,15 @@ class SourceFile:
 
     def batch_at(self, position: int, size: int) -> Batch:
         """Return a batch that was found before at this position, with this size."""
-        header = read_header(self.window.view(position, BATCH_HEADER.size))
-        problem = None
+        data = self.window.view(position, BATCH_HEADER.size)
+        other = as_magic_2(data)
+        problem: Problem | None = None
+        if other is not None and other.size == size:
+            covered = self.window.peeks(position + CRC_START, size - CRC_START)
+            if checksum(other.magic, covered) == other.crc:
+                problem = magic_problem(position, data[MAGIC_POSITION])
+                return make_batch(self.window, position, size, self.options.limits, other, problem)
+        header = read_header(data)
         if header[1] != size - LOG_OVERHEAD:
             field, length = header._fields[1], size - LOG_OVERHEAD
             problem = Problem("batch-length-invalid", "RecordBatch", field, position + 8, "", length, header[1])
@@ -122,8 +136,8 @@ class SourceFile:
         """Check whether the batch is valid, except for the order of its offsets in the file. Reads all of it."""
         assert self._part is not None
         mended: tuple[str, ...] = ()
-        if batch.problems and batch.problems[0].code == "batch-length-invalid" and len(batch.problems) == 1:
-            batch, mended = _sized(batch), ("batchLength",)
+        if len(batch.problems) == 1 and (field := UNCOVERED.get(batch.problems[0].code)):
+            batch, mended = _sized(batch), (field,)
         code, reason = _invalid_reason(batch)
         odd: list[str] = []
         for finding in record_rules.findings(self._part, self.known, batch) if not code else ():
@@ -167,7 +181,7 @@ def with_fields(batch: Batch, **fields: int) -> Batch:
 
 
 def _sized(batch: Batch) -> Batch:
-    """Return the batch with the length that its checksum confirms."""
+    """Return the batch with the length and the magic that its checksum confirms."""
     batch.problems.clear()
     return with_fields(batch, batchLength=batch.size - LOG_OVERHEAD) if isinstance(batch, DefaultRecordBatch) else batch
 

@@ -10,6 +10,7 @@ from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
 from kdump.forensics.find_copies import Copy, PartitionKey, reject_others
 from kdump.kafka.small_files import topic_id
+from kdump.kafka.swap_files import is_complete, replaced_by
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
@@ -17,6 +18,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_replaced
 
+SWAP = ".swap"
 LOG = ".log"
 """Part of a name by which a file is read as a segment: LogFileUtils.isLogFile accepts every name that ends with it."""
 
@@ -28,8 +30,9 @@ class SalvageError(Exception):
 
 @dataclass
 class FoundCopy:
-    """A copy as it was found. `place` is its directory, None for single files; `spares` are its .deleted, .swap and
-    .cleaned segments; `misnamed`: other files with batches, such as 25.log, whose names are not a segment's;
+    """A copy as it was found: what a broker serves after a startup. `place` is its directory, None for single files;
+    `spares` are its .deleted, .swap and .cleaned segments that a startup deletes, `replaced` those in whose place it
+    installs .swap files; `misnamed`: other files with batches, such as 25.log, whose names are not a segment's;
     `unknown_names`: names of files that are neither, and are not read; `was_named`: the user gave its own path, not
     only that of a directory above."""
 
@@ -39,6 +42,14 @@ class FoundCopy:
     was_named: bool = False
     misnamed: list[Target] = field(default_factory=list)
     unknown_names: list[str] = field(default_factory=list)
+    replaced: list[Target] = field(default_factory=list)
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """Yield notes on the .swap files that a startup installs."""
+        for target in self.copy.segments:
+            if target.path.endswith(SWAP):
+                yield f"{target.path}: a startup installs it, and deletes the segments that it replaces"
 
 
 @dataclass
@@ -141,12 +152,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
             was_named = os.path.abspath(place.path) in named
             for problem in place.listing_errors:
                 on_unreadable(SourceError(problem))
-            segments = [segment.log for segment in place.segments if segment.log is not None]
-            spares = [
-                each
-                for each in (*place.unfinished, *place.others)
-                if is_replaced(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
-            ]
+            segments, replaced, spares = _segments(place, options)
             misnamed, unknown_names = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
@@ -155,7 +161,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
             if not (is_selected and (segments or spares or misnamed)):
                 continue
             copy = Copy(place.path, segments, unit.known, topic_id(place))
-            yield FoundCopy(copy, place, spares, was_named, misnamed, unknown_names)
+            yield FoundCopy(copy, place, spares, was_named, misnamed, unknown_names, replaced)
         elif target is not None:
             alone = target.path == "-" or "://" in target.path
             files.setdefault(target.path if alone else os.path.dirname(os.path.abspath(target.path)), []).append(unit)
@@ -173,6 +179,27 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
         if targets:
             targets.sort(key=lambda target: (target.name_offset or 0, target.path))
             yield FoundCopy(Copy(targets[0].path, targets, here[0].known), None, [], True)
+
+
+def _segments(place: PartitionDirectory, options: Options) -> tuple[list[Target], list[Target], list[Target]]:
+    """Return the segments of the log after a startup, in order; those that it then deletes because .swap files take
+    their place; and the other .deleted, .swap and .cleaned segments, which it deletes in any case."""
+    live = [segment.log for segment in place.segments if segment.log is not None]
+    spares = [
+        each
+        for each in (*place.unfinished, *place.others)
+        if is_replaced(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
+    ]
+    cleaned = [each.name_offset or 0 for each in place.unfinished if each.path.endswith(".cleaned")]
+    swaps = [
+        each
+        for each in spares
+        if each.path.endswith(LOG + SWAP) and each.name_offset is not None and is_complete(each.name_offset, cleaned)
+    ]
+    replaced = replaced_by(swaps, live, options.open)
+    served = [each for each in (*live, *swaps) if each not in replaced]
+    served.sort(key=lambda each: each.name_offset or 0)
+    return served, replaced, [each for each in spares if each not in swaps]
 
 
 def _misnamed(place: PartitionDirectory, options: Options) -> tuple[list[Target], list[str]]:
