@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TypeVar
 
+from kdump.format.numbers import LONG_MAX
 from kdump.log import file_kinds
 from kdump.log.directory_listing import DirectoryEntry, items
 from kdump.log.errors import listing_error
@@ -27,6 +28,10 @@ ValueT = TypeVar("ValueT")
 
 NAME = re.compile("[^/]+")
 IN_SEGMENTS = frozenset((file_kinds.SEGMENT, *file_kinds.INDEXES))
+LIVE = frozenset((".log", ".index", ".timeindex", ".txnindex"))
+"""Endings of the files of a segment."""
+DIGITS, HIGHEST = 20, f"{LONG_MAX:020}"
+"""Length of a base offset in a file's name, and the highest one that a broker can parse."""
 NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 """Reason why a given partition directory cannot be read."""
 
@@ -68,15 +73,22 @@ class SegmentFiles:
             return self._indexes
         return {kind: self._target(ending, kind) for ending, kind in self._endings if kind is not file_kinds.SEGMENT}
 
+    @property
+    def index_kinds(self) -> list[FileKind]:
+        """The kinds of its indexes."""
+        if self._place is None:
+            return list(self._indexes)
+        return [kind for _, kind in self._endings if kind is not file_kinds.SEGMENT]
+
     def with_log(self, log: Target) -> SegmentFiles:
         """Return the same with another .log."""
         return SegmentFiles(self.name, self.offset, log, self.indexes)
 
     def _target(self, ending: str, kind: FileKind) -> Target:
-        assert self._place is not None
-        return self._place._replace(
-            path=os.path.join(self._place.path, self.name + ending), kind=kind, name_offset=self.offset
-        )
+        place = self._place
+        assert place is not None
+        path = os.path.join(place.path, self.name + ending)
+        return Target(path, self.offset, place.topic, place.partition, kind, place.source)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SegmentFiles):
@@ -104,6 +116,11 @@ class PartitionFiles:
     """.swap and .cleaned files."""
     others: list[Target] = field(default_factory=list)
     """.deleted files, files whose names Kafka does not know, and second files of one base offset (.log.gz)."""
+
+    def beside(self) -> Iterator[Target]:
+        """Yield all files but the segments and their indexes."""
+        for group in (self.orphans, self.snapshots, self.kraft_snapshots, self.texts, self.unfinished, self.others):
+            yield from group
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +225,7 @@ class PartitionDirectory:
             if segment.log is not None:
                 yield segment.log
             yield from segment.indexes.values()
-        for group in (here.orphans, here.snapshots, here.kraft_snapshots, here.texts, here.unfinished, here.others):
-            yield from group
+        yield from here.beside()
 
     def with_segments(self, segments: list[SegmentFiles], path: str = "") -> PartitionDirectory:
         """Return the same partition with these segments; `path`: another path to show for it."""
@@ -294,6 +310,10 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
     place = Target(path, None, topic, number, None, source)
     segments: dict[str, tuple[str, ...]] = {}
     for name in _names(names):
+        stem, ending = name[:DIGITS], name[DIGITS:]
+        if ending in LIVE and stem <= HIGHEST and stem.isdigit() and stem.isascii():  # most names; by_name takes longer
+            segments[stem] = (*segments.get(stem, ()), ending)
+            continue
         kind, offset = by_name(name)
         if kind in IN_SEGMENTS and is_live(name):
             stem = name.partition(".")[0]
@@ -302,7 +322,7 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
             target = Target(os.path.join(path, name), offset, topic, number, kind, source)
             _sort_in(found, name, target)
     for stem, names_end in segments.items():
-        offset = by_name(stem + names_end[0])[1] or 0
+        offset = int(stem) if len(stem) == DIGITS else by_name(stem + names_end[0])[1] or 0
         own, others = _own_and_others(names_end)
         for ending in others:
             at = Target(os.path.join(path, stem + ending), offset, topic, number, file_kinds.SEGMENT, source)

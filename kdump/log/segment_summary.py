@@ -40,7 +40,8 @@ def summarize_headers(
     if isinstance(window.source, BundleLog):
         on_progress(window.source.size or 0)
         return window.source.totals()
-    window.seek_headers(LARGE)
+    if quick or (window.source.size or LARGE) >= LARGE:
+        window.seek_headers(LARGE)
     is_file = isinstance(window.source, FileSource)
     totals = RegionTotals(target.name_offset)
     start = _last_indexed(target, window, totals) if quick and is_file else 0

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 
 from kdump.answer import Unknown
 from kdump.log import file_kinds, file_system
@@ -234,18 +235,19 @@ def _unreadable(source: Source) -> str:
 def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> PartitionSummary:
     """Return what names and sizes show of a partition directory."""
     facts = PartitionSummary(place, clean=clean)
-    segments = place.segments
-    facts.first_offset = segments[0].offset if segments else None
-    waiting = (segment.log for segment in segments)
-    log = next(waiting, None)
-    for target in place.files():
+    here = place.grouped
+    facts.first_offset = here.segments[0].offset if here.segments else None
+    for segment in here.segments:
+        assert segment.log is not None
+        length, occupied = sizes_of(segment.log.path)
+        facts.on_disk += occupied
+        facts.segment_sizes.append(length)
+        facts.size += length
+    indexes = (target for segment in here.segments for target in segment.indexes.values())
+    for target in chain(indexes, here.beside()):
         length, occupied = sizes_of(target.path)
         facts.on_disk += occupied
-        if target == log:  # the segments are listed in this order
-            facts.segment_sizes.append(length)
-            facts.size += length
-            log = next(waiting, None)
-        elif target.path.endswith(".deleted"):
+        if target.path.endswith(".deleted"):
             facts.deleted += length
         elif target.path.endswith((".swap", ".cleaned")):
             facts.unfinished += length
@@ -258,15 +260,14 @@ def segments_of(place: PartitionDirectory) -> list[SegmentSummary]:
     """Return the segments according to the names of the files alone: their sizes are 0."""
     snapshots = {target.name_offset for target in place.snapshots}
     found = []
-    for number, segment in enumerate(place.segments):
-        assert segment.log is not None
+    segments = place.segments
+    for number, segment in enumerate(segments):
+        kinds = segment.index_kinds
         kinds_present = [
-            kind.name
-            for kind in (file_kinds.INDEX, file_kinds.TIME_INDEX, file_kinds.TXN_INDEX)
-            if kind in segment.indexes
+            kind.name for kind in (file_kinds.INDEX, file_kinds.TIME_INDEX, file_kinds.TXN_INDEX) if kind in kinds
         ]
         kinds_present += [file_kinds.PRODUCER_SNAPSHOT.name] if segment.offset in snapshots else []
-        found.append(SegmentSummary(segment, 0, tuple(kinds_present), number == len(place.segments) - 1))
+        found.append(SegmentSummary(segment, 0, tuple(kinds_present), number == len(segments) - 1))
     return found
 
 

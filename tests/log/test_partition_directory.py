@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kdump.log import find_directories as walk
-from kdump.log import log_directory
+from kdump.log import log_directory, partition_directory
 from kdump.log.directory_listing import items
 from kdump.log.partition_directory import PartitionDirectory, current, partition
 from tests.each_case import each_case
@@ -66,3 +66,31 @@ def test_which_file_is_a_segment(tmp_path: Path, ending: str, is_segment: bool) 
     place = partition(str(tmp_path / "orders-0"))
     assert [segment.offset for segment in place.segments] == [0] * is_segment
     assert len([*place.files()]) == 1
+
+
+STEMS = [
+    *("00000000000000000000", "00000000000000000042", "09223372036854775807", "09223372036854775808"),
+    *("99999999999999999999", "0000000000000000004", "000000000000000000042", "0000000000000000004a"),
+    *("\u0660" * 20, "-0000000000000000042", " 0000000000000000042", "00000000000000000042-" + "a" * 22, ""),
+]
+ENDINGS = [
+    ".log",
+    ".index",
+    ".timeindex",
+    ".txnindex",
+    ".snapshot",
+    ".log.gz",
+    ".log.deleted",
+    ".index.swap",
+    ".LOG",
+    "",
+]
+
+
+def test_the_names_of_most_files_are_read_as_all_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = sorted(stem + ending for stem in STEMS for ending in ENDINGS if stem + ending)
+    place = ("/data/a-0", "/data", "a", 0, partition_directory._packed(names))
+    fast = partition_directory._grouped.__wrapped__(*place)
+    monkeypatch.setattr(partition_directory, "LIVE", frozenset())
+    assert fast == partition_directory._grouped.__wrapped__(*place)
+    assert [segment.name for segment in fast.segments][:3] == [*STEMS[:2], STEMS[-2]]
