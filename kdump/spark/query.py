@@ -15,7 +15,7 @@ from kdump.render.csv_rows import CsvWriter
 from kdump.render.escape import printable
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
-from kdump.spark.result import named_in, open_result
+from kdump.spark.result import named_in, open_result, require_result
 from kdump.spark.session import reason, running
 from kdump.spark.store import Store
 
@@ -39,6 +39,7 @@ def query(
     directory: str, sql: str, rows: QueryRows, *, limit: int | None, master: str | None, conf: dict[str, str]
 ) -> None:
     """Run `sql` and pass its rows on. Raises NoSpark, StoreError and QueryError."""
+    require_result(Store(directory))  # before Spark starts, which takes seconds
     try:
         with running(master, conf, [directory]) as spark:
             open_result(spark, Store(directory), named_in(sql))

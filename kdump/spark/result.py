@@ -28,10 +28,7 @@ UNIT_VIEW = "units"
 def open_result(spark: SparkSession, store: Store, names: Container[str] = RESULTS, *, one_task: bool = False) -> None:
     """Create a view of each of the tables `names`, whether or not it has rows, with `one_task` for reading in one task.
     Raises StoreError if there is no result of a scan."""
-    if not is_directory(store.path(OWN)):
-        raise StoreError(f"{store.root}: not a result of kdump scan")
-    if store.read(LIST) is None:
-        raise StoreError(f"{store.root}: the first scan into this directory was not finished; run it again")
+    require_result(store)
     require_readable(spark, store)
     packs = listed(store)
     if packs is None:
@@ -50,6 +47,14 @@ def open_result(spark: SparkSession, store: Store, names: Container[str] = RESUL
                 sorted({store.path(each.file(table.name)) for each in packs if table.name in each.tables}),
                 one_task=one_task,
             )
+
+
+def require_result(store: Store) -> None:
+    """Raise StoreError if there is no result of a scan."""
+    if not is_directory(store.path(OWN)):
+        raise StoreError(f"{store.root}: not a result of kdump scan")
+    if store.read(LIST) is None:
+        raise StoreError(f"{store.root}: the first scan into this directory was not finished; run it again")
 
 
 def named_in(sql: str) -> Container[str]:

@@ -151,6 +151,7 @@ def test_a_session_that_reads_little_compiles_little(tmp_path: Path) -> None:
 
 ENDING = """
 from kdump.spark.session import reason, running
+from tests import command
 
 try:
     with running() as spark:
@@ -185,3 +186,9 @@ def test_what_a_session_prints_and_why_it_failed() -> None:
     assert of_task == "a task failed: ZeroDivisionError: integer division or modulo by zero"
     assert rest[0] == session.ENDED
     assert len(rest) == 2
+
+
+def test_what_is_no_result_is_refused_before_spark_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.spark.query.running", lambda *arguments: pytest.fail("Spark was started"))
+    done = command.run("query", tmp_path, "select 1")
+    assert (done.exit_code, done.stderr) == (2, f"kdump: {tmp_path}: not a result of kdump scan\n")
