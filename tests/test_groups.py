@@ -12,11 +12,16 @@ from typing import Any
 import pytest
 
 from kdump.cluster.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN
+from kdump.cluster.log_offsets import LogOffsetsByPartition
+from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.render.all_answers import TYPES
 from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import DISKS, FIXTURES, numbers_in, seeded
 from tests.craft import batch, record, split
+from tests.each_case import each_case
+from tests.forensics.disks import data, marker
+from tests.forensics.disks import partition as write_partition
 from tests.state.test_groups import LOG, commit, modern, segment
 from tests.state.test_metadata import log as metadata_log
 from tests.state.test_metadata import partition, topic
@@ -330,3 +335,30 @@ def test_a_history_shows_the_time(columns: int, monkeypatch: pytest.MonkeyPatch)
     assert {"time", "group", "name", "fields"} <= set(lines[0].split())
     assert max(map(len, lines)) <= columns
     assert all("2026-11-21T07:58" in line for line in lines[1:])
+
+
+@each_case("seed", range(6))
+def test_records_behind_are_counted_without_markers_and_gaps(
+    seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Compared with a model, for each offset that a group may have committed."""
+    root, random = tmp_path_factory.mktemp("disk"), seeded(f"records behind {seed}")
+    log, offsets, end = [], [], 0
+    for _ in range(12):
+        end += random.choice([0, 0, 3])  # removed by compaction
+        count = random.choice([0, 1, 2, 5])
+        log.append(data(end, 1, count=count) if count else marker(end, 1))
+        offsets += range(end, end + count)
+        end += count or 1
+    half = random.randrange(1, 12)
+    write_partition(root, b"".join(log[:half]), b"".join(log[half:]))
+    (root / "meta.properties").write_text("version=1\n")
+    here = directory_at(str(root))
+    assert isinstance(here, LogDirectory)
+    found = LogOffsetsByPartition([here])
+    last = found.end("payments", 0)
+    assert last is not None
+    assert last.logEndOffset == end
+    for offset in range(end + 1):
+        known = None if offset < last.logStartOffset else sum(each >= offset for each in offsets)
+        assert found.records_from("payments", 0, offset) == known

@@ -16,6 +16,7 @@ from tests import command
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.craft import batch, flip, message, one, record, wrapper
+from tests.each_case import each_case
 from tests.forensics.disks import coordinator, cut, data, marker, partition
 from tests.retention_cases import CASES, Case, write
 from tools.retention_trials import FACTS, outcome
@@ -443,3 +444,64 @@ def test_a_config_of_the_command_line_is_never_passed_over(text: str) -> None:
     result = run(CLEAN / "users-0", "--config", text, *NOW)
     assert result.exit_code == 2
     assert "is not a valid value" in result.stderr
+
+
+# --- Paused work, and state that must stay ----------------------------------------------------------------------------
+
+
+def moved(root: Path) -> tuple[Path, Path]:
+    """Return two log directories of one broker; payments-0, all of which is due, is moved from the first to the
+    second."""
+    for name in ("a", "b"):
+        log = [data(offset, -1) for offset in range(3)]
+        partition(root / name, *log, name="payments-0" if name == "a" else FUTURE_NAME)
+        (root / name / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    partition(root / "a", data(0, -1), data(1, -1), name="other-0")
+    return root / "a", root / "b"
+
+
+FUTURE_NAME = f"payments-0.{'0' * 32}-future"
+
+
+def lines(name: str, *arguments: Path | str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in command.run(name, *arguments, "--json").stdout.splitlines()]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_partition_that_is_moved_is_neither_deleted_nor_compacted(reverse: bool, tmp_path: Path) -> None:
+    """Neither it nor its future replica; another partition, and a broker without cleaner threads, go on."""
+    paths = moved(tmp_path)[:: -1 if reverse else 1]
+    for extra, held in (((), True), (("--config", "log.cleaner.enable=false"), False)):
+        found = lines("retention", *paths, *extra)
+        due = {
+            (each["topic"], each["state"]): each["deletableSegments"] for each in found if each["type"] == "retention"
+        }
+        assert due == {("other", ""): 2, ("payments", ""): 0 if held else 3, ("payments", "future"): 0 if held else 3}
+        moves = [each for each in found if each.get("hold") == "move"]
+        assert [each["keeps"] for each in moves] == ["deletion"] * (2 if held else 0)
+        assert all(each["file"].endswith(FUTURE_NAME) for each in moves)
+    found = lines("retention", *paths, *COMPACT, "--config", "min.cleanable.dirty.ratio=0")
+    assert {each["topic"]: each["wouldClean"] for each in found if each.get("state") == ""} == {
+        "other": True,
+        "payments": False,
+    }
+    assert "held by the move to another log directory" in run(*paths).stdout
+    steps = [each for each in lines("space", *paths) if each.get("step") == "retentionDue"]
+    assert [each["files"] for each in steps] == [1], "the active segment is not counted"
+
+
+STATE_NAMES = ("__consumer_offsets", "__transaction_state", "_schemas", "connect-offsets", "mm2-offsets.A.internal")
+
+
+@each_case("name", (*STATE_NAMES, "orders", "connections", "my-connector-data"))
+def test_state_that_must_stay_is_not_deleted_silently(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    root = tmp_path_factory.mktemp("disk")
+    partition(root, data(0, -1), data(1, -1), name=f"{name}-0")
+    for policy in ("delete", "compact", "compact,delete"):
+        config = f"--config=cleanup.policy={policy}"
+        (found,) = (each for each in lines("retention", root, config) if each["type"] == "retention")
+        loses = name in STATE_NAMES and "delete" in policy
+        assert (found["stateLostAt"] is not None) == loses
+        assert ("ERROR: cleanup.policy" in run(root, config).stdout) == loses
+        forever = lines("retention", root, config, "--config=retention.ms=-1")
+        assert [each["stateLostAt"] for each in forever if each["type"] == "retention"] == [None]

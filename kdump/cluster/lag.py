@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, answer
-from kdump.cluster.log_offsets import LogOffsets, LogOffsetsByPartition
+from kdump.cluster.log_offsets import MOST_COUNTED, LogOffsets, LogOffsetsByPartition
 from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
 from kdump.state.groups import GroupCoordinatorState, ShareState
 from kdump.state.metadata_image import MetadataImage
@@ -59,7 +59,15 @@ class CommittedPosition(NamedTuple):
     logEndOffset: LogEndOffset
     highWatermark: HighWatermark
     lag: Annotated[
-        int | None, Doc("logEndOffset - offset, at least 0; null: unknown, or as of an earlier time", "records")
+        int | None, Doc("logEndOffset - offset, at least 0; null: unknown, or as of an earlier time", "offsets")
+    ]
+    recordsBehind: Annotated[
+        int | None,
+        Doc(
+            "number of records among these offsets: transaction markers, and what compaction has removed, are none; "
+            f"null: not counted, because the lag is above {MOST_COUNTED} or unknown, or there is damage",
+            "records",
+        ),
     ]
     remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is")]
     recordOffset: RecordOffset
@@ -102,6 +110,9 @@ class LagContext:
 
     def end(self, topic: str, partition: int) -> LogOffsets | None:
         return self.disks.end(topic, partition) if self.is_now else None
+
+    def records_behind(self, topic: str, partition: int, offset: int) -> int | None:
+        return self.disks.records_from(topic, partition, offset) if self.is_now else None
 
     def missing(self, topic: str, partition: int, topic_id: str | None) -> str:
         """Return what is wrong with the partition itself; empty if nothing is."""
@@ -161,6 +172,7 @@ def _position(
         end.logEndOffset if end else None,
         end.highWatermark if end else None,
         lag,
+        context.records_behind(topic, partition, commit.offset) if commit is not None and lag is not None else None,
         remark,
         commit.recordOffset if commit else None,
     )

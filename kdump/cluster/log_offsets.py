@@ -6,15 +6,26 @@ Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetChec
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import NamedTuple
 
+from kdump.format.errors import DecodeError
 from kdump.kafka.small_files import offsets
+from kdump.log.batch_records import records
+from kdump.log.batch_validity import damage_of
+from kdump.log.errors import SourceError
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, log_start_offset
+from kdump.log.region import Batch, Limits
+from kdump.log.region_scan import RegionScan
+from kdump.log.selection import Range, Selection
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import log_end
 from kdump.state.topic_config import is_tiered
 from kdump.state.unknown_offsets import UNREADABLE
+
+MOST_COUNTED = 1000
+"""Maximum number of offsets among which records are counted."""
 
 
 class LogOffsets(NamedTuple):
@@ -57,6 +68,31 @@ class LogOffsetsByPartition:
             known = [end for end in found if end is not None]
             self._ends[key] = max(known, key=lambda end: end.logEndOffset, default=None)
         return self._ends[key]
+
+    def records_from(self, topic: str, partition: int, offset: int) -> int | None:
+        """Return how many records are at `offset` and after it: markers, and offsets that compaction has removed, are
+        none. None if more than MOST_COUNTED offsets are left, or if damage is among them."""
+        end = self.end(topic, partition)
+        if end is None or not 0 <= end.logEndOffset - offset <= MOST_COUNTED or offset < end.logStartOffset:
+            return None
+        place = next(each for _, each in self.found[topic, partition] if each.path == end.path)
+        scan = RegionScan(Selection(offsets=Range(offset, end.logEndOffset)), Limits(), keeps=True)
+        logs = [each.log for each in place.segments if each.log is not None]
+        later = [number for number, each in enumerate(logs) if (each.name_offset or 0) > offset]
+        count = 0
+        for log in logs[max(0, (later[0] if later else len(logs)) - 1) :]:
+            try:
+                window = scan.open(log)
+                with closing(window.source):
+                    for region in scan.chosen(log, window):
+                        if not isinstance(region, Batch) or damage_of(region) is not None:
+                            return None
+                        if region.isControlBatch:
+                            continue
+                        count += sum((each.offset or 0) >= offset for each in records(region, values=False))
+            except (SourceError, DecodeError):
+                return None
+        return count
 
     def _of(self, directory: LogDirectory, partition: PartitionDirectory) -> LogOffsets | None:
         assert partition.topic is not None

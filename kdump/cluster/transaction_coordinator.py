@@ -23,8 +23,11 @@ from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, too_large
 from kdump.state.transaction_history import TransactionHistory
 
 DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
-OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
-"""States in which the coordinator still has to write a marker to each listed partition."""
+PREPARED = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+"""States in which the coordinator has decided how the transaction ends, but not recorded that each listed partition has
+its marker: until then the producer gets CONCURRENT_TRANSACTIONS."""
+UNENDED = ("Ongoing", *PREPARED)
+"""States in which a partition may lack its marker."""
 
 
 @dataclass
@@ -62,12 +65,16 @@ class TransactionCoordinatorState:
         if self._open is None:
             self._open = {}
             for known in self.by_id.values():
-                if known.state in OPEN:
+                if known.state in UNENDED:
                     self._open.setdefault(known.producerId, []).append(known)
         for known in self._open.get(producer_id, ()):
             if producer_epoch <= known.producerEpoch and partition in known.partitions.get(topic, ()):
                 return True
         return False if self.is_complete else None
+
+    def prepared(self) -> list[TransactionMetadata]:
+        """Return the transactions that the coordinators have decided to end, and not recorded as ended."""
+        return [each for each in self.by_id.values() if each.state in PREPARED]
 
     def of_producer(self, producer_id: int) -> TransactionMetadata | None:
         """Return the coordinator's last record of the transactional ID that the producer ID belongs to; None if

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kdump.cluster.transaction_coordinator import PREPARED
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import SelectedProducers, topic_filter, topic_option
 from kdump.commands.output_options import OutputOptions, note_outside_columns, output_options
@@ -186,7 +187,8 @@ class TransactionsCommand:
         self._report_nothing()
 
     def _coordinator(self, answer: CoordinatorTransaction) -> None:
-        if self.of_coordinator or self.sink.is_complete:
+        is_prepared = answer.state in PREPARED and bool(self.question.states & {OPEN, HANGING})
+        if self.of_coordinator or self.sink.is_complete or (is_prepared and isinstance(self.sink, TransactionReport)):
             self.rows += self.of_coordinator
             self.sink.add(answer)
 
@@ -212,7 +214,8 @@ class TransactionsCommand:
 
 def has_any(partition: PartitionTransactions) -> bool:
     """Return True if there are, or were, transactions in a partition."""
-    return bool(partition.committed + partition.aborted + partition.open + partition.hanging + partition.emptyMarkers)
+    markers = partition.emptyMarkers + partition.repeatedMarkers
+    return bool(partition.committed + partition.aborted + partition.open + partition.hanging + markers)
 
 
 def is_coordinator_log(path: str) -> bool:

@@ -112,6 +112,10 @@ class PartitionTransactions(NamedTuple):
     emptyMarkers: Annotated[
         int, Doc("number of markers emptied by compaction, with nothing left of their transactions")
     ]
+    repeatedMarkers: Annotated[
+        int,
+        Doc("number of markers that a coordinator wrote again after a failover; not counted in committed or aborted"),
+    ]
     segments: Annotated[int, Doc("number of segments read")]
     damages: Annotated[int, Doc("number of damaged byte ranges, which could not be considered")]
     seededFrom: Annotated[

@@ -40,7 +40,11 @@ class DescribedGroup(NamedTuple):
     members: Annotated[int, Doc("number of members")]
     partitions: Annotated[int, Doc("number of partitions with an offset or a share group state")]
     pending: Annotated[int, Doc("number of offsets in transactions that have not ended")]
-    lag: Annotated[int | None, Doc("total lag of the partitions whose end is known; null if none is", "records")]
+    lag: Annotated[int | None, Doc("total lag of the partitions whose end is known; null if none is", "offsets")]
+    recordsBehind: Annotated[
+        int | None,
+        Doc("total of the records behind; null if they were not counted in a partition, or of share groups", "records"),
+    ]
     lagUnknown: Annotated[int, Doc("number of partitions whose end is unknown")]
     remarks: Annotated[int, Doc("number of partitions with a problem with their offset")]
     wentBack: Annotated[int, Doc("number of partitions whose committed offset went back, and has not caught up since")]

@@ -92,8 +92,8 @@ class ProducerLedger(Observer):
     ) -> None:
         if ended is not None:
             life.ended = ended.offset
-            life.commits += ended.marker.type == "COMMIT"
-            life.aborts += ended.marker.type == "ABORT"
+            life.commits += ended.marker.type == "COMMIT" and not ended.repeats
+            life.aborts += ended.marker.type == "ABORT" and not ended.repeats
             return
         life.batches += 1
         life.records += batch.possible_records
@@ -115,7 +115,8 @@ class ProducerLedger(Observer):
         epoch = batch.producerEpoch or 0
         if ended is not None:
             raised = f", the epoch before was {ended.newest}" if 0 <= ended.newest != epoch else ""
-            data = "" if ended.transaction is None else f" from offset {ended.transaction.first_offset}"
+            data = " repeated by its coordinator" if ended.repeats else ""
+            data = data if ended.transaction is None else f" from offset {ended.transaction.first_offset}"
             yield self._event(seen, ended.marker.type, (data or " without data here").strip() + raised)
             return
         if life.batches == 0:

@@ -63,7 +63,7 @@ class TransactionLedger(Observer):
         self.now = now
         self.timeout = timeout
         self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
-        self.empty = 0
+        self.empty = self.repeated = 0
         self.seeded = None if scan.seeded_from is None else scan.seeded_from.path
         self.differences = CoordinatorMismatches(scan, coordinator)
 
@@ -74,7 +74,9 @@ class TransactionLedger(Observer):
     def batch(self, seen: BatchContext) -> Iterator[Any]:
         yield from self._lost()
         ended, batch = self.scan.transactions.ended, seen.batch
-        if ended is not None:
+        if ended is not None and ended.repeats:
+            self.repeated += 1
+        elif ended is not None:
             yield self._ended(seen, ended)
         elif seen.is_valid and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
             self.empty += 1
@@ -258,6 +260,7 @@ class TransactionLedger(Observer):
             open=self.counts[OPEN],
             hanging=self.counts[HANGING],
             emptyMarkers=self.empty,
+            repeatedMarkers=self.repeated,
             segments=len(segments),
             damages=scan.transactions.damages,
             seededFrom=self.seeded,

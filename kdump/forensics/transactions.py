@@ -12,7 +12,7 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.totals import CheckTotals
-from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
+from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
 from kdump.forensics.answers import (
     ABORTED,
     COMMITTED,
@@ -149,7 +149,7 @@ def _coordinators(
             if question.transactional_ids and name not in question.transactional_ids:
                 continue
             start = record.transactionStartTimestampMs if record.transactionStartTimestampMs >= 0 else None
-            is_open = record.state in ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+            is_open = record.state in UNENDED
             updated = record.transactionLastUpdateTimestampMs
             yield CoordinatorTransaction(
                 source=coordinator.sources[last_record.name],

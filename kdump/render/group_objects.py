@@ -23,6 +23,7 @@ def group_object(
     """Return a group with totals over its `positions` and `shares`. `went_back`: how many offsets went back."""
     places: list[CommittedPosition | SharePosition] = [*positions, *shares]
     lags = [each.lag for each in places if each.lag is not None]
+    behind = [each.recordsBehind for each in positions]
     times = [each.commitTimestamp for each in positions if each.commitTimestamp is not None]
     return answer_object(
         DescribedGroup(
@@ -46,6 +47,7 @@ def group_object(
             partitions=len(positions) + len(shares),
             pending=sum(len(each.pending) for each in positions),
             lag=sum(lags) if lags else None,
+            recordsBehind=None if None in behind or shares else sum(each or 0 for each in behind),
             lagUnknown=len(positions) + len(shares) - len(lags),
             remarks=sum(bool(each.remark) for each in positions)
             + sum(bool(each.remark) and each.startOffset >= 0 for each in shares),

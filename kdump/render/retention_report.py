@@ -11,6 +11,7 @@ from kdump.forensics.retention import answers
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
 from kdump.format.count_text import count_text
+from kdump.log.internal_topics import state_in
 from kdump.render.amounts import duration_text
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
@@ -32,6 +33,8 @@ TITLES = {
     answers.CLEANER: "log.cleaner.enable=false",
     answers.TIER: "segments missing from remote storage",
     answers.STRAY: "its stray state",
+    answers.MOVE: "the move to another log directory",
+    answers.SHARE: "a snapshot of a share partition",
 }
 OF_DELETION = ("retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes")
 OF_COMPACTION = (
@@ -120,8 +123,18 @@ class RetentionReport(Sink[Any]):
             self.output.line("")
             self._verdict(answer, blockers)
             self._all_blockers(blockers)
+        for row in self._rows:
+            self._state_lost(row)
         self.output.line("")
         self._defaults(self._rows)
+
+    def _state_lost(self, answer: PartitionRetention) -> None:
+        """Say when records are lost that must stay."""
+        if answer.stateLostAt is not None:
+            name = place_text(answer)
+            text = f"{name}: ERROR: cleanup.policy={answer.cleanupPolicy} deletes {state_in(answer.topic)} from "
+            text += f"{self._iso(answer.stateLostAt)} on; set cleanup.policy=compact before"
+            self.lines.text(text, name, "bad")
 
     def _defaults(self, rows: list[PartitionRetention]) -> None:
         """Note which values are defaults: the broker may have other ones, which no disk contains."""
@@ -138,16 +151,20 @@ class RetentionReport(Sink[Any]):
         text += (
             f"{len(held)} held for longer than the configs require" if held else "nothing is kept except by the configs"
         )
+        lost = sum(row.stateLostAt is not None for row in self._rows)
+        if lost:
+            text += f"; {lost} LOSE STATE THAT MUST STAY (cleanup.policy)"
         due = sum(row.deletableBytes for row in self._rows)
         if due:
             count = sum(bool(row.deletableBytes) for row in self._rows)
             text += f"; {due:,} bytes in {count_text(count, 'partition')} are due now"
-        self.lines.text(text, text.partition(":")[0], "bad" if held else "head")
+        self.lines.text(text, text.partition(":")[0], "bad" if held or lost else "head")
         self.output.line("")
 
     def _whole(self, answer: PartitionRetention) -> None:
         self._verdict(answer, self._blockers)
         self._all_blockers(self._blockers)
+        self._state_lost(answer)
         for text in self._of_cleaner(answer):
             self.lines.text(f"  {text}")
         for text in answer.notes:

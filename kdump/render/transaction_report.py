@@ -10,6 +10,7 @@ from kdump.check.finding import Finding
 from kdump.forensics.answers import (
     HANGING,
     OPEN,
+    CoordinatorTransaction,
     Difference,
     PartitionTransactions,
     Transaction,
@@ -26,6 +27,8 @@ from kdump.render.times import iso
 
 MAX_DETAILED_TRANSACTIONS = 100
 """Maximum number of open transactions of a partition that are shown in full; the others are only counted."""
+CONCURRENT = "CONCURRENT_TRANSACTIONS"
+"""Error of a producer whose previous transaction is not completed."""
 
 
 class TransactionReport(Sink[Any]):
@@ -45,6 +48,7 @@ class TransactionReport(Sink[Any]):
         self._summary: list[PartitionTransactions] = []
         self._details: list[tuple[PartitionTransactions, list[Transaction]]] = []
         self._open: list[Transaction] = []
+        self._prepared: list[CoordinatorTransaction] = []
 
     def part(self, name: str, *, was_named: bool = False) -> None:
         self.ledger = self.ledger or (was_named and not self._begun)
@@ -58,6 +62,8 @@ class TransactionReport(Sink[Any]):
             self._partition(answer)
         elif isinstance(answer, (Finding, Difference)):
             self.lines.keep(answer)
+        elif isinstance(answer, CoordinatorTransaction):
+            self._prepared.append(answer)
 
     def _transaction(self, row: Transaction) -> None:
         if row.state in (OPEN, HANGING) and len(self._open) < MAX_DETAILED_TRANSACTIONS:
@@ -97,6 +103,7 @@ class TransactionReport(Sink[Any]):
     def end(self) -> None:
         """Write what has waited for the end: the table of partitions, and their open transactions."""
         if self.ledger:
+            self._show_prepared()
             return
         if self._summary:
             self.tables.write_summary("transactionPartition", [*map(answer_object, self._summary)])
@@ -107,6 +114,22 @@ class TransactionReport(Sink[Any]):
         if self.lines.waiting and self.shown:
             self.output.line("")
         self.shown += self.lines.write()
+        self._show_prepared()
+
+    def _show_prepared(self) -> None:
+        """Write which transactions their coordinators have not completed."""
+        if self._prepared and self.shown:
+            self.output.line("")
+        for each in self._prepared[:MAX_DETAILED_TRANSACTIONS]:
+            text = f"{printable(each.transactionalId)}, producer {each.producerId}, epoch {each.producerEpoch}: "
+            text += f"{each.state} at offset {each.offset} of {printable(each.path)}"
+            if each.transactionLastUpdateTimestampMs is not None:
+                text += f", {iso(each.transactionLastUpdateTimestampMs, self.tables.zone)}"
+            text += f"; not completed since, so its producer gets {CONCURRENT}; partitions: "
+            self.lines.text(text + (", ".join(map(printable, each.partitions)) or "none"))
+        more = len(self._prepared) - MAX_DETAILED_TRANSACTIONS
+        if more > 0:
+            self.lines.text(f"… and {more} more that are not completed (--coordinator)")
 
     def _end(self, partition: PartitionTransactions, rows: list[Transaction]) -> None:
         zone = self.tables.zone
@@ -130,6 +153,9 @@ class TransactionReport(Sink[Any]):
         if partition.emptyMarkers:
             emptied = count_text(partition.emptyMarkers, "marker")
             self.lines.text(f"  {emptied} emptied by compaction: nothing is left of the transactions")
+        if partition.repeatedMarkers:
+            repeated = count_text(partition.repeatedMarkers, "marker")
+            self.lines.text(f"  {repeated} written again by a coordinator that ended an interrupted transaction")
         if partition.seededFrom is not None:
             self.lines.text(
                 f"  the transactions open at the first offset here are from {file_text(partition.seededFrom)}"

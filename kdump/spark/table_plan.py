@@ -10,7 +10,7 @@ from itertools import pairwise
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
-from kdump.cluster.transaction_coordinator import OPEN, TransactionCoordinatorState
+from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import is_url, length
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
@@ -196,7 +196,7 @@ def slimmed(unit: CheckUnit) -> CheckUnit:
         mine = {
             name: each
             for name, each in known.coordinator.by_id.items()
-            if each.state in OPEN and known.partition in each.partitions.get(known.topic or "", ())
+            if each.state in UNENDED and known.partition in each.partitions.get(known.topic or "", ())
         }
         unit.known = replace(known, coordinator=replace(known.coordinator, by_id=mine, _open=None))
     return unit

@@ -116,6 +116,8 @@ class ShareState(NamedTuple):
     deliveryCompleteCount: int
     writeTimestamp: int | None
     recordOffset: int
+    snapshotOffset: int = -1
+    """Offset of the last ShareSnapshot: the coordinator keeps its log from the lowest of them on."""
 
 
 class LogRead(NamedTuple):

@@ -38,7 +38,9 @@ def apply_share(replay: GroupReplay, record: Record) -> None:
         if not states:
             del replay.groups.share[group]
     old, new = ({} if each is None else each._asdict() for each in (before, after))
-    replay.report_change("shareState", f"{at[0]}-{at[1]}", group, old, new, quiet=("recordOffset", "writeTimestamp"))
+    replay.report_change(
+        "shareState", f"{at[0]}-{at[1]}", group, old, new, quiet=("recordOffset", "writeTimestamp", "snapshotOffset")
+    )
 
 
 def _after(before: ShareState | None, value: dict[str, int], is_update: bool, offset: int) -> ShareState:
@@ -52,6 +54,7 @@ def _after(before: ShareState | None, value: dict[str, int], is_update: bool, of
         value["deliveryCompleteCount"],
         value.get("writeTimestamp"),
         offset,
+        -1 if is_update else offset,
     )
     if not is_update or before is None:
         return after
@@ -61,4 +64,5 @@ def _after(before: ShareState | None, value: dict[str, int], is_update: bool, of
         stateEpoch=before.stateEpoch,
         snapshotEpoch=before.snapshotEpoch,
         writeTimestamp=before.writeTimestamp,
+        snapshotOffset=before.snapshotOffset,
     )

@@ -55,7 +55,8 @@ class OngoingTxn:
 class CompletedTxn(NamedTuple):
     """Effect of a marker. `transaction`: None if the marker follows no data of its transaction, because none was
     written here or it was removed; `newest`: highest epoch of the producer before the marker, -1 for none; `stable`:
-    last stable offset after the marker, as stored in a .txnindex."""
+    last stable offset after the marker, as stored in a .txnindex; `repeats`: whether the partition has this marker
+    already (a coordinator that finds PrepareCommit or PrepareAbort when it loads its log writes all markers again)."""
 
     producer_id: int
     marker: EndTxnMarker
@@ -64,6 +65,7 @@ class CompletedTxn(NamedTuple):
     transaction: OngoingTxn | None
     newest: int
     stable: int
+    repeats: bool = False
 
 
 class OpenTransactions:
@@ -72,6 +74,9 @@ class OpenTransactions:
     def __init__(self) -> None:
         self.open: OrderedDict[int, OngoingTxn] = OrderedDict()
         self.epochs = IdNumbers("h")
+        self.raised = IdNumbers("h")
+        """By producer ID, the epoch of its last marker that ended data, if the coordinator raised the epoch with it (in
+        transaction version 2, and if it fenced the producer): no later transaction has a marker with this epoch."""
         self.untracked = 0
 
     def seed(self, target: Target, position: int, size: int, entry: Mapping[str, int]) -> None:
@@ -139,9 +144,16 @@ class OpenTransactions:
         newest = self.epochs.get(producer_id)
         if newest >= 0 or len(self.epochs) < MAX_OPEN_TRANSACTIONS:
             self.epochs.put(producer_id, max(epoch, newest))
+        repeats = closed is None and self.raised.get(producer_id) == epoch
+        if (
+            closed is not None
+            and epoch > max(closed.epoch, closed.last_epoch)
+            and len(self.raised) < MAX_OPEN_TRANSACTIONS
+        ):
+            self.raised.put(producer_id, epoch)
         undecided = self.first_undecided
         stable = batch.lastOffset + 1 if undecided is None else undecided
-        return CompletedTxn(producer_id, marker, epoch, batch.lastOffset, closed, newest, stable)
+        return CompletedTxn(producer_id, marker, epoch, batch.lastOffset, closed, newest, stable, repeats)
 
     @property
     def first_undecided(self) -> int | None:

@@ -14,7 +14,14 @@ import pytest
 import kdump
 import kdump.state.transaction_tracker as tracker
 from kdump.check.finding import Finding
-from kdump.forensics.answers import CoordinatorTransaction, Difference, Note, PartitionTransactions, Transaction
+from kdump.forensics.answers import (
+    CoordinatorTransaction,
+    Difference,
+    Note,
+    PartitionTransactions,
+    Producer,
+    Transaction,
+)
 from kdump.forensics.transaction_ledger import (
     DAMAGE_WITHIN,
     EPOCHS,
@@ -32,7 +39,8 @@ from kdump.forensics.transaction_ledger import (
 from kdump.format.transaction_record import STATES
 from kdump.log.errors import SourceError
 from tests import craft
-from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample
+from tests.command import run
+from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample, seeded
 from tests.craft import batch, flip, split
 from tests.each_case import each_case
 from tests.forensics import naive
@@ -486,3 +494,58 @@ def test_a_snapshot_of_many(tmp_path: Path) -> None:
 
 def test_split_is_of_the_real_file() -> None:
     assert b"".join(split(PAYMENTS.read_bytes())) == PAYMENTS.read_bytes()
+
+
+# --- What a coordinator repeats, or has not completed -----------------------------------------------------------------
+
+
+def history(seed: int, version: int) -> tuple[bytes, list[str], int]:
+    """Return the log of a partition with transactions of three producers, as brokers of this transaction version write
+    it, the outcome of each transaction, and how often a new coordinator wrote a marker again: in version 2 the marker
+    of each transaction has a new epoch."""
+    random = seeded(f"history {seed} {version}")
+    log, outcomes, repeated, end = [], [], 0, 0
+    epochs = dict.fromkeys((1, 2, 3), 0)
+    for term in range(12):
+        producer = random.choice([1, 2, 3])
+        commit = random.random() < 0.7
+        has_data = version == 2 or random.random() < 0.8  # version 1 adds partitions before it writes
+        if has_data:
+            log.append(data(end, producer, epochs[producer], 2))
+            end += 2
+        epochs[producer] += version == 2
+        log.append(marker(end, producer, epochs[producer], commit=commit, coordinator=term))
+        end += 1
+        outcomes.append("committed" if commit else "aborted")
+        for again in range(random.choice([0, 0, 1, 2]) if version == 2 else 0):
+            log.append(marker(end, producer, epochs[producer], commit=commit, coordinator=term + 1 + again))
+            end += 1
+            repeated += 1
+    return b"".join(log), outcomes, repeated
+
+
+@each_case("version", [1, 2])
+def test_a_repeated_marker_is_no_transaction(version: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    for seed in range(20 if SEED else 5):
+        log, outcomes, repeated = history(seed, version)
+        folder = partition(tmp_path_factory.mktemp("log"), log)
+        *transactions, end = ask(folder)
+        assert [row.state for row in rows(transactions)] == outcomes
+        assert (end.committed, end.aborted) == (outcomes.count("committed"), outcomes.count("aborted"))
+        assert end.repeatedMarkers == repeated
+        found = [each for each in kdump.producers([str(folder)]) if isinstance(each, Producer)]
+        assert sum(each.commits + each.aborts for each in found) == len(outcomes)
+
+
+@each_case("state", [*STATES])
+def test_what_a_coordinator_has_not_completed_is_named(state: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """By transactions, doctor, and explain of the error that its producer gets; nothing else is."""
+    root = tmp_path_factory.mktemp("disk")
+    partition(root, data(0, 1) + marker(1, 1, 1))
+    coordinator(root, ("tx-7", 1, 1, state, {"payments": [0]}))
+    named = state.startswith("Prepare")
+    assert ("tx-7, producer 1, epoch 1" in run("transactions", root).stdout) == named
+    page = run("doctor", root).stdout
+    assert ("the transaction of tx-7 is in" in page, "1 NOT COMPLETED" in page) == (named, named)
+    text = run("explain", "CONCURRENT_TRANSACTIONS", "--disk", root).stdout
+    assert ("transactional ID tx-7: producer 1 epoch 1" in text) == named

@@ -115,7 +115,8 @@ class GroupsExamination:
                 positions(groups, group, waiting, context), share_positions(groups, group, context)
             )
             for each in every:
-                lag += each.lag or 0
+                counted = each.recordsBehind if isinstance(each, CommittedPosition) else None
+                lag += (each.lag or 0) if counted is None else counted
                 if each.remark and not each.remark.startswith("not started"):
                     bad.append(each)
             lags.append((lag, group))
@@ -127,7 +128,7 @@ class GroupsExamination:
         lags.sort(key=lambda each: (-each[0], each[1]))
         text = count_text(len(groups.groups), "group")
         behind = [f"{group} ({lag:,})" for lag, group in lags[:BEHIND] if lag]
-        text += f"; most records behind: {', '.join(behind)}" if behind else "; none is behind"
+        text += f"; most behind: {', '.join(behind)}" if behind else "; none is behind"
         text += f"; {troubled:,} with offsets that cannot be used" if troubled else ""
         if self._deleted:
             text += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"

@@ -10,13 +10,16 @@ from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.forensics.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.forensics.transactions import TransactionsQuery, transactions_of
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, first_of
+from kdump.format.iso_time import iso
 from kdump.log.errors import not_known
 
 NEVER = (
     "do not delete the .txnindex or .snapshot files to get rid of it: consumers then read its records as committed",
     "do not switch consumers to read_uncommitted for good: they then also read aborted records",
 )
+SHOWN = 5
+"""Maximum number of partitions of a transaction that are named."""
 ASK_FIRST = (
     "make sure that it hangs: kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic {topic} asks the "
     "coordinator"
@@ -29,7 +32,7 @@ class TransactionsExamination:
     def __init__(self, disks: Disks, on: Examination) -> None:
         self.disks = disks
         self.on = on
-        self.hanging = self.open = self.blocked = 0
+        self.hanging = self.open = self.blocked = self.prepared = 0
         self.reported: set[str] = set()
 
     def run(self) -> None:
@@ -47,6 +50,7 @@ class TransactionsExamination:
             if not place.partition.state and place.known.topic not in NO_TRANSACTIONS
         ]
         question.partitionsLeft = len(chosen)
+        self._prepared()
         try:
             for place in chosen:
                 self._partition(place, query)
@@ -69,11 +73,48 @@ class TransactionsExamination:
         coordinators = (place.known.coordinator for place in self.disks.places)
         problems = (each.problems for each in coordinators if isinstance(each, TransactionCoordinatorState))
         begin = next(filter(None, map(not_known, problems)), "")
+        if self.prepared:
+            begin += f"{self.prepared:,} NOT COMPLETED by the coordinator; "
         if not found:
             question.answer = f"{begin}no open transaction in {count}: no read_committed consumer waits for one"
         else:
             stopped = f"read_committed consumers stop below the log end in {self.blocked:,} of {count}"
             question.answer = f"{begin}{found}; {stopped}"
+
+    def _prepared(self) -> None:
+        """Report the transactions that their coordinators have decided to end, and not completed."""
+        known = (place.known.coordinator for place in self.disks.places)
+        coordinators = {id(each): each for each in known if isinstance(each, TransactionCoordinatorState)}
+        for coordinator in coordinators.values():
+            for each in coordinator.prepared():
+                last = coordinator.history.last_records.get(each.transactionalId or "")
+                if last is None:
+                    continue
+                self.prepared += 1
+                source = coordinator.sources[last.name]
+                partitions = [f"{topic}-{number}" for topic, numbers in each.partitions.items() for number in numbers]
+                self.on.item(
+                    Priority.WARNING,
+                    "warning",
+                    "transaction-not-completed",
+                    source,
+                    f"the transaction of {each.transactionalId} is in {each.state}: its coordinator has not completed "
+                    "it",
+                    impact="its producer gets CONCURRENT_TRANSACTIONS until the coordinator has completed it; "
+                    "consumers of committed records wait where a marker is missing",
+                    evidence=(
+                        f"{last.name} at offset {last.offset}: producer {each.producerId}, epoch {each.producerEpoch}, "
+                        f"since {iso(each.transactionLastUpdateTimestampMs)}, partitions {first_of(partitions, SHOWN)}",
+                    ),
+                    offset=last.offset,
+                    commands=(command("transactions", source, "--coordinator"),),
+                    titleForAll="transactions are in Prepare: their coordinators have not completed them",
+                    actions=(
+                        f"start the broker that leads {last.name}: its coordinator then writes the markers again",
+                        "if it runs, bring the partitions online: each needs a leader and enough in-sync replicas",
+                    ),
+                    never=("do not abort it with kafka-transactions.sh: the coordinator has decided already",),
+                )
 
     def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
         for answer in transactions_of(place, query, self.on.now, self.on.read_some, self.on.unreadable):

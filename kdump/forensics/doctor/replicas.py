@@ -8,8 +8,11 @@ from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.restart.lock_holder import lock_holder
+from kdump.forensics.retention.answers import PartitionRetention
+from kdump.forensics.retention.run import retention
 from kdump.format.count_text import count_text
-from kdump.log.internal_topics import METADATA_LOG
+from kdump.format.iso_time import iso
+from kdump.log.internal_topics import METADATA_LOG, state_in
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
@@ -60,6 +63,7 @@ class ReplicasExamination:
                     self.found.update(problems)
                     self._partition(name, number, info, problems, least)
         self._brokers(metadata)
+        self._state_topics()
         for problem in metadata.problems[:1]:
             state = "has what is not known here" if metadata.newer else "is damaged"
             question.notExamined.append(f"the metadata {state}, so it may be out of date: {problem}")
@@ -113,6 +117,10 @@ class ReplicasExamination:
             title = "the leader was elected uncleanly and has not recovered: records may have been lost"
             actions = ("compare the replicas with kdump diff",)
             never = ("do not delete another replica before you have compared it: it may have what this leader lacks",)
+            if len(info.replicas) == 1:
+                title = "the only replica leads again after an unclean shutdown: what was not on the disk is lost"
+                actions = ("nothing: if only the process ended, and not the machine, everything was on the disk",)
+                never = ()
         else:  # a reassignment is no problem
             return
         self.on.item(
@@ -127,6 +135,42 @@ class ReplicasExamination:
             actions=actions,
             never=never,
         )
+
+    def _state_topics(self) -> None:
+        """Report the topics whose retention deletes records that must stay."""
+        partitions = (each for directory in self.disks.directories for each in directory.partitions)
+        topics = {each.topic for each in partitions if each.topic is not None and state_in(each.topic)}
+        if not topics:
+            return
+        every = retention(
+            self.disks.paths, now=self.on.now, topics=topics, deep=False, on_unreadable=self.on.unreadable
+        )
+        for answer in every:
+            if not isinstance(answer, PartitionRetention) or answer.stateLostAt is None:
+                continue
+            what = state_in(answer.topic)
+            self.on.item(
+                Priority.GROUPS,
+                "error",
+                "state-topic-deleted",
+                answer.source,
+                f"cleanup.policy={answer.cleanupPolicy}: retention deletes {what} from {iso(answer.stateLostAt)} on",
+                topic=answer.topic,
+                partition=answer.partition,
+                impact=f"the {what} whose last record is older are lost",
+                evidence=(
+                    f"retention.ms={answer.settings['retention.ms'].value}, oldest records from offset "
+                    f"{answer.logStartOffset}",
+                ),
+                commands=(command("retention", answer.source, "--topic", str(answer.topic)),),
+                titleForAll="retention deletes records that must stay",
+                actions=(
+                    "set cleanup.policy=compact before: kafka-configs.sh --bootstrap-server HOST:9092 --alter "
+                    f"--entity-type topics --entity-name {answer.topic} --add-config cleanup.policy=compact",
+                    "copy the partition's directory first",
+                ),
+                never=("do not delete the topic to have it created again",),
+            )
 
     def _brokers(self, metadata: MetadataImage) -> None:
         fenced = sorted(

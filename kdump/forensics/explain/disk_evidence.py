@@ -376,6 +376,8 @@ class DiskEvidence:
             yield from state.producer(int(about["producerId"]), place)
         if "transactionalId" in about:
             yield from state.transactional_id(about["transactionalId"])
+        elif message is not None and message.prepared:
+            yield from state.prepared()
         if "group" in about:
             yield from state.group(about["group"])
         ids = tuple(about[part] for part in IDS if part in about)

@@ -94,6 +94,8 @@ class Message:
     """Whether it is the cause of whatever it is logged with: the operating system's error."""
     at_info: bool = False
     """Whether Kafka logs it at level INFO, too."""
+    prepared: bool = False
+    """Whether --disk shows the transactions that their coordinators have not completed."""
     after: int = 0
     """Milliseconds for which it has to be repeated before it means anything."""
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import newest, read_groups
-from kdump.cluster.transaction_coordinator import TransactionCoordinatorState, read_coordinator
+from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState, read_coordinator
 from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.forensics.explain.disk_places import DiskPlaces
@@ -155,8 +155,19 @@ class DiskState:
         text = f"transactional ID {name}: producer {found.producerId} epoch {found.producerEpoch}, {found.state}"
         places = [f"{topic}-{number}" for topic, numbers in found.partitions.items() for number in numbers]
         if places:
-            text += f", without a marker in {first_of(places, MOST_PARTITIONS)}"
+            text += f", partitions {first_of(places, MOST_PARTITIONS)}"
+            text += "; not completed: its producer gets CONCURRENT_TRANSACTIONS" if found.state in PREPARED else ""
         yield Evidence(TRANSACTION, path, None, None if last is None else last.offset, text)
+
+    def prepared(self) -> Iterator[Evidence]:
+        """Yield the transactions that the coordinators have not completed."""
+        coordinator = self.coordinator
+        names = [] if coordinator is None else [each.transactionalId for each in coordinator.prepared()]
+        for name in names[:MOST_PARTITIONS]:
+            yield from self.transactional_id(name or "")
+        if coordinator is None or not names:
+            where = "no partition of" if coordinator is None else "no transaction is in Prepare in"
+            yield Evidence(TRANSACTION, "", None, None, f"{where} {TRANSACTION_TOPIC} on this disk")
 
     def producer(self, number: int, place: PartitionDirectory) -> Iterator[Evidence]:
         """Yield what a partition has of a producer ID."""

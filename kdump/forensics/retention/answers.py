@@ -20,7 +20,8 @@ FUTURE, OPEN, HANGING, WATERMARK, DAMAGED = (
     "damage",
 )
 TOO_LARGE, CLEANER, TIER, STRAY = "recordTooLarge", "cleanerDisabled", "tier", "stray"
-HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, TOO_LARGE, CLEANER, TIER, STRAY)
+MOVE, SHARE = "move", "shareSnapshot"
+HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, TOO_LARGE, CLEANER, TIER, STRAY, MOVE, SHARE)
 """What keeps more than the configs require."""
 
 
@@ -56,8 +57,8 @@ class SegmentRetention(NamedTuple):
     blockedBy: Annotated[
         str | None,
         Doc(
-            "future, highWatermark, tier, tierUnknown, damage, recordTooLarge, cleanerDisabled; roll (the next check "
-            "rolls it, so that it can be copied to remote storage); empty (the active segment, without batches)"
+            "future, highWatermark, tier, tierUnknown, damage, recordTooLarge, cleanerDisabled, move; roll (the next "
+            "check rolls it, so that it can be copied to remote storage); empty (the active segment, without batches)"
         ),
     ]
     compaction: Annotated[str | None, Doc("clean, dirty, uncleanable; null if the topic is not compacted")]
@@ -87,7 +88,8 @@ class RetentionBlocker(NamedTuple):
         str,
         Doc(
             "futureTimestamp, openTransaction, hangingTransaction, highWatermark, damage, recordTooLarge, "
-            "cleanerDisabled, tier, stray"
+            "cleanerDisabled, tier, stray, move (to another log directory), shareSnapshot (a share partition whose "
+            "last snapshot is old)"
         ),
     ]
     isAgainstPolicy: Annotated[
@@ -139,6 +141,14 @@ class PartitionRetention(NamedTuple):
     heldSegments: Annotated[int, Doc("number of segments that are due, but blocked")]
     heldBytes: Annotated[int, Doc("size of these segments", BYTES)]
     nextDeletionAt: Annotated[int | None, Doc("time of the next deletion after the next check", EPOCH_MS)]
+    stateLostAt: Annotated[
+        int | None,
+        Doc(
+            "time from which retention deletes records that must stay: committed offsets, transactional IDs, schemas, "
+            "or Connect's; null for a topic that has none of these, or is only compacted",
+            EPOCH_MS,
+        ),
+    ]
     logStartOffset: LogStartOffset
     logEndOffset: LogEndOffset
     highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)]

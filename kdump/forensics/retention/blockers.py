@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kdump.check.options import Options
 from kdump.forensics.answers import HANGING as HANGS
 from kdump.forensics.answers import Transaction
 from kdump.forensics.retention import answers
-from kdump.forensics.retention.answers import RetentionBlocker
+from kdump.forensics.retention.answers import MOVE, SHARE, RetentionBlocker
 from kdump.forensics.retention.cleaning import CleaningResult
 from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.forensics.retention.configs import Settings
@@ -17,6 +17,7 @@ from kdump.forensics.retention.deletion import HELD, Deletion, LogFacts
 from kdump.forensics.retention.observed_segments import BATCH, FILE, TIMES, ObservedSegment, latest
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.state.groups import GroupCoordinatorState
 from kdump.state.releases import COPY_LAG, TIMESTAMP_AFTER
 
 DELETION, COMPACTION = "deletion", "compaction"
@@ -58,6 +59,14 @@ class RetentionCase:
     release: KafkaRelease = NEWEST
     state: str = ""
     """Same as Partition.state."""
+    moves_to: str = ""
+    """The -future directory that this partition is moved to, or "" if it is not, or the log cleaner is disabled."""
+    throttle: str = ""
+    """The config that limits the move, with its value."""
+    topic_names: dict[str, str] = field(default_factory=dict)
+    """By topic ID."""
+    shares: GroupCoordinatorState | None = None
+    """The share partitions, if this is __share_group_state."""
     notes: tuple[str, ...] = ()
     drop: CleaningResult | None = None
     """What the next cleaning removes, if the keys were read."""
@@ -68,6 +77,10 @@ def find_blockers(case: RetentionCase) -> Iterator[RetentionBlocker]:
     yield from _future(case)
     yield from _watermark(case)
     yield from _tier(case)
+    if case.moves_to:
+        yield _move(case)
+    if case.shares is not None:
+        yield from _share(case, case.shares)
     if case.compaction is not None:
         yield from _stable(case, case.compaction)
         yield from _damage(case, case.compaction)
@@ -167,6 +180,46 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
         yield _blocker(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
             offset=case.log.remote_end
         )
+
+
+def _move(case: RetentionCase) -> RetentionBlocker:
+    """Return the pause of retention and compaction (LogCleanerManager.abortAndPauseCleaning), which lasts until the
+    future replica has replaced this one, also after a restart of the broker."""
+    kept = _blocked(case, MOVE)
+    is_cleaned = case.compaction is not None and case.compaction.is_taken
+    what = DELETION if kept or case.compaction is None else COMPACTION
+    message = (
+        f"it is moved to {case.moves_to}: until that is done, the broker neither deletes nor compacts its segments"
+    )
+    message += f"; the move is limited by {case.throttle}" if case.throttle else ""
+    fix = "let the move end (kafka-log-dirs.sh --describe shows how far it is), or cancel it: move it to this directory"
+    return _blocker(case, MOVE, what, kept, message, fix=fix, is_against=bool(kept) or is_cleaned)._replace(
+        file=case.moves_to
+    )
+
+
+def _share(case: RetentionCase, shares: GroupCoordinatorState) -> Iterator[RetentionBlocker]:
+    """Yield the share partition from whose last snapshot on the coordinator keeps its log
+    (ShareCoordinatorOffsetsManager.lastRedundantOffset)."""
+    places = [(each.snapshotOffset, group, at) for group, states in shares.share.items() for at, each in states.items()]
+    if not places:
+        return
+    offset, group, (topic, partition) = min(places)
+    kept = [segment for segment in case.segments[:-1] if segment.base >= offset or (segment.last or 0) >= offset]
+    newest = max(each for each, _, _ in places)
+    if newest == offset:
+        return
+    name = f"{case.topic_names.get(topic, topic)}-{partition}"
+    message = (
+        f"share group {group} has its only snapshot of {name} at offset {offset}: the coordinator keeps everything "
+        f"from there on, up to the newest snapshot, at {newest}"
+    )
+    fix = (
+        "let a consumer of the group acknowledge a record there, so that the coordinator writes a new snapshot, or "
+        "delete the offsets of a group that is not used (kafka-share-groups.sh --delete-offsets)"
+    )
+    made = _blocker(case, SHARE, DELETION, kept, message, fix=fix, is_against=bool(kept))
+    yield made._replace(offset=offset)
 
 
 def _stable(case: RetentionCase, compaction: Compaction) -> Iterator[RetentionBlocker]:

@@ -25,12 +25,19 @@ from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.forensics.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.format.count_text import count_text
 from kdump.log.directory_listing import length
+from kdump.log.internal_topics import state_in
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
 UNCOUNTED = "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
 IS_STRAY = "the cluster does not assign this replica here; brokers never delete stray directories"
 IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
+
+
+COPY_DISABLED = (
+    "remote.log.copy.disable=true: nothing more is copied to remote storage, and retention.*, not local.retention.*, "
+    "deletes the segments here"
+)
 
 
 def segment_answers(case: RetentionCase, only: set[str] | None) -> Iterator[SegmentRetention]:
@@ -125,6 +132,7 @@ def partition_answer(
         heldSegments=len(held),
         heldBytes=sum(segment.size for segment in held),
         nextDeletionAt=next((each.at for each in case.deletions if each.state in (LATER, IS_HELD)), None),
+        stateLostAt=_state_lost_at(case),
         logStartOffset=summary.logStartOffset,
         logEndOffset=summary.logEndOffset,
         highWatermark=summary.highWatermark,
@@ -136,7 +144,9 @@ def partition_answer(
         cleanBytes=cleaned.clean_bytes if cleaned else None,
         cleanableBytes=cleaned.cleanable_bytes if cleaned else None,
         dirtyRatio=round(cleaned.ratio, 6) if cleaned and cleaned.ratio is not None else None,
-        wouldClean=cleaned.is_taken and bool(case.settings["log.cleaner.enable"]) if cleaned else None,
+        wouldClean=cleaned.is_taken and bool(case.settings["log.cleaner.enable"]) and not case.moves_to
+        if cleaned
+        else None,
         overdueAt=cleaned.overdue_at if cleaned else None,
         missingBytes=cleaned.missing_bytes if cleaned else None,
         rollsAfter=cleaned.rolls_after if cleaned else None,
@@ -160,7 +170,17 @@ def partition_answer(
     )
 
 
+def _state_lost_at(case: RetentionCase) -> int | None:
+    """Return when the first segment of a topic goes whose records must stay; None if no rule deletes it."""
+    first = case.deletions[0]
+    if not state_in(case.topic) or not case.settings.deletes or first.state not in (NOW, LATER, IS_HELD):
+        return None
+    return case.log.now if first.state == NOW else first.at
+
+
 def _notes(case: RetentionCase) -> Iterator[str]:
+    if case.settings["remote.storage.enable"] and case.settings["remote.log.copy.disable"]:
+        yield COPY_DISABLED
     if any(each.blocked == "tierUnknown" for each in case.deletions):
         yield NO_TIER
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]

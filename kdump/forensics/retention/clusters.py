@@ -13,6 +13,7 @@ from kdump.kafka import checkpoint_file
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import OnUnreadable, SourceError
 from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.metadata_image import MetadataImage
 
 CHECKPOINTS = ("log-start-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint")
@@ -46,6 +47,18 @@ class Clusters:
             node = self.disks.node_of(place) if isinstance(place, LogDirectory) else Node()
             self._remote[directory] = node.remote_log(self.of(directory)[0], self.options.limits)
         return self._remote[directory]
+
+    def moves_to(self, partition: PartitionDirectory) -> str:
+        """Return the -future directory that a partition of a broker is moved to, which may be this one; empty if there
+        is none, or nothing to move."""
+        is_named = partition.topic is not None and partition.path != "-" and not is_url(partition.path)
+        place = directory_at(os.path.dirname(os.path.abspath(partition.path))) if is_named else None
+        if not isinstance(place, LogDirectory) or partition.state not in ("", "future"):
+            return ""
+        key = (partition.topic, partition.partition)
+        every = (each for directory in self.disks.node_of(place).directories for each in directory.partitions)
+        here = {each.state: each.path for each in every if (each.topic, each.partition) == key}
+        return here.get("future", "") if "" in here else ""
 
     def checkpoint_problems(self, directory: str, on_unreadable: OnUnreadable) -> list[str]:
         """Return the first invalid line of each of the directory's checkpoints. Calls `on_unreadable` for a file that

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
+from kdump.cluster.read_groups import CoordinatorLog, read_groups
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.partition_scan import PartitionScan, is_damage
-from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.forensics.retention.answers import MOVE, PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.blockers import RetentionCase, find_blockers
 from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
 from kdump.forensics.retention.cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
@@ -27,12 +28,15 @@ from kdump.format.numbers import INT_MAX
 from kdump.log.bundle_tree import has_records
 from kdump.log.directory_listing import length, parent
 from kdump.log.errors import OnUnreadable, SourceError
-from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
 from kdump.log.region import Limits
+from kdump.state.groups import GroupCoordinatorState
+from kdump.state.metadata_image import BROKER
 from kdump.state.releases import DECOMPRESSED_LIMIT
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"
+MOVE_THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 MOVING = "a replica that is being moved here from another log directory: the cleaner skips it until then"
 OLD_CONFIGS = "the metadata could not be read completely, so configs may be outdated"
 NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pass --metadata or --config"
@@ -186,6 +190,21 @@ class OnePartition:
         except SourceError as error:
             on_unreadable(error)
 
+    def _throttle(self) -> str:
+        configs = self.metadata.configs if self.metadata is not None else {}
+        node = "" if self.node_id is None else str(self.node_id)
+        found = (configs.get((BROKER, each), {}).get(MOVE_THROTTLE) for each in (node, ""))
+        return next((f"{MOVE_THROTTLE}={value}" for value in found if value is not None), "")
+
+    def _shares(self) -> GroupCoordinatorState | None:
+        """Return the share partitions in this log, if it is that of a share coordinator."""
+        partition = self.place.partition
+        if partition.topic != SHARE_TOPIC or partition.partition is None:
+            return None
+        logs = tuple(each.log.path for each in partition.segments if each.log is not None)
+        log = CoordinatorLog(SHARE_TOPIC, partition.partition, partition.path, logs)
+        return read_groups([log], limits=self.question.limits)
+
     def _remote_end(self, config: Settings) -> int | None:
         if not config.is_tiered:
             return None
@@ -223,7 +242,10 @@ class OnePartition:
             settle_tombstones(segments, cleaned, config, release)
         gone = deletions(segments, log, config, release)
         moves = self.place.partition.state == "future"
-        if moves and config.compacts:
+        moves_to = self.clusters.moves_to(self.place.partition) if config["log.cleaner.enable"] else ""
+        if moves_to:
+            stopped(gone, MOVE)
+        elif moves and config.compacts:
             gone = [Deletion(KEPT) for _ in segments]
         elif config.compacts and not config["log.cleaner.enable"]:
             stopped(gone, "cleanerDisabled")
@@ -238,6 +260,10 @@ class OnePartition:
             deletions=gone,
             compaction=cleaned if config.compacts and not moves else None,
             state=self.place.partition.state,
+            moves_to=moves_to,
+            throttle=self._throttle() if moves_to else "",
+            shares=self._shares(),
+            topic_names={} if self.metadata is None else {each.id: each.name for each in self.metadata.topics.values()},
             notes=(MOVING,) if moves else (),
             log=log,
             settings=config,

@@ -82,6 +82,8 @@ class RetainedLog:
     ) -> None:
         self.usage = usage
         self.cleaned = cleaned
+        self.moves = False
+        """Whether it is moved to another log directory: retention and the cleaner wait for that."""
         self.segments: list[ObservedSegment] = []
         place = usage.place
         for number, base in enumerate(usage.bases):
@@ -108,7 +110,9 @@ class RetainedLog:
     def due(self, settings: Settings, later: int = 0) -> int:
         """Return how many of the first segments the next check deletes, or one that runs `later` ms from now; the
         active segment is not counted."""
-        if settings.compacts and not settings["log.cleaner.enable"]:
+        if (settings.compacts and not settings["log.cleaner.enable"]) or (
+            self.moves and settings["log.cleaner.enable"]
+        ):
             return 0
         found = due_now(self.segments, self.facts._replace(now=self.facts.now + later), settings)
         count = sum(each.state == NOW for each in found)

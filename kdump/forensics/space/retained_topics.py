@@ -46,6 +46,7 @@ def retained_topics(
     usages = list(usages)
     # A running broker has recovered its logs, and has written their indexes.
     is_running = state_of(broker) == RUNNING
+    moving = {each.key for usage in usages for each in usage.in_state("future")}
     for usage in usages:
         starts, marks, cleaned, points = (checkpointed(usage.directory, name, problems) for name in CHECKPOINTS)
         for each in usage.live():
@@ -64,9 +65,9 @@ def retained_topics(
                 end = remote.end_of(described.id if described else None, number)
             mark = None if _is_alone(metadata, topic, number) else marks.get(each.key)
             point = None if is_running or usage.directory.is_clean else points.get(each.key, 0)
-            found[topic].logs.append(
-                RetainedLog(each, starts.get(each.key), mark, end, now, opened, point, cleaned.get(each.key))
-            )
+            log = RetainedLog(each, starts.get(each.key), mark, end, now, opened, point, cleaned.get(each.key))
+            log.moves = each.key in moving
+            found[topic].logs.append(log)
     return sorted(found.values(), key=lambda topic: (-topic.allocated, topic.name))
 
 
