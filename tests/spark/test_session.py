@@ -15,6 +15,7 @@ import pytest
 
 from kdump.spark import register, session
 from kdump.spark.data_source import KdumpSource, PushingSource
+from tests import command
 
 
 class Session:
@@ -151,7 +152,6 @@ def test_a_session_that_reads_little_compiles_little(tmp_path: Path) -> None:
 
 ENDING = """
 from kdump.spark.session import reason, running
-from tests import command
 
 try:
     with running() as spark:
