@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +20,9 @@ from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.render.progress import Progress
 from kdump.render.scan_report import FleetEnd, ScanReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EXAMPLES = """
 \b
@@ -155,14 +159,14 @@ class ScanCommand:
 
     def run(self) -> int:
         """Run the scan. Returns the exit status. Raises NoSpark."""
-        from kdump.spark.session import reason, running
+        from kdump.spark.session import reason
         from kdump.spark.store import Store, StoreError
 
         began = time.monotonic()
         store = Store(self.options.out)
         try:
-            with running(self.options.master, self.conf, self.options.paths) as spark, closing(store):
-                summary = self._scan(spark, store, began)
+            with ExitStack() as stack, closing(store):
+                summary = self._scan(stack, store, began)
         except StoreError as error:
             print_error(str(error))
             return 2
@@ -180,18 +184,27 @@ class ScanCommand:
             return 1
         return 2 if summary["unread"] else 0
 
-    def _scan(self, spark: Any, store: Any, began: float) -> dict[str, Any]:
+    def _scan(self, stack: ExitStack, store: Any, began: float) -> dict[str, Any]:
         from kdump.spark import delta, iceberg
         from kdump.spark.result import require_readable
         from kdump.spark.scan import scan
+        from kdump.spark.session import is_for_this_process, require_java, running
         from kdump.spark.summary import info_counts, put_summary, summarize, units_with_findings
-        from kdump.spark.task_runner import SparkTasks
+        from kdump.spark.task_runner import LocalTasks, SparkTasks, TaskRunner
+
+        @cache
+        def start() -> SparkSession:
+            spark = stack.enter_context(running(self.options.master, self.conf, self.options.paths))
+            require_readable(spark, store)
+            return spark
 
         also = {DELTA: delta, ICEBERG: iceberg}.get(self.table_format)
         if also is not None:
             also.require(store)
-        require_readable(spark, store)
-        tasks = SparkTasks(spark)
+        is_here = not store.is_remote and is_for_this_process(self.options.master, self.conf, self.options.paths)
+        if is_here:
+            require_java()
+        tasks: TaskRunner = LocalTasks() if is_here else SparkTasks(start())
         with Progress("scan") as progress:
 
             def show(done: int, total: int, activity: str) -> None:
@@ -199,7 +212,7 @@ class ScanCommand:
                 progress.at(done, total)
 
             done = scan(tasks, self.scan, store, show)
-        summary = summarize(spark, tasks, self.scan, store, done, began)
+        summary = summarize(start, tasks, self.scan, store, done, began)
         if also is not None:
             also.publish(store)
         put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"), done.run)

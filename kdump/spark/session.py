@@ -77,6 +77,14 @@ def require() -> None:
         raise NoSpark(f"this command needs Spark ({error}): {how_to_install('spark')}") from None
 
 
+def require_java() -> None:
+    """Raise NoSpark if there is no Java that Spark would run on."""
+    if java() is None:
+        home = os.environ.get("JAVA_HOME")
+        problem = f"JAVA_HOME ({home}) contains no bin/java" if home else "there is no java on the PATH"
+        raise NoSpark(f"Spark needs Java 17 or later, but {problem}; install it, or set JAVA_HOME")
+
+
 def session(master: str | None = None, conf: dict[str, str] | None = None, reads: Iterable[str] = ()) -> SparkSession:
     """Return a session on `master` (None: as set by spark-submit, else local[*]), with the data source registered. A
     master that begins with sc:// is a Spark Connect server. `reads`: what it will read, if that is known. Raises
@@ -86,10 +94,7 @@ def session(master: str | None = None, conf: dict[str, str] | None = None, reads
 
     if master is not None and master.startswith(CONNECT):
         return _connected(master, conf or {})
-    if java() is None:
-        home = os.environ.get("JAVA_HOME")
-        problem = f"JAVA_HOME ({home}) contains no bin/java" if home else "there is no java on the PATH"
-        raise NoSpark(f"Spark needs Java 17 or later, but {problem}; install it, or set JAVA_HOME")
+    require_java()
     # PySpark logs a failed query with the same text that it raises.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_worth_logging)
@@ -247,6 +252,11 @@ def _settings(master: str | None, reads: Iterable[str] = ()) -> dict[str, str]:
             if _are_small([*reads]):
                 settings["spark.driver.extraJavaOptions"] = QUICK
     return settings
+
+
+def is_for_this_process(master: str | None, conf: dict[str, str], paths: Iterable[str]) -> bool:
+    """Return True if what is to be read is so little that this process reads it before a session has started."""
+    return master is None and not conf and "PYSPARK_GATEWAY_PORT" not in os.environ and _are_small([*paths])
 
 
 def _are_small(paths: list[str]) -> bool:

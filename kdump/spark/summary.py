@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -61,16 +61,22 @@ nothing is compiled, which takes longer than a few rows."""
 
 
 def summarize(
-    spark: SparkSession, tasks: TaskRunner, options: ScanOptions, store: Store, done: ScanResult, began: float
+    start: Callable[[], SparkSession],
+    tasks: TaskRunner,
+    options: ScanOptions,
+    store: Store,
+    done: ScanResult,
+    began: float,
 ) -> Object:
-    """Return the object of summary.json; `began` is the start by time.monotonic. Creates views of the tables in the
-    session, and writes the tables that are derived from others."""
+    """Return the object of summary.json; `began` is the start by time.monotonic. Unless nothing has changed, calls
+    `start`, creates views of the tables in that session, and writes the tables that are derived from others."""
     units = ScannedUnits(done.read, done.continued, done.kept, done.gone)
     seconds = round(time.monotonic() - began, 3)
     before = _before(store)
     if before is not None:
         new = {"paths": list(options.paths), "out": store.root, "units": units._asdict(), "seconds": seconds}
         return {**before, **new}
+    spark = start()
     several = len(done.sources.sources) > 1
     sums = done.sums = read_for_summary(tasks, options, store, done)
     small = _is_small(done, sums)

@@ -34,6 +34,22 @@ class TaskRunner(Protocol):
     ) -> list[ResultT]: ...
 
 
+class LocalTasks:
+    """Runs tasks in this process: for little data, that takes less time than it takes Spark to start."""
+
+    parallelism = 1
+
+    def run(
+        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], None] = lambda: None
+    ) -> list[ResultT]:
+        """Run the tasks, one after the other. Calls `on_wait` after each."""
+        results = []
+        for each in inputs:
+            results.append(work(each))
+            on_wait()
+        return results
+
+
 class SparkTasks:
     """Runs tasks in a Spark session. `work` has to be a function of a module, and the inputs and results picklable."""
 

@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from crc32c import crc32c
 
 from kdump.cli import cli
+from kdump.spark import session
 from kdump.spark.packs import LAYOUT, LIST
 from kdump.spark.possible_records import POSSIBLE_RECORDS
 from kdump.spark.result import open_result
@@ -102,7 +103,9 @@ def test_a_fleet_of_three(spark: Any, tmp_path: Path) -> None:
     assert said["keys"][0]["topic"] == "clicks"
     assert by_spark(spark, tmp_path / "fleet") == expected(paths)
 
-    again = json.loads(kdump("scan", *paths, "--out", tmp_path / "fleet", "--records", "--json").stdout)
+    with pytest.MonkeyPatch.context() as patch:  # nothing has changed: it does not need Spark
+        patch.setattr(session, "running", lambda *arguments: pytest.fail("Spark was started"))
+        again = json.loads(kdump("scan", *paths, "--out", tmp_path / "fleet", "--records", "--json").stdout)
     assert again["units"] == {"read": 0, "continued": 0, "kept": 52, "gone": 0}
     assert {**again, "units": 0, "seconds": 0} == {**said, "units": 0, "seconds": 0}
 
