@@ -34,6 +34,7 @@ from tests.craft import (
     fix_crc,
     flip,
     message,
+    one,
     overwrite,
     patch,
     rebase,
@@ -1185,6 +1186,13 @@ edited("quorum-empty", "quorum-state-invalid", "clean-0", QUORUM, "an empty file
 SNAPSHOT = f"{METADATA}/{327:020}-0000000001.checkpoint"
 
 
+def with_metadata_record(data: bytes, value: bytes) -> bytes:
+    """Append a record to a metadata log, in the epoch of the last one."""
+    last = split(data)[-1]
+    offset = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
+    return data + one(value, offset, partitionLeaderEpoch=int.from_bytes(last[12:16], "big"))
+
+
 def lose_kraft_snapshot(root: Path) -> None:
     """Delete the metadata snapshot at whose end the log starts."""
     log = Log(root, METADATA)
@@ -1204,6 +1212,11 @@ for disk in ("clean-0", "clean-1"):
     done(
         f"kraft-snapshot-lost-{disk}", "kraft-snapshot-missing", disk, f"{METADATA}/{327:020}.log",
         "the metadata log starts at 327, and the snapshot up to there is gone", lose_kraft_snapshot, severity="error",
+    )  # fmt: skip
+    edited(
+        f"metadata-unknown-topic-{disk}", "metadata-record-refused", disk, f"{METADATA}/{0:020}.log",
+        "a record at the end of the metadata log removes a topic that does not exist",
+        lambda data: with_metadata_record(data, b"\x01\x09\x00" + b"?" * 16 + b"\x00"), position=len,
     )  # fmt: skip
     edited(
         f"kraft-snapshot-no-footer-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,

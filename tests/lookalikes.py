@@ -22,7 +22,18 @@ from kdump.format.producer_snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
 from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from tests.craft import message, rebase, record, split, varint, wrapper
-from tests.damages import DAY_MS, INDEX, JUNK, METADATA, TIME_INDEX, TXN_INDEX, ZERO, Log, producer
+from tests.damages import (
+    DAY_MS,
+    INDEX,
+    JUNK,
+    METADATA,
+    TIME_INDEX,
+    TXN_INDEX,
+    ZERO,
+    Log,
+    producer,
+    with_metadata_record,
+)
 
 Change = Callable[[Path], object]
 
@@ -384,6 +395,10 @@ harmless(
 on_disk(
     "kraft-snapshot-invalid", "clean-0", "bootstrap.checkpoint", "the bootstrap snapshot",
     lambda path: path.stat().st_size > 0,
+)  # fmt: skip
+edited(
+    "metadata-record-refused", f"{METADATA}/{0:020}.log", "a config of a type of resource that no release has",
+    lambda data: with_metadata_record(data, b"\x01\x04\x00\x63\x02x\x02y\x02z\x00"),
 )  # fmt: skip
 on_disk(
     "partition-duplicate", "clean-1", "",

@@ -22,6 +22,11 @@ if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.metadata_image import MetadataImage
 
 OnProgress = Callable[[int, int], None]
+OF_QUORUM = (
+    *("voters", "leader", "kraft_version", "end_offset", "features", "is_partial"),
+    *("refusals", "places", "levels", "frames"),
+)
+"""What is kept of each copy: the quorum, and what kdump.cluster.metadata_refusals needs."""
 
 
 def no_progress(done: int, total: int) -> None:
@@ -72,7 +77,7 @@ class MetadataCopies:
         return image
 
     def quorum(self, directory: str) -> MetadataImage | None:
-        """Return what a node replays of the quorum: voters, leader and kraft.version; None without a metadata log."""
+        """Return OF_QUORUM of what a node replays; None without a metadata log."""
         self._look(directory, no_progress)
         return self._copies[directory].quorum
 
@@ -123,7 +128,7 @@ class MetadataCopies:
         copy = _Copy(seen)
         if image is not None:
             has_newer = bool(newer_in(image, *image.brokers, *image.controllers))
-            quorum = MetadataImage(voters=image.voters, leader=image.leader, kraft_version=image.kraft_version)
+            quorum = MetadataImage(**{name: getattr(image, name) for name in OF_QUORUM})
             copy = _Copy(seen, Age.of(image), has_newer, quorum, ref(image))
         self._copies[directory] = copy
         return copy.age, image

@@ -26,29 +26,18 @@ from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Limits
-from kdump.state import metadata_node_handlers, metadata_topic_handlers
+from kdump.state import metadata_node_handlers
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_node_handlers import TRANSACTION_TYPES
 from kdump.state.metadata_replay import MetadataReplay
 
 MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
+MAX_COPIES = 100
+"""Maximum number of aborted transactions whose records are checked: each needs a copy of the state."""
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
-FOR_VERIFY = frozenset(
-    {
-        *metadata_topic_handlers.HANDLERS,
-        "ConfigRecord",
-        "RegisterBrokerRecord",
-        "BrokerRegistrationChangeRecord",
-        "UnregisterBrokerRecord",
-        "RegisterControllerRecord",
-        "UnregisterControllerRecord",
-        "FeatureLevelRecord",
-        "ZkMigrationStateRecord",
-    }
-)
-"""The records that a check needs, and those that state which release the node ran; control records always count."""
 
 
 def read_metadata(
@@ -56,9 +45,9 @@ def read_metadata(
     limits: Limits | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> MetadataImage | None:
-    """Read what a check needs from __cluster_metadata-0 in the log directory `directory`: topics, configs, registered
-    nodes and features. Returns None if there is no such directory, or no snapshot or segment in it. Never raises:
-    `problems` has what cannot be read. Calls `on_progress` as replay_metadata does."""
+    """Read the state of the cluster from __cluster_metadata-0 in the log directory `directory`. Returns None if there
+    is no such directory, or no snapshot or segment in it. Never raises: `problems` has what cannot be read. Calls
+    `on_progress` as replay_metadata does."""
     folder = os.path.join(directory, METADATA_LOG)
     try:
         files = metadata_files(folder)
@@ -68,9 +57,7 @@ def read_metadata(
         return MetadataImage(problems=[unread(SourceError(listing_error(error, folder)))])
     if not files.snapshots and not files.segments:
         return None
-    return _MetadataReader(files, AsOf(), bounded(limits), ROOM, FOR_VERIFY, None, False, on_progress).read(
-        files.snapshots[::-1]
-    )
+    return _MetadataReader(files, AsOf(), bounded(limits), ROOM, None, False, on_progress).read(files.snapshots[::-1])
 
 
 def replay_metadata(
@@ -91,7 +78,7 @@ def replay_metadata(
     offset 0.
     """
     moment = moment or AsOf()
-    reader = _MetadataReader(files, moment, bounded(limits), room, None, on_change, True, on_progress)
+    reader = _MetadataReader(files, moment, bounded(limits), room, on_change, True, on_progress)
     start = files.log_start
     if files.bootstrap is not None and not files.snapshots and start is None:
         return reader.read(((0, files.bootstrap),))
@@ -118,7 +105,6 @@ class _MetadataReader:
     moment: AsOf
     limits: Limits
     room: int
-    only: frozenset[str] | None
     on_change: ChangeListener | None
     go_on: bool
     on_progress: Callable[[int, int], None] = lambda done, total: None
@@ -130,6 +116,8 @@ class _MetadataReader:
     """Bytes that will have been read at the end, if nothing has to be read again."""
     gap: int | None = None
     """Offset of the first record that is missing or invalid, if any."""
+    reading: str = ""
+    """The segment with the record that was read last."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
         """Read the first of the `snapshots` that is valid and old enough, and the log after it; or the log alone."""
@@ -155,12 +143,14 @@ class _MetadataReader:
             self._read_snapshot(replay, snapshots[0][1], go_on=True)
             self._begin_with(replay.metadata, *snapshots[0])
             self.gap = 0
+            replay.is_partial = True
         self.snapshot_problems = skipped
         replay.on_change = self.on_change
         replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
         replay.in_log = True
         self._read_log(replay, start)
         replay.metadata.gap = self.gap
+        replay.metadata.is_partial = replay.is_partial or replay.is_full or self.gap is not None
         return replay.metadata
 
     @staticmethod
@@ -184,7 +174,7 @@ class _MetadataReader:
         return needed
 
     def _replay(self) -> MetadataReplay:
-        return MetadataReplay(MetadataImage(), self.room, self.only)
+        return MetadataReplay(MetadataImage(), self.room)
 
     def _read_snapshot(
         self, replay: MetadataReplay, path: str, go_on: bool = False, is_format: bool = False
@@ -193,6 +183,7 @@ class _MetadataReader:
         states. `is_format`: kafka-storage has written it, and what is not a control record in it is no state: a
         controller appends it to a log that has no record yet (KIP-1170)."""
         first, last, time = None, "", None
+        replay.file = path
         is_state = not is_format or (self.go_on and not self.files.segments)
         reason = ""
 
@@ -235,6 +226,8 @@ class _MetadataReader:
         self.total = self.done + _bytes(needed)
         dropped: list[tuple[int, int]] | None = None
         metadata = replay.metadata
+        shadow: MetadataReplay | None = None
+        copies = 0
         for record in self._log(needed, start, replay.note):
             assert record.offset is not None
             is_control = record.is_control
@@ -245,16 +238,29 @@ class _MetadataReader:
                 self.total += _bytes(needed)
                 dropped = uncommitted_ranges(replay, self._log(needed, start, lambda problem: None))
                 dropped.reverse()
+            if metadata.end_offset == 0 and start is None and record.offset > 0:
+                replay.is_partial = True
             metadata.end_offset, metadata.end_time = record.offset + 1, record.timestamp
+            replay.file, replay.is_partial = self.reading, replay.is_partial or self.gap is not None
             while dropped and dropped[-1][1] < record.offset:
                 dropped.pop()
+                shadow = None
             if is_control:
                 if not too_large(record):
                     replay.offset, replay.timestamp = record.offset, record.timestamp
                     control = decode_control(record.key, record.value)
                     metadata_node_handlers.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)
-            elif not (dropped and dropped[-1][0] <= record.offset):
+            elif not (dropped and dropped[-1][0] <= record.offset) or name in TRANSACTION_TYPES:
                 replay.apply(record, value, name)
+            else:
+                # A node applies these records, too, before it takes them back: one of them may stop it.
+                if shadow is None and copies < MAX_COPIES:
+                    shadow, copies = replay.copied(), copies + 1
+                if shadow is not None:
+                    shadow.file = self.reading
+                    shadow.apply(record, value, name)
+                else:
+                    replay.at("not checked: it is in a transaction that was aborted, or never ended")
 
     def _log(self, paths: Sequence[str], start: int | None, note: Callable[[str], None]) -> Iterator[Record]:
         """Yield the log's records from offset `start` up to the moment, in order. Ends at invalid bytes or a missing
@@ -289,6 +295,7 @@ class _MetadataReader:
                         return
                 begun = True
                 expected = record.offset + 1
+                self.reading = path
                 yield record
 
 
@@ -303,7 +310,7 @@ def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tu
     for record in log:
         assert record.offset is not None
         name = "" if record.is_control else metadata_record_name(record.value)
-        if begun is not None and name in (ABORT, BEGIN):
+        if begun is not None and name == ABORT:
             ranges.append((begun, record.offset - 1))
             if len(ranges) == MAX_ABORTED_RANGES:
                 replay.note(
@@ -312,7 +319,8 @@ def uncommitted_ranges(replay: MetadataReplay, log: Iterator[Record]) -> list[tu
                 )
                 return [*ranges, (record.offset, sys.maxsize)]
         if name == BEGIN:
-            begun = record.offset
+            # A node refuses a second one, which is left out.
+            begun = record.offset if begun is None else begun
         elif name in (ABORT, END):
             begun = None
     return ranges if begun is None else [*ranges, (begun, sys.maxsize)]

@@ -11,6 +11,7 @@ from kdump.answer import ANSWERS, Object
 from kdump.cluster.find_state_logs import metadata_in
 from kdump.cluster.metadata_files import MetadataFiles
 from kdump.cluster.metadata_log import replay_metadata
+from kdump.cluster.metadata_refusals import problem_texts
 from kdump.cluster.node_ids import node_ids
 from kdump.commands.completion_words import listed
 from kdump.commands.input_files import print_error
@@ -20,6 +21,7 @@ from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster_answer import Cluster
 from kdump.format.count_text import count_text
+from kdump.format.kafka_release import NEWEST
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -180,7 +182,7 @@ class ClusterCommand:
             pass  # the end of the run reports it
         elif history is None:
             self._show(metadata, files, log_directory)
-        self.notes.all(files.path, metadata.problems)
+        self.notes.all(files.path, problem_texts(metadata, NEWEST))
         if history is not None and not self.changes and not metadata.problems:
             print_error(f"no changes below offset {metadata.end_offset}")
         if history is not None and metadata.snapshot:

@@ -51,6 +51,10 @@ class TooLargeError(DecodeError):
     """A number that does not fit into the type of its field."""
 
 
+class LeftOverError(DecodeError):
+    """Bytes after the end of a message."""
+
+
 class FrameVersionError(DecodeError):
     """A metadata record in a frame of an unknown version."""
 

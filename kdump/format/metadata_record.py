@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
+from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, TooLargeError
 from kdump.format.kafka_release import newer_text
 from kdump.format.layout import Field, Span
 from kdump.format.plain_messages import Plain, plain_reader
@@ -87,7 +87,7 @@ def decode_metadata_record(
     # A newer version may have fields that are not known here; in a known version, Kafka throws on leftover bytes.
     if error_in_message is None and decoded.rest and not decoded.note:
         reason = f"{len(decoded.rest)} bytes are left over after the message"
-        error_in_message = DecodeError(schema.name, "", decoded.position, reason)
+        error_in_message = LeftOverError(schema.name, "", decoded.position, reason)
     newest = schema.valid.highest
     newer = newer_text(f"{schema.name} version", frame.version, newest) if frame.version > newest else ""
     return MetadataRecord(

@@ -1,10 +1,12 @@
 """Handlers for the records of configs, client quotas, ACLs, SCRAM credentials and delegation tokens.
 
-Source: org.apache.kafka.image.ConfigurationDelta, ClientQuotaDelta, AclsDelta, ScramDelta and DelegationTokenDelta.
+Source: org.apache.kafka.image.ConfigurationDelta, ClientQuotaDelta, AclsDelta, ScramDelta and DelegationTokenDelta;
+ConfigurationControlManager, AclControlManager and ScramControlManager of org.apache.kafka.controller.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from sys import getsizeof
 from typing import Any
@@ -19,14 +21,38 @@ from kdump.format.metadata_names import (
     enum_name,
 )
 from kdump.state.internal_records import ENTRY
-from kdump.state.metadata_image import TOPIC, DelegationToken, QuotaEntityKey, ScramCredential, StandardAcl
+from kdump.state.metadata_image import BROKER, TOPIC, DelegationToken, QuotaEntityKey, ScramCredential, StandardAcl
+from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
+
+JAVA_INT = re.compile(r"[+-]?\d{1,20}", re.ASCII)
+NO_BROKER_NUMBER = Rule('NumberFormatException: For input string: "{resourceName}"', since=(4, 0))
+NO_ACL = Rule(
+    "RuntimeException: Unable to replay RemoveAccessControlEntryRecord(…): no acl with that ID found.",
+    "IllegalStateException: Failed to find existing ACL with ID {id} in either image or changes",
+)
+SAME_ACL = Rule(
+    "RuntimeException: Unable to replay RemoveAccessControlEntryRecord(…) for StandardAcl(…): acl not found in "
+    "existingAcls."
+)
+NO_CREDENTIAL = Rule(
+    "RuntimeException: Unable to find credential to delete: ScramCredentialKey(username={name}, mechanism={mechanism})",
+    since=(3, 5),
+)
+NO_PRINCIPAL = Rule(
+    loader="IllegalArgumentException: expected a string in format principalType:principalName but got {principal}",
+    since=(3, 6),
+)
 
 
 def config(replay: ReplayState, values: dict[str, Any]) -> None:
     """Set a config of a topic, broker or other resource; a null value removes it."""
     resource, name, value = (values["resourceType"], values["resourceName"]), values["name"], values["value"]
     known = replay.metadata.configs
+    if resource[0] == BROKER and resource[1] and resource not in known and not _is_java_int(resource[1]):
+        replay.refuse(NO_BROKER_NUMBER, **values)
+        replay.at(f"a config of broker {resource[1]}, which is no number")
+        return
     topic = replay.metadata.topics.get(resource[1]) if resource[0] == TOPIC else None
     if resource not in known and (
         value is None or not (topic is not None or replay.charge(ENTRY + getsizeof(resource[1])))
@@ -46,6 +72,10 @@ def config(replay: ReplayState, values: dict[str, Any]) -> None:
         return
     named = f"{enum_name(CONFIG_RESOURCE, resource[0])} {resource[1] or '<default>'}"
     replay.report_change("config", named, *({name: each} if each is not None else None for each in (before, value)))
+
+
+def _is_java_int(text: str) -> bool:
+    return JAVA_INT.fullmatch(text) is not None and -(2**31) <= int(text) < 2**31
 
 
 def _config_size(name: str, value: str) -> int:
@@ -80,12 +110,25 @@ def acl(replay: ReplayState, values: dict[str, Any]) -> None:
         enum_name(ACL_OPERATION, values["operation"]),
         enum_name(ACL_PERMISSION, values["permissionType"]),
     )
-    replay.keep(replay.metadata.acls, entry.id, entry, "acl", entry.id)
+    if replay.keep(replay.metadata.acls, entry.id, entry, "acl", entry.id):
+        replay.acls.add(entry[1:])
+        replay.created(entry.id)
 
 
 def remove_acl(replay: ReplayState, values: dict[str, Any]) -> None:
-    if not replay.drop(replay.metadata.acls, values["id"], "acl", values["id"]) and not replay.is_full:
-        replay.at(f"there is no ACL with the ID {values['id']}")
+    number = values["id"]
+    known = replay.metadata.acls.get(number)
+    if known is None:
+        if not replay.is_full:
+            replay.at(f"there is no ACL with the ID {number}")
+        replay.refuse(replay.for_controller(NO_ACL, number), **values)
+        return
+    if known[1:] not in replay.acls:
+        replay.refuse(SAME_ACL)
+        replay.at("an ACL with the same content has been removed")
+    replay.acls.discard(known[1:])
+    replay.removed(number)
+    replay.drop(replay.metadata.acls, number, "acl", number)
 
 
 def scram(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -102,10 +145,19 @@ def scram(replay: ReplayState, values: dict[str, Any]) -> None:
 
 def remove_scram(replay: ReplayState, values: dict[str, Any]) -> None:
     mechanism = enum_name(SCRAM_MECHANISM, values["mechanism"])
-    replay.drop(replay.metadata.scram, (values["name"], mechanism), "scram", f"{values['name']} {mechanism}")
+    key, name = (values["name"], mechanism), values["name"]
+    if not replay.drop(replay.metadata.scram, key, "scram", f"{name} {mechanism}") and not replay.is_full:
+        of = mechanism.replace("-", "_") if values["mechanism"] in SCRAM_MECHANISM else "UNKNOWN"
+        replay.refuse(NO_CREDENTIAL, name=name, mechanism=of)
+        replay.at(f"there is no credential {mechanism} of {name}")
 
 
 def token(replay: ReplayState, values: dict[str, Any]) -> None:
+    for principal in (*values["renewers"], values["owner"], values["requester"]):
+        if ":" not in principal:
+            replay.refuse(NO_PRINCIPAL, principal=principal)
+            replay.at(f"{principal} is no principal")
+            return
     entry = DelegationToken(
         **{**{n: values[n] for n in DelegationToken._fields}, "renewers": tuple(values["renewers"])}
     )

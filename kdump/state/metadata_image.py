@@ -9,6 +9,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from kdump.state.metadata_refusal import Refusal
 from kdump.state.name_numbers import Names
 from kdump.state.partition_table import PartitionRegistration
 
@@ -171,6 +172,15 @@ class MetadataImage:
     end_offset: int = 0
     end_time: int | None = None
     """Timestamp of the last record that was read, epoch ms."""
+    refusals: list[Refusal] = field(default_factory=list)
+    """Records that nodes of some release cannot apply, in order; at most MAX_PROBLEMS."""
+    places: dict[int | None, tuple[str, int]] = field(default_factory=dict)
+    """File, and position of the batch, of the records in `levels` and `frames`, by offset; None: in a snapshot."""
+    frames: dict[tuple[int, int, bool], int | None] = field(default_factory=dict)
+    """Offset of the first record of each apiKey and version; None in a snapshot. True: with arrays of structures, which
+    a release reads only in versions that it knows."""
+    is_partial: bool = False
+    """Whether records are missing from the replay: nothing follows from what is unknown."""
     gap: int | None = None
     """Offset of the first record that is invalid or missing, at which a node's replay ends; None if there is none."""
     problems: list[str] = field(default_factory=list)

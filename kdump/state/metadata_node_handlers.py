@@ -1,12 +1,13 @@
 """Handlers for the records of brokers, controllers and cluster features, and for control records.
 
 Source: org.apache.kafka.image.ClusterDelta, FeaturesDelta and ProducerIdsDelta; BrokerRegistrationFencingChange and
-BrokerRegistrationInControlledShutdownChange for the numbers.
+BrokerRegistrationInControlledShutdownChange for the numbers; org.apache.kafka.controller.ClusterControlManager,
+ProducerIdControlManager and OffsetControlManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kdump.format.control_record import ControlRecord
@@ -21,6 +22,7 @@ from kdump.state.metadata_image import (
     Voter,
     endpoints,
 )
+from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 
 METADATA_VERSION = "metadata.version"
@@ -29,64 +31,170 @@ MAX_LEVELS = 1000
 """Maximum number of levels of features that are remembered."""
 FENCE, UNFENCE, NO_CHANGE, SHUTTING_DOWN = 1, -1, 0, 1
 
+NO_BROKER = Rule(
+    "RuntimeException: Unable to replay {record}(…): no broker registration found for that id",
+    "IllegalStateException: Tried to {verb} broker {number}, but that broker was not registered.",
+)
+OTHER_EPOCH = Rule(
+    "RuntimeException: Unable to replay {record}(…): no broker registration with that epoch found",
+    "IllegalStateException: Tried to {verb} broker {number}, but the given epoch, {epoch}, did not match the current "
+    "broker epoch, {known}",
+)
+_UNKNOWN_VALUE = (
+    "IllegalStateException: Unable to replay BrokerRegistrationChangeRecord(…): unknown value for {field} field"
+)
+UNKNOWN_VALUE = Rule(f"{_UNKNOWN_VALUE}: {{byte:x}}", f"{_UNKNOWN_VALUE}: {{value}}")
+OTHER_OWNER = Rule("IllegalStateException: BUG: directory {directory} already assigned to broker {owner}", since=(3, 7))
+UNKNOWN_PROTOCOL = Rule(
+    "RuntimeException: Unknown security protocol {securityProtocol} in listener {name}", since=(3, 7)
+)
+_NO_NAME = "IllegalArgumentException: Broker listeners must be named."
+UNNAMED_LISTENER = Rule(_NO_NAME, _NO_NAME, since=(4, 1))
+_PROTOCOL = "RuntimeException: Unknown security protocol {securityProtocol}"
+CONTROLLER_PROTOCOL = Rule(_PROTOCOL, _PROTOCOL, since=(3, 7))
+NO_CONTROLLER = Rule(
+    "RuntimeException: Unable to replay UnregisterControllerRecord(…): no controller registration found for that id"
+)
+LOWER_PRODUCER_ID = Rule(
+    "RuntimeException: Next Producer ID from replayed record ({nextProducerId}) is not greater than current next "
+    "Producer ID in block (ProducerIdsBlock(assignedBrokerId={known.brokerId}, firstProducerId={known.nextProducerId}, "
+    "size=1000))"
+)
+_MIGRATION = "IllegalArgumentException: Value {zkMigrationState} is not a valid Zk migration state"
+UNKNOWN_MIGRATION = Rule(_MIGRATION, _MIGRATION, until=(3, 9))
+BEGUN = Rule(
+    "RuntimeException: Can't replay a BeginTransactionRecord at {offset} because the transaction at {begun} was never "
+    "closed.",
+    "RuntimeException: Encountered BeginTransactionRecord while already in a transaction",
+)
+NOT_BEGUN = Rule(
+    "RuntimeException: Can't replay an {record} at {offset} because there is no open transaction.",
+    "RuntimeException: Encountered {record} without having seen a BeginTransactionRecord",
+)
+IN_SNAPSHOT = Rule(
+    "RuntimeException: {record} cannot appear within a snapshot.",
+    "RuntimeException: Unknown metadata record type {type}",
+)
+TRANSACTION_TYPES = {
+    "BeginTransactionRecord": "BEGIN_TRANSACTION_RECORD",
+    "EndTransactionRecord": "END_TRANSACTION_RECORD",
+    "AbortTransactionRecord": "ABORT_TRANSACTION_RECORD",
+}
+
 
 def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
-    cordoned = values.get("cordonedLogDirs")
+    cordoned, number = values.get("cordonedLogDirs"), values["brokerId"]
+    log_dirs = values.get("logDirs") or []
+    for each in values["endPoints"]:
+        if each["securityProtocol"] not in SECURITY_PROTOCOL:
+            replay.refuse(UNKNOWN_PROTOCOL, **each)
+            replay.at(f"security protocol {each['securityProtocol']} of listener {each['name']} is unknown")
+            replay.left_out(_id(number))
+            return
+    if any(not each["name"] for each in values["endPoints"]):
+        replay.refuse(UNNAMED_LISTENER)
+        replay.at("a listener has no name")
+        return
+    if not _own(replay, number, log_dirs):
+        return
     broker = BrokerRegistration(
-        values["brokerId"],
+        number,
         values["brokerEpoch"],
         values["incarnationId"],
         values["rack"],
         values["fenced"],
         values.get("inControlledShutdown", False),
-        replay.ids(values.get("logDirs")),
+        replay.ids(log_dirs),
         None if cordoned is None else replay.ids(cordoned),
         endpoints(values["endPoints"], SECURITY_PROTOCOL),
         _features(values),
         values.get("isMigratingZkBroker", False),
     )
-    replay.keep(replay.metadata.brokers, broker.brokerId, broker, "broker", str(broker.brokerId))
+    replay.keep(replay.metadata.brokers, number, broker, "broker", str(number))
+
+
+def _own(replay: ReplayState, number: int, log_dirs: Sequence[str]) -> bool:
+    """Note that the log directories are the broker's, and no others are; return False if one is another broker's."""
+    owners, before = replay.directory_owners, replay.metadata.brokers.get(number)
+    for each in log_dirs:
+        if owners.get(each, number) != number:
+            replay.refuse(OTHER_OWNER, directory=each, owner=owners[each])
+            replay.at(f"log directory {each} is one of broker {owners[each]}")
+            replay.left_out(_id(number))
+            return False
+    for each in before.logDirs if before is not None else ():
+        owners.pop(each, None)
+    owners.update(dict.fromkeys(log_dirs, number))
+    return True
 
 
 def unregister_broker(replay: ReplayState, values: dict[str, Any]) -> None:
-    replay.drop(replay.metadata.brokers, values["brokerId"], "broker", str(values["brokerId"]))
+    number = values["brokerId"]
+    if _registered(replay, number, values["brokerEpoch"], "") is not None:
+        _own(replay, number, ())
+        replay.drop(replay.metadata.brokers, number, "broker", str(number))
+
+
+def _registered(replay: ReplayState, number: int, epoch: int, verb: str) -> BrokerRegistration | None:
+    """Return the broker that a record changes; None if it is unknown, or has another epoch. `verb`: what MetadataLoader
+    calls the change, empty if it does not check the broker."""
+    known = replay.metadata.brokers.get(number)
+    if known is not None and known.brokerEpoch == epoch:
+        return known
+    if known is None and not replay.is_full:
+        replay.at(f"broker {number} is not registered")
+    elif known is not None:
+        replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, but the record has epoch {epoch}")
+    rule = NO_BROKER if known is None else OTHER_EPOCH
+    names = {"record": replay.record, "verb": verb, "number": number, "epoch": epoch}
+    rule = replay.for_controller(rule, _id(number)) if verb else rule._replace(loader="")
+    replay.refuse(rule, known=known and known.brokerEpoch, **names)
+    return None
+
+
+def _id(number: int) -> str:
+    return f"broker {number}"
 
 
 def fence_broker(replay: ReplayState, values: dict[str, Any]) -> None:
-    _change(replay, values["id"], values["epoch"], fenced=True)
+    _change(replay, values["id"], values["epoch"], "fence", fenced=True)
 
 
 def unfence_broker(replay: ReplayState, values: dict[str, Any]) -> None:
-    _change(replay, values["id"], values["epoch"], fenced=False)
+    _change(replay, values["id"], values["epoch"], "unfence", fenced=False)
 
 
 def broker_change(replay: ReplayState, values: dict[str, Any]) -> None:
     changed: dict[str, Any] = {}
-    if values["fenced"] in (FENCE, UNFENCE):
+    for name, numbers in (("fenced", (FENCE, UNFENCE, NO_CHANGE)), ("inControlledShutdown", (0, SHUTTING_DOWN))):
+        value = values.get(name, 0)
+        if value not in numbers:
+            replay.refuse(UNKNOWN_VALUE, field=name, byte=value & 0xFF, value=value)
+            replay.at(f"{name} is {value}, which Kafka does not define")
+            return
+    if values["fenced"] != NO_CHANGE:
         changed["fenced"] = values["fenced"] == FENCE
-    elif values["fenced"] != NO_CHANGE:
-        replay.at(f"fenced is {values['fenced']}, which Kafka does not define")
     if values.get("inControlledShutdown") == SHUTTING_DOWN:
         changed["inControlledShutdown"] = True
     if values.get("logDirs"):
         changed["logDirs"] = replay.ids(values["logDirs"])
     if values.get("cordonedLogDirs") is not None:
         changed["cordonedLogDirs"] = replay.ids(values["cordonedLogDirs"])
-    _change(replay, values["brokerId"], values["brokerEpoch"], **changed)
+    _change(replay, values["brokerId"], values["brokerEpoch"], "change", **changed)
 
 
-def _change(replay: ReplayState, number: int, epoch: int, **changed: Any) -> None:
-    known = replay.metadata.brokers.get(number)
-    if known is None:
-        replay.at(f"broker {number} is not registered")
-        return
-    if known.brokerEpoch != epoch:
-        # Kafka throws an exception here; this replay notes the problem and applies the change.
-        replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, but the record has epoch {epoch}")
-    replay.keep(replay.metadata.brokers, number, known._replace(**changed), "broker", str(number))
+def _change(replay: ReplayState, number: int, epoch: int, verb: str, **changed: Any) -> None:
+    known = _registered(replay, number, epoch, verb)
+    if known is not None and ("logDirs" not in changed or _own(replay, number, changed["logDirs"])):
+        replay.keep(replay.metadata.brokers, number, known._replace(**changed), "broker", str(number))
 
 
 def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
+    for each in values["endPoints"]:
+        if each["securityProtocol"] not in SECURITY_PROTOCOL:
+            replay.refuse(CONTROLLER_PROTOCOL, **each)
+            replay.at(f"security protocol {each['securityProtocol']} of listener {each['name']} is unknown")
+            return
     controller = ControllerRegistration(
         values["controllerId"],
         values["incarnationId"],
@@ -100,6 +208,9 @@ def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
 
 def unregister_controller(replay: ReplayState, values: dict[str, Any]) -> None:
     number = values["controllerId"]
+    if number not in replay.metadata.controllers and not replay.is_full:
+        replay.refuse(NO_CONTROLLER)
+        replay.at(f"controller {number} is not registered")
     replay.drop(replay.metadata.controllers, number, "controller", str(number))
 
 
@@ -113,6 +224,7 @@ def feature_level(replay: ReplayState, values: dict[str, Any]) -> None:
     name, level = values["name"], values["featureLevel"]
     if len(replay.metadata.levels) < MAX_LEVELS:
         replay.metadata.levels.setdefault((name, level), replay.log_offset)
+        replay.mark()
     if level == 0 and name != METADATA_VERSION:
         replay.drop(replay.metadata.features, name, "feature", name)
     else:
@@ -129,13 +241,39 @@ def formatted(replay: ReplayState, record: MetadataRecord) -> None:
 
 
 def zk_migration(replay: ReplayState, values: dict[str, Any]) -> None:
+    if values["zkMigrationState"] not in ZK_MIGRATION:
+        replay.refuse(UNKNOWN_MIGRATION, **values)
     state = enum_name(ZK_MIGRATION, values["zkMigrationState"])
     replay.keep(replay.metadata.zk_migration, "", state, "zkMigration", "")
 
 
 def producer_ids(replay: ReplayState, values: dict[str, Any]) -> None:
+    known = replay.metadata.producer_ids.get("")
+    if known is not None and values["nextProducerId"] <= known.nextProducerId:
+        replay.refuse(LOWER_PRODUCER_ID, known=known, **values)
+        replay.at(f"the next producer ID is {values['nextProducerId']}, after {known.nextProducerId}")
+        return
     block = ProducerIds(values["brokerId"], values["brokerEpoch"], values["nextProducerId"])
     replay.keep(replay.metadata.producer_ids, "", block, "producerIds", "")
+
+
+def transaction(replay: ReplayState, values: dict[str, Any]) -> None:
+    """Begin, end or abort a metadata transaction (KIP-868); which records count is decided where they are read."""
+    names = {"record": replay.record, "offset": replay.offset, "begun": replay.transaction}
+    if not replay.in_log:
+        replay.refuse(IN_SNAPSHOT, type=TRANSACTION_TYPES[replay.record], **names)
+        replay.at("a snapshot has no transactions")
+    elif replay.record == "BeginTransactionRecord":
+        if replay.transaction is not None:
+            replay.refuse(BEGUN, **names)
+            replay.at(f"the transaction at offset {replay.transaction} was never closed")
+        else:
+            replay.transaction = replay.offset
+    elif replay.transaction is None:
+        replay.refuse(NOT_BEGUN, **names)
+        replay.at("there is no open transaction")
+    else:
+        replay.transaction = None
 
 
 def control(replay: ReplayState, record: ControlRecord, epoch: int | None, offset: int | None) -> None:
@@ -178,4 +316,5 @@ HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     FEATURE_LEVEL: feature_level,
     "ZkMigrationStateRecord": zk_migration,
     "ProducerIdsRecord": producer_ids,
+    **dict.fromkeys(TRANSACTION_TYPES, transaction),
 }

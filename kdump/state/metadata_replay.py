@@ -8,14 +8,17 @@ in org.apache.kafka.image.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
-from kdump.format.metadata_record import decode_metadata_record, is_usual, plain_values
+from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, OurLimitError
+from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, is_usual, plain_values, read_frame
 from kdump.log.record import Record
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
 from kdump.state.as_of import ChangeListener
 from kdump.state.internal_records import ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
@@ -24,53 +27,105 @@ HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     **metadata_config_and_acl_handlers.HANDLERS,
 }
 """Handlers by record name."""
-NO_EFFECT = {
-    "NoOpRecord": "the leader writes it to advance the committed offset",
-    "BeginTransactionRecord": "its transaction is applied only if it was committed: see metadata.uncounted",
-    "EndTransactionRecord": "see BeginTransactionRecord",
-    "AbortTransactionRecord": "see BeginTransactionRecord",
-}
+NO_EFFECT = {"NoOpRecord": "the leader writes it to advance the committed offset"}
 """Records without an effect of their own, and the reason."""
+MAX_COPIED = 20_000
+"""Maximum number of partitions of a state that is copied."""
+MAX_FRAMES = 1000
+"""Maximum number of types and versions of records that are remembered."""
+UNREADABLE = {
+    "version 0": Rule(
+        reader="MetadataParseException: Could not deserialize metadata record with frame version 0. Note that upgrades "
+        "from the preview release of KRaft in 2.8 to newer versions are not supported."
+    ),
+    "other version": Rule(
+        reader="MetadataParseException: Could not deserialize metadata record due to unknown frame version {version}"
+        "(only frame version 1 is supported)"
+    ),
+    "empty": Rule(reader="IllegalArgumentException: Got an unexpected empty value in the record"),
+    "rest": Rule(reader="MetadataParseException: Found {count} byte(s) of garbage after {apiKey}"),
+    "content": Rule(reader="MetadataParseException: Failed to deserialize record with type {apiKey}"),
+}
+NESTED = {
+    "RegisterBrokerRecord": ("endPoints", "features"),
+    "RegisterControllerRecord": ("endPoints", "features"),
+    "ClientQuotaRecord": ("entity",),
+}
+"""Records with arrays of structures, which a release reads only in versions that it knows."""
 
 
 class MetadataReplay(ReplayState):
-    """Applies records in order. `room`: memory budget in bytes; `only`: names of the records to apply (None: all);
-    `on_change` is called with each change."""
+    """Applies records in order. `room`: memory budget in bytes; `on_change` is called with each change."""
 
-    def __init__(
-        self,
-        metadata: MetadataImage,
-        room: int = ROOM,
-        only: frozenset[str] | None = None,
-        on_change: ChangeListener | None = None,
-    ) -> None:
+    def __init__(self, metadata: MetadataImage, room: int = ROOM, on_change: ChangeListener | None = None) -> None:
         super().__init__(metadata, room, on_change)
-        self.handlers = HANDLERS if only is None else {name: HANDLERS[name] for name in only}
+        self._frames: set[bytes] = set()
 
     def apply(self, record: Record, value: bytes | None, name: str) -> None:
         """Apply a record that is not a control record; one that does not decode changes nothing. `name` is the
         metadata_record_name of its value."""
-        self.offset, self.timestamp = record.offset, record.timestamp
+        self.offset, self.timestamp, self.source, self.record = record.offset, record.timestamp, record, name
         if too_large(record):
             self.at(f"the record is too large: {record.valueSize} bytes")
             return
-        handler = self.handlers.get(name)
+        handler = HANDLERS.get(name)
+        if value is not None and value[:3] not in self._frames:
+            self._see_frame(value, name)
         # Records without a handler are not decoded; unknown and newer ones are, to note that.
         if handler is None and value is not None and is_usual(value):
             return
         values = plain_values(value) if handler is not None and value is not None else None
+        if handler is None or values is None:
+            decoded = decode_metadata_record(value)
+            if decoded.newer:
+                self.note_newer(decoded.newer)
+            elif decoded.problem is not None:
+                self.at(str(decoded.problem))
+            if decoded.problem is not None:
+                if not decoded.name.startswith("UNKNOWN("):
+                    self._refuse_unreadable(decoded, value)
+                return
+            values = decoded.values
         if handler is not None and values is not None:
-            self.record = name
+            if name in NESTED and value is not None and any(values[each] for each in NESTED[name]):
+                self.metadata.frames.setdefault((value[1], value[2], True), self.log_offset)
             handler(self, values)
+
+    def copied(self) -> MetadataReplay | None:
+        """Return a copy that notes what it refuses in the same place; None if the state is too large for one."""
+        metadata = self.metadata
+        if sum(len(each.partitions) for each in metadata.topics.values()) > MAX_COPIED:
+            return None
+        shared = (
+            metadata.refusals,
+            metadata.problems,
+            metadata.levels,
+            metadata.frames,
+            metadata.places,
+            metadata.newer,
+        )
+        made = deepcopy(self, {id(each): each for each in (*shared, self.on_change, self.source)})
+        made.on_change = None
+        return made
+
+    def _see_frame(self, value: bytes, name: str) -> None:
+        """Note the type and version of a record, if it is the first."""
+        self._frames.add(value[:3])
+        try:
+            frame = read_frame(value)
+        except DecodeError:
             return
-        decoded = decode_metadata_record(value)
-        if decoded.newer:
-            self.note_newer(decoded.newer)
-        elif decoded.problem is not None and (handler is not None or name.startswith("UNKNOWN")):
-            self.at(str(decoded.problem))
-        if decoded.problem is not None:
-            return
-        if handler is not None:
-            assert decoded.values is not None
-            self.record = name
-            handler(self, decoded.values)
+        if len(self.metadata.frames) < MAX_FRAMES:
+            self.metadata.frames.setdefault((frame.apiKey, frame.version, False), self.log_offset)
+            self.mark()
+
+    def _refuse_unreadable(self, decoded: MetadataRecord, value: bytes | None) -> None:
+        problem = decoded.problem
+        if not value:
+            self.refuse(UNREADABLE["empty"])
+        elif isinstance(problem, FrameVersionError):
+            self.refuse(UNREADABLE["other version" if problem.number else "version 0"], version=problem.number)
+        elif isinstance(problem, LeftOverError):
+            self.refuse(UNREADABLE["rest"], count=len(value) - problem.position, apiKey=decoded.apiKey)
+        elif not isinstance(problem, OurLimitError):
+            self.refuse(UNREADABLE["content"], apiKey=decoded.apiKey)

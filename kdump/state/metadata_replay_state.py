@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
+from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
 from kdump.state.metadata_image import MetadataImage, TopicImage
+from kdump.state.metadata_refusal import Refusal, Rule
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -29,6 +31,20 @@ class ReplayState:
         """Whether the record is in the log, not in a snapshot."""
         self.timestamp: int | None = None
         self.record = ""
+        self.file = ""
+        """File of the record being applied."""
+        self.source: Record | None = None
+        """The record being applied."""
+        self.is_partial = False
+        """Whether records before this one are missing, so that nothing follows from what is unknown."""
+        self.transaction: int | None = None
+        """Offset at which a metadata transaction begins that is open."""
+        self.directory_owners: dict[str, int] = {}
+        """The broker of each log directory."""
+        self.acls: set[tuple[str, ...]] = set()
+        """The contents of the ACLs: two of them may have the same."""
+        self._created: set[str] = set()
+        self._in_delta: set[str] = set()
 
     def note(self, problem: str) -> None:
         if len(self.metadata.problems) < MAX_PROBLEMS:
@@ -39,9 +55,45 @@ class ReplayState:
         self.note(f"at offset {self.offset}: {problem}")
 
     @property
+    def position(self) -> int:
+        """Position of the batch of the record being applied."""
+        return self.source.batch.position if self.source is not None else 0
+
+    def refuse(self, rule: Rule, **values: Any) -> None:
+        """Note that a node cannot apply the record. The caller leaves it out."""
+        if not self.is_full and not self.is_partial and len(self.metadata.refusals) < MAX_PROBLEMS:
+            controller, loader, reader = (text.format(**values) for text in (rule.controller, rule.loader, rule.reader))
+            refusal = Refusal(self.record, self.log_offset, self.file, self.position, controller, loader, reader)
+            self.metadata.refusals.append(refusal._replace(since=rule.since, until=rule.until))
+
+    def created(self, name: str) -> None:
+        """Note that the record creates the topic or ACL with this ID."""
+        if self.in_log:
+            self._created.add(name)
+        self._in_delta.discard(name)
+
+    def removed(self, name: str) -> None:
+        """Note that the record removes the topic or ACL with this ID. MetadataDelta still finds it if it is in the
+        snapshot that a node starts with."""
+        if self.in_log and name not in self._created:
+            self._in_delta.add(name)
+
+    def left_out(self, name: str) -> None:
+        """Note that only the controller refuses what has this ID: MetadataDelta has it."""
+        self._in_delta.add(name)
+
+    def for_controller(self, rule: Rule, name: str) -> Rule:
+        """Return the rule for something with this ID that is not known: without MetadataLoader, if that has it."""
+        return rule._replace(loader="") if name in self._in_delta else rule
+
+    @property
     def log_offset(self) -> int | None:
         """Offset of the record being applied; None in a snapshot."""
         return self.offset if self.in_log else None
+
+    def mark(self) -> None:
+        """Keep the place of the record being applied, for what is decided later."""
+        self.metadata.places.setdefault(self.log_offset, (self.file, self.position))
 
     def note_newer(self, text: str) -> None:
         """Note that the record being applied is of a newer release than the newest known one: what it changes is not
@@ -88,11 +140,13 @@ class ReplayState:
         change = Change(self.offset, self.timestamp, self.record, entity, name, action, differences(before, after))
         self.on_change(change)
 
-    def find(self, values: dict[str, Any]) -> TopicImage | None:
-        """Return the topic with the ID in `values`; None, with a problem noted, if there is no such topic."""
+    def find(self, values: dict[str, Any], rule: Rule) -> TopicImage | None:
+        """Return the topic with the ID in `values`; None, with a problem and the `rule` noted, if there is no such
+        topic."""
         topic = self.metadata.by_id.get(values["topicId"])
         if topic is None and not self.is_full:
             self.at(f"there is no topic with the ID {values['topicId']}")
+            self.refuse(self.for_controller(rule, values["topicId"]), **values)
         return topic
 
     def ids(self, directories: list[str] | None) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Handlers for the records of topics and partitions.
 
-Source: org.apache.kafka.image.TopicsDelta and TopicDelta, org.apache.kafka.metadata.PartitionRegistration (merge).
+Source: org.apache.kafka.image.TopicsDelta and TopicDelta, org.apache.kafka.metadata.PartitionRegistration (merge),
+org.apache.kafka.controller.ReplicationControlManager.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from collections.abc import Callable, MutableMapping
 from sys import getsizeof
 from typing import Any
 
+from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.metadata_names import RECOVERY_STATE, enum_name
 from kdump.format.numbers import int32
 from kdump.state.internal_records import ENTRY
 from kdump.state.metadata_image import NO_CONFIGS, TOPIC, TopicImage
+from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 from kdump.state.partition_table import (
     PartitionRegistration,
@@ -29,26 +32,71 @@ _NO_LISTS: tuple[tuple[int, ...], ...] = ((), (), (), ())
 MOVING = ("addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
 RARELY_CHANGED = ("replicas", "directories", *MOVING)
 
+DUPLICATE_TOPIC = Rule("RuntimeException: Found duplicate TopicRecord for {name} with topic ID {topicId}", since=(3, 6))
+OTHER_TOPIC = Rule(
+    "RuntimeException: Found duplicate TopicRecord for {name} with a different ID than before. Previous ID was {known} "
+    "and new ID is {topicId}",
+    since=(3, 6),
+)
+NO_IMAGE = (
+    'NullPointerException: Cannot invoke "org.apache.kafka.image.TopicImage.partitions()" because "this.image" is null'
+)
+NO_TOPIC = Rule(
+    "RuntimeException: Tried to create partition {topicId}:{partitionId}, but no topic with that ID was found.",
+    NO_IMAGE,
+)
+NO_PARTITION = Rule(
+    "RuntimeException: Tried to create partition {topicId}:{partitionId}, but no partition with that id was found.",
+    "RuntimeException: Unable to find partition {topicId}:{partitionId}",
+)
+TOPIC_TO_REMOVE = Rule(
+    "UnknownTopicIdException: Can't find topic with ID {topicId} to remove.",
+    "RuntimeException: Unable to delete topic with id {topicId}: no such topic found.",
+)
+TOPIC_TO_CLEAR = Rule(
+    "RuntimeException: Unable to find a topic named {topicName} in order to clear its ELRs.",
+    "RuntimeException: Unable to clear elr for topic with name {topicName}: no such topic found.",
+)
+_RECOVERY = "IllegalArgumentException: Value {leaderRecoveryState} is not a valid leader recovery state"
+UNKNOWN_RECOVERY = Rule(_RECOVERY, _RECOVERY)
+_LENGTHS = "The lengths for replicas and directories do not match"
+OTHER_LENGTHS = Rule(
+    f"InvalidReplicaDirectoriesException: {_LENGTHS}: {{record}}(…)",
+    f"InvalidReplicaDirectoriesException: {_LENGTHS}: {{record}}(…)",
+    since=(3, 7),
+)
+OTHER_LENGTHS_AFTER = Rule(
+    f"IllegalArgumentException: {_LENGTHS}.", f"IllegalArgumentException: {_LENGTHS}.", since=(3, 7)
+)
+
 
 def topic(replay: ReplayState, values: dict[str, Any]) -> None:
     name, topic_id = values["name"], values["topicId"]
     metadata = replay.metadata
-    for known in (metadata.topics.get(name), metadata.by_id.get(topic_id)):
-        if known is not None:
-            _forget(replay, known)
+    known = metadata.topics.get(name)
+    if known is not None:
+        replay.refuse(DUPLICATE_TOPIC if known.id == topic_id else OTHER_TOPIC, known=known.id, **values)
+        replay.at(f"there is a topic {name} with the ID {known.id}, which no record has removed")
+        replay.left_out(topic_id)
+        return
+    known = metadata.by_id.get(topic_id)
+    if known is not None:
+        _forget(replay, known)
     if replay.charge(2 * ENTRY + 2 * getsizeof(name)):
         # Configs refer to a topic by name, and their records may precede the topic's.
         configs = metadata.configs.get((TOPIC, name), NO_CONFIGS)
         made = TopicImage(name, topic_id, configs, PartitionTable(metadata.names))
         metadata.topics[name] = metadata.by_id[topic_id] = made
+        replay.created(topic_id)
         replay.report_change("topic", name, None, {"topicId": topic_id})
 
 
 def remove_topic(replay: ReplayState, values: dict[str, Any]) -> None:
-    known = replay.find(values)
+    known = replay.find(values, TOPIC_TO_REMOVE)
     if known is None:
         return
     _forget(replay, known)
+    replay.removed(known.id)
     gone = replay.metadata.configs.pop((TOPIC, known.name), {})
     replay.room += sum(ENTRY + getsizeof(name) + getsizeof(value) for name, value in gone.items())
     replay.report_change("topic", known.name, {"topicId": known.id, "partitions": len(known.partitions)}, None)
@@ -61,8 +109,8 @@ def _forget(replay: ReplayState, known: TopicImage) -> None:
 
 
 def partition(replay: ReplayState, values: dict[str, Any]) -> None:
-    known = replay.find(values)
-    if known is None or _put_settled(replay, known.partitions, values):
+    known = replay.find(values, NO_TOPIC)
+    if known is None or _is_refused(replay, values, (), (0, 1)) or _put_settled(replay, known.partitions, values):
         return
     _put(
         replay,
@@ -129,15 +177,35 @@ def _change_settled(replay: ReplayState, partitions: MutableMapping[int, Any], v
 
 
 def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
-    known = replay.find(values)
+    known = replay.find(values, NO_TOPIC)
     if known is None or _change_settled(replay, known.partitions, values):
         return
     before = known.partitions.get(values["partitionId"])
     if before is None:
         if not replay.is_full:
             replay.at(f"{known.name} has no partition {values['partitionId']}")
+            replay.refuse(replay.for_controller(NO_PARTITION, known.id), **values)
+        return
+    if _is_refused(replay, values, before.directories, (NO_RECOVERY_CHANGE, 0, 1)):
         return
     _put(replay, known, values["partitionId"], before, _merge(replay, before, values))
+
+
+def _is_refused(replay: ReplayState, values: dict[str, Any], before: tuple[str, ...], states: tuple[int, ...]) -> bool:
+    """Return whether Kafka refuses a registration, or a change of one with the directories `before`."""
+    replicas, directories = values["replicas"], values.get("directories")
+    if replicas is not None and directories and len(directories) != len(replicas):
+        replay.refuse(OTHER_LENGTHS, record=replay.record)
+    elif values["leaderRecoveryState"] not in states:
+        replay.refuse(UNKNOWN_RECOVERY, **values)
+    else:
+        # Directories that are all unknown yet are as many as the replicas.
+        kept = before if directories is None else directories
+        if replicas is None or not kept or len(kept) == len(replicas) or set(kept) == {ZERO_UUID}:
+            return False
+        replay.refuse(OTHER_LENGTHS_AFTER)
+    replay.at("its replicas and directories differ in number, or its leader recovery state is unknown")
+    return True
 
 
 def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str, Any]) -> PartitionRegistration:
@@ -189,6 +257,7 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
     name, topics = values["topicName"], replay.metadata.topics
     if name and name not in topics:
         replay.at(f"there is no topic {name}")
+        replay.refuse(TOPIC_TO_CLEAR, **values)
     for topic_name in [name] if name else list(replay.with_elr):
         known = topics.get(topic_name)
         for number in sorted(replay.with_elr.pop(topic_name, ())):

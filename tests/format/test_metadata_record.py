@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.format.errors import DecodeError, FrameVersionError, TooLargeError
+from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, TooLargeError
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json, metadata_record_name
 from kdump.format.schema import load, load_folder
 from kdump.format.versioned_messages import Decoded, _json, kafka_json
@@ -100,7 +100,7 @@ WRONG = {
     "a large version": (b"\x01\x02\x80\x80\x02" + TOPIC[3:], "UNKNOWN", "version", 2, TooLargeError, [32768]),
     "an unknown type": (b"\x01\x63\x00" + TOPIC[3:], "UNKNOWN(99)", "apiKey", 1, DecodeError, [99, LAST_KEY]),
     "a short message": (TOPIC[:-4], "TopicRecord", "topicId", 5, DecodeError, [16, 13]),
-    "bytes left over": (TOPIC + b"xy", "TopicRecord", "", len(TOPIC), DecodeError, [2]),
+    "bytes left over": (TOPIC + b"xy", "TopicRecord", "", len(TOPIC), LeftOverError, [2]),
 }
 
 

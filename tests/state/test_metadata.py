@@ -270,9 +270,10 @@ def test_topics_come_and_go(tmp_path: Path) -> None:
     assert printed("X") in problem
 
 
-def test_a_topic_of_the_same_name_replaces_the_one_that_was_not_removed(tmp_path: Path) -> None:
+def test_a_topic_of_the_same_name_is_left_out_while_the_first_is_not_removed(tmp_path: Path) -> None:
     found = read(tmp_path, l0=log([topic("a", "A"), topic("a", "B"), topic("b", "B")]))
-    assert (names(found), found.by_id.keys()) == ("b", {printed("B")})
+    assert (names(found), found.by_id.keys()) == ("a b", {printed("A"), printed("B")})
+    assert [each.offset for each in found.refusals] == [1]
 
 
 def test_partitions(tmp_path: Path) -> None:
@@ -335,7 +336,7 @@ def test_brokers(tmp_path: Path) -> None:
         ([[BEGIN, topic("a", "A")], [topic("c", "C"), END, topic("b", "B")]], "a c b"),
         ([[BEGIN, topic("a", "A"), ABORT, BEGIN, topic("b", "B"), END], [BEGIN, topic("c", "C")]], "b"),
         # Kafka never writes these: a second begin without an end, an end without a begin.
-        ([[BEGIN, topic("a", "A"), BEGIN, topic("b", "B"), END]], "b"),
+        ([[BEGIN, topic("a", "A"), BEGIN, topic("b", "B"), END]], "a b"),
         ([[topic("a", "A"), ABORT, topic("b", "B"), END]], "a b"),
     ],
 )

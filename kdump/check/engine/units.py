@@ -20,7 +20,7 @@ from kdump.check.rule import Observer, SegmentContext
 from kdump.check.rules.directories import log_directory_findings
 from kdump.check.rules.identity_files import registered
 from kdump.check.rules.indexes import OffsetIndexRule
-from kdump.check.rules.kraft_snapshot import kraft_snapshot
+from kdump.check.rules.kraft_snapshot import kraft_snapshot, record_refused
 from kdump.check.rules.missing_partitions import missing_from, missing_in
 from kdump.check.rules.newer_release import newer_release
 from kdump.check.rules.time_index import TimeIndexRule
@@ -37,7 +37,9 @@ from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_
 from kdump.log.paths import Target, target
 
 if TYPE_CHECKING:
+    from kdump.format.kafka_release import KafkaRelease
     from kdump.state.metadata_image import MetadataImage
+    from kdump.state.metadata_refusal import Refusal
 
 OnProgress = Callable[[int], None]
 
@@ -68,6 +70,8 @@ class CheckUnit:
     """Of a log directory: what its meta.properties states."""
     newer: dict[str, int | None] = field(default_factory=dict)
     """Of a log directory: what in its own metadata log is of a newer release than the newest known one, and where."""
+    refused: list[tuple[Refusal, str]] = field(default_factory=list)
+    """Of a log directory: the first record of its own metadata log that a node cannot apply, and which it is."""
     siblings: tuple[str, ...] = ()
     """The broker's other log directories, and directories that cannot be listed and may be such."""
     cluster: tuple[str, ...] = ()
@@ -185,6 +189,9 @@ class CheckUnit:
         for text, offset in self.newer.items():
             log = target(os.path.join(directory.path, METADATA_LOG), source=directory.path)
             yield newer_release(log, text, offset=offset)
+        for refused, text in self.refused if "checkpoints" in options.chosen else ():
+            log = target(refused.file or os.path.join(directory.path, METADATA_LOG), source=directory.path)
+            yield record_refused(log, text, refused.exception, refused.position, refused.offset)
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
 
@@ -288,6 +295,7 @@ def _of_directory(
             metadata=context.metadata,
             ids=context.ids,
             newer=disks.copies.newer(directory.path, disks.node_of(directory).node_id),
+            refused=_refused(directory, disks, known.release.release),
             siblings=siblings,
             cluster=cluster,
             around=context.watch,
@@ -295,6 +303,16 @@ def _of_directory(
     for each in directory.partitions:
         known, watch = context.known(each), context.watch
         yield CheckUnit(each.path, _size(each), known, options, each, siblings=siblings, cluster=cluster, around=watch)
+
+
+def _refused(directory: LogDirectory, disks: Disks, release: KafkaRelease) -> list[tuple[Refusal, str]]:
+    """Return the first record of the directory's own metadata log that a node of this release cannot apply."""
+    metadata = disks.copies.quorum(directory.path)
+    if metadata is None:
+        return []
+    from kdump.cluster.metadata_refusals import refusals, refused_text
+
+    return [(each, refused_text(each, metadata)) for each in refusals(metadata, release)[:1]]
 
 
 def _size(place: PartitionDirectory) -> int:

@@ -49,6 +49,24 @@ KRAFT_SNAPSHOT_INVALID = Code(
 )
 
 
+METADATA_RECORD_REFUSED = Code(
+    code="metadata-record-refused",
+    family="checkpoints",
+    severity=ERROR,
+    meaning="A record of the metadata log or of a snapshot cannot be applied: it refers to something that is unknown, "
+    "repeats what exists, or has a level, type or version that the release does not know.",
+    consequence=(
+        "a node with the controller role halts at the record, at each start; a broker alone logs a fault, goes on "
+        "without it, and takes no more snapshots, unless it cannot read it: then it does not start, either"
+    ),
+    fix=(
+        "Stop the node and copy __cluster_metadata-0: no configuration skips a record. If another release wrote it, "
+        "start that one. If another voter does not have the record, move __cluster_metadata-0 of this node away: it "
+        "fetches the log again. Otherwise, follow the incident page metadata-log"
+    ),
+    source="QuorumController.replay, MetadataDelta.replay, MetadataLoader, MetadataRecordSerde",
+)
+
 CORRUPT = "a node that loads this snapshot at startup exits (CorruptRecordException)"
 INCOMPLETE = (
     "the snapshot is incomplete: the node continues with a state that the cluster never had, or exits at a later "
@@ -117,3 +135,8 @@ def missing_snapshot(log: Target, log_start: int) -> Finding:
     """Return the finding for a metadata log that starts above offset 0 without a snapshot."""
     message = f"the metadata log starts at offset {log_start}, and there is no .checkpoint"
     return KRAFT_SNAPSHOT_MISSING.finding(log, message=message, offset=log_start)
+
+
+def record_refused(log: Target, text: str, exception: str, position: int, offset: int | None) -> Finding:
+    """Return the finding for a record that a node cannot apply; `text` says which, `exception` is Kafka's."""
+    return METADATA_RECORD_REFUSED.finding(log, message=f"{text}: {exception}", position=position, offset=offset)

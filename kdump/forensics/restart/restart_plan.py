@@ -16,6 +16,7 @@ from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, StartupFailure
 from kdump.forensics.restart.quorum import last_epoch_stop, quorum_warnings, read_quorum
+from kdump.forensics.restart.refused_records import add_refused, controller_role
 from kdump.forensics.restart.release_change import refusals, release_change
 from kdump.forensics.restart.release_choice import choose_release
 from kdump.forensics.restart.root_files import full_stop, full_warning, read_only_stop
@@ -125,7 +126,9 @@ def predict_startup(
     if release.mode == KRAFT:
         _add_quorum(plan, disks, is_broker)
         is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
-        plan.stops += refusals(plan, release, metadata, is_controller=is_controller)
+        of_levels = [*refusals(plan, release, metadata, is_controller=is_controller)]
+        plan.stops += of_levels
+        _add_refused(plan, disks, release, is_broker, with_levels=not of_levels)
     is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
     is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
     # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
@@ -180,6 +183,16 @@ def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
     plan.quorum = read_quorum(directory, own, metadata)
     directory.stops += filter(None, [last_epoch_stop(plan.quorum, directory)])
     directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
+
+
+def _add_refused(plan: RestartPlan, disks: Disks, release: KafkaRelease, is_broker: bool, *, with_levels: bool) -> None:
+    """Add what the node does with records of its own metadata log that it cannot apply."""
+    directory = next((each for each in plan.directories if each.metadataLogDir), None)
+    metadata = disks.copies.replayed(directory.path) if directory is not None and not directory.failed else None
+    if directory is not None and metadata is not None:
+        role = controller_role(plan, disks.server, metadata)
+        role = True if not is_broker else role
+        add_refused(plan, directory, release, metadata, is_controller=role, with_levels=with_levels)
 
 
 def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:

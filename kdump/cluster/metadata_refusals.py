@@ -1,0 +1,113 @@
+"""Which records of a metadata log a release refuses: those that the replay has found, and the levels of features, types
+and versions of records that the release does not know.
+
+Source: FeatureControlManager.replay, FeaturesDelta.replay, FeaturesImage.metadataVersionOrThrow, MetadataRecordSerde,
+and read of the messages; what each release knows is in kdump.format.known_releases.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kdump.cluster.release_evidence import LEVEL, OF_DISTRIBUTIONS
+from kdump.format.kafka_release import KRAFT, KafkaRelease
+from kdump.format.known_releases import KnownRelease, at_most
+from kdump.format.schema import by_api_key
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.metadata_refusal import Refusal
+
+FEATURE_LEVEL = "FeatureLevelRecord"
+WRAPPED = (4, 0)
+"""First release whose FeaturesDelta throws an exception of its own for a level of metadata.version that it does not
+know, and whose MetadataLoader needs a level of it."""
+NAMED_LEVEL = (3, 8)
+"""First release that calls it a feature level."""
+BEFORE_KRAFT = -1
+"""The level of all versions before 3.0 in MetadataVersion."""
+
+
+def refusals(metadata: MetadataImage, release: KafkaRelease) -> list[Refusal]:
+    """Return the records that a node of this release cannot apply when it replays the log, in order. A record that it
+    cannot read comes first: since 3.8, a node reads all before it applies any."""
+    if release.mode not in (None, KRAFT) or release.is_newer:
+        return []
+    known = at_most(release.line)
+    found = [each for each in metadata.refusals if each.holds(known.line)]
+    found += _levels(metadata, known)
+    found += _frames(metadata, known)
+    found += _without_level(metadata, known)
+    return sorted(found, key=lambda each: (not each.reader, -1 if each.offset is None else each.offset))
+
+
+def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
+    """Return the problems of a replay, those with a record that nodes of this release refuse with its exception."""
+    problems = list(metadata.problems)
+    for each in refusals(metadata, release):
+        start = f"at offset {each.offset}: "
+        found = next((number for number, text in enumerate(problems) if text.startswith(start)), None)
+        if found is not None:
+            problems[found] += f"; a node cannot apply it: {each.exception}"
+        elif each.record:
+            problems.append(f"{refused_text(each, metadata)}: a node cannot apply it: {each.exception}")
+    return problems
+
+
+def refused_text(refusal: Refusal, metadata: MetadataImage) -> str:
+    """Return which record a node cannot apply."""
+    if not refusal.record:
+        return f"the metadata up to offset {metadata.end_offset} has no {LEVEL}"
+    where = f", byte {refusal.position} of {os.path.basename(refusal.file)}" if refusal.file else ""
+    offset = "in the metadata snapshot" if refusal.offset is None else f"at offset {refusal.offset} of the metadata log"
+    return f"{refusal.record} {offset}{where}"
+
+
+def _placed(metadata: MetadataImage, record: str, offset: int | None) -> Refusal:
+    return Refusal(record, offset, *metadata.places.get(offset, ("", 0)))
+
+
+def _levels(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
+    """Yield the records that set a feature to a level that the release does not know, even if a later one lowers it."""
+    for (name, level), offset in metadata.levels.items():
+        if name.startswith(OF_DISTRIBUTIONS) or known.takes(name, level):
+            continue
+        levels = known.features.get(name)
+        lowest, highest = (0, 0) if levels is None else levels
+        supported = f"{lowest}-{highest}" if highest > lowest else f"{highest}"
+        record = f"{FEATURE_LEVEL}(name='{name}', featureLevel={level})"
+        controller = f"RuntimeException: Tried to apply {FEATURE_LEVEL} {record}, but this controller only supports"
+        controller += f" versions {supported}"
+        loader = unknown_level(level, known) if name == LEVEL else ""
+        yield _placed(metadata, FEATURE_LEVEL, offset)._replace(controller=controller, loader=loader)
+
+
+def unknown_level(level: int, known: KnownRelease) -> str:
+    """Return the exception with which MetadataLoader reads a level of metadata.version of which the release does not
+    even have an unstable name; empty if it has one."""
+    if level in known.levels or level in known.unstable or (level == BEFORE_KRAFT and known.line < WRAPPED):
+        return ""
+    if known.line >= WRAPPED:
+        return "IllegalArgumentException: Unsupported metadata version"
+    what = "metadata version" if known.line < NAMED_LEVEL else "feature level"
+    return f"IllegalArgumentException: No MetadataVersion with {what} {level}"
+
+
+def _frames(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
+    """Yield the first record of each type that the release does not know, and of each version that it does not read."""
+    names = by_api_key("metadata")
+    messages = known.messages["metadata"]
+    for (api_key, version, is_nested), offset in metadata.frames.items():
+        name = names[api_key].name if api_key in names else f"UNKNOWN({api_key})"
+        placed = _placed(metadata, name, offset)
+        if name not in messages or not messages[name].each:
+            exception = f"UnsupportedVersionException: Unknown metadata id {api_key}"
+            if not is_nested:
+                yield placed._replace(reader=f"MetadataParseException: org.apache.kafka.common.errors.{exception}")
+        elif is_nested and version > messages[name].highest:
+            yield placed._replace(reader=f"MetadataParseException: Failed to deserialize record with type {api_key}")
+
+
+def _without_level(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
+    if known.line >= WRAPPED and metadata.frames and not metadata.is_partial and LEVEL not in metadata.features:
+        exception = "IllegalStateException: Unknown metadata version for FeaturesImage"
+        yield Refusal("", metadata.end_offset - 1, "", 0, loader=exception)

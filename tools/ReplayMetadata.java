@@ -1,0 +1,264 @@
+import java.io.File;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.apache.kafka.common.metadata.NoOpRecord;
+import org.apache.kafka.controller.QuorumController;
+import org.apache.kafka.controller.QuorumFeatures;
+import org.apache.kafka.image.loader.MetadataLoader;
+import org.apache.kafka.metadata.MetadataRecordSerde;
+import org.apache.kafka.metadata.bootstrap.BootstrapMetadata;
+import org.apache.kafka.raft.Batch;
+import org.apache.kafka.raft.LeaderAndEpoch;
+import org.apache.kafka.raft.RaftClient;
+import org.apache.kafka.raft.internals.MemoryBatchReader;
+import org.apache.kafka.raft.internals.RecordsIterator;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.fault.FaultHandler;
+import org.apache.kafka.snapshot.FileRawSnapshotReader;
+import org.apache.kafka.snapshot.RecordsSnapshotReader;
+import org.apache.kafka.snapshot.SnapshotReader;
+import org.apache.kafka.snapshot.Snapshots;
+
+/**
+ * Has Kafka's own classes replay every metadata log below DIR, as a node does that starts with it: MetadataRecordSerde
+ * reads it, QuorumController applies it as a standby controller, MetadataLoader as any node.
+ *
+ * java -cp 'jars/*' ReplayMetadata.java DIR. Each directory in DIR is a log of one segment, with at most one snapshot,
+ * valid and all committed. Prints a line for each fault: directory, who (read, controller, loader), text of the fault with
+ * the offset, class and message of the exception; a class that has no fault prints none. The last line is "done".
+ */
+public class ReplayMetadata {
+    private static final MetadataRecordSerde SERDE = new MetadataRecordSerde();
+    private static final int MAX_BATCH = 8 << 20;
+    private static final long AFTER = 1_000_000;
+    private static final String CHECKER = "org.apache.kafka.server.config.DefaultSupportedConfigChecker";
+
+    /** A fault handler that prints faults instead of ending the process. */
+    private record Printing(String log, String who) implements FaultHandler {
+        @Override
+        public RuntimeException handleFault(String text, Throwable cause) {
+            print(log, who, text, cause);
+            return new RuntimeException(text, cause);
+        }
+    }
+
+    public static void main(String[] args) {
+        try {
+            replay(Path.of(args[0]));
+            System.out.println("done");
+        } catch (Throwable error) {
+            error.printStackTrace();
+        }
+        System.out.flush();
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static void replay(Path directory) throws Exception {
+        try (Stream<Path> paths = Files.list(directory)) {
+            for (Path log : paths.sorted().toList()) {
+                List<Batch<ApiMessageAndVersion>> batches = new ArrayList<>();
+                String name = log.getFileName().toString();
+                Optional<Path> snapshot = file(log, ".checkpoint");
+                if (!read(file(log, ".log").get(), name, batches)) {
+                    continue;
+                }
+                controller(name, snapshot, batches);
+                loader(name, snapshot, batches);
+            }
+        }
+    }
+
+    private static void print(String log, String who, String text, Throwable cause) {
+        String message = cause == null ? "" : String.valueOf(cause.getMessage());
+        String kind = cause == null ? "" : cause.getClass().getSimpleName();
+        System.out.println(Stream.of(log, who, text, kind, message)
+            .map(each -> each.replaceAll("[\\t\\n\\r]", " "))
+            .reduce((one, next) -> one + "\t" + next).get());
+    }
+
+    private static Optional<Path> file(Path log, String ending) throws Exception {
+        try (Stream<Path> paths = Files.list(log)) {
+            return paths.filter(path -> path.toString().endsWith(ending)).findFirst();
+        }
+    }
+
+    /** Reads the log as KafkaRaftClient does. Prints the first batch that cannot be read. */
+    @SuppressWarnings("unchecked")
+    private static boolean read(Path path, String log, List<Batch<ApiMessageAndVersion>> batches) throws Exception {
+        Object records = find("common.record.internal.FileRecords", "common.record.FileRecords")
+            .getMethod("open", File.class, boolean.class)
+            .invoke(null, path.toFile(), false);
+        Constructor<?> constructor = RecordsIterator.class.getConstructors()[0];
+        Object[] values = reading(records);
+        long next = 0;
+        try (AutoCloseable open = (AutoCloseable) records) {
+            Iterator<Batch<ApiMessageAndVersion>> iterator = (Iterator<Batch<ApiMessageAndVersion>>)
+                constructor.newInstance(Arrays.copyOf(values, constructor.getParameterCount()));
+            while (iterator.hasNext()) {
+                Batch<ApiMessageAndVersion> batch = iterator.next();
+                batches.add(batch);
+                next = batch.lastOffset() + 1;
+            }
+            return true;
+        } catch (RuntimeException error) {
+            print(log, "read", "the batch at offset " + next, error);
+            return false;
+        }
+    }
+
+    /** Returns the arguments with which classes read records; older releases take fewer. */
+    private static Object[] reading(Object source) throws Exception {
+        Object buffers = find("common.utils.internals.BufferSupplier", "common.utils.BufferSupplier")
+            .getField("NO_CACHING").get(null);
+        Object context = find("common.utils.internals.LogContext", "common.utils.LogContext").getConstructor().newInstance();
+        return new Object[] {source, SERDE, buffers, MAX_BATCH, true, context};
+    }
+
+    /** Returns the first class that exists, of those that releases have at different places. */
+    private static Class<?> find(String... names) throws ClassNotFoundException {
+        for (String name : names) {
+            try {
+                return Class.forName("org.apache.kafka." + name);
+            } catch (ClassNotFoundException error) {
+                continue;
+            }
+        }
+        throw new ClassNotFoundException(names[0]);
+    }
+
+    private static void feed(
+        RaftClient.Listener<ApiMessageAndVersion> listener,
+        Optional<Path> snapshot,
+        List<Batch<ApiMessageAndVersion>> batches
+    ) throws Exception {
+        if (snapshot.isPresent()) {
+            listener.handleLoadSnapshot(snapshotReader(snapshot.get()));
+        }
+        if (!batches.isEmpty()) {
+            listener.handleCommit(MemoryBatchReader.of(batches, reader -> { }));
+        }
+        // The events before this one have ended when it is closed.
+        CountDownLatch ended = new CountDownLatch(1);
+        ApiMessageAndVersion nothing = new ApiMessageAndVersion(new NoOpRecord(), (short) 0);
+        listener.handleCommit(MemoryBatchReader.of(
+            List.of(Batch.data(AFTER, 1, 0, 1, List.of(nothing))), reader -> ended.countDown()));
+        if (!ended.await(60, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("no end");
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    private static SnapshotReader<ApiMessageAndVersion> snapshotReader(Path path) throws Exception {
+        Object parsed = Snapshots.parse(path).get();
+        Object id = Stream.of(parsed.getClass().getMethods()).anyMatch(each -> each.getName().equals("snapshotId"))
+            ? parsed.getClass().getMethod("snapshotId").invoke(parsed)
+            : parsed.getClass().getField("snapshotId").get(parsed);
+        Object raw = Stream.of(FileRawSnapshotReader.class.getMethods())
+            .filter(each -> each.getName().equals("open"))
+            .findFirst().get()
+            .invoke(null, path.getParent(), id);
+        for (Method method : RecordsSnapshotReader.class.getMethods()) {
+            if (method.getName().equals("of")) {
+                Object[] values = reading(raw);
+                return (SnapshotReader<ApiMessageAndVersion>) method.invoke(
+                    null, Arrays.copyOf(values, method.getParameterCount()));
+            }
+        }
+        throw new IllegalStateException("RecordsSnapshotReader.of");
+    }
+
+    private static void controller(String log, Optional<Path> snapshot, List<Batch<ApiMessageAndVersion>> batches)
+            throws Exception {
+        CompletableFuture<RaftClient.Listener<ApiMessageAndVersion>> listener = new CompletableFuture<>();
+        Object client = Proxy.newProxyInstance(
+            ReplayMetadata.class.getClassLoader(),
+            new Class<?>[] {RaftClient.class},
+            (proxy, method, values) -> {
+                if (method.getName().equals("register")) {
+                    listener.complete((RaftClient.Listener<ApiMessageAndVersion>) values[0]);
+                }
+                Class<?> type = method.getReturnType();
+                return type == OptionalInt.class ? OptionalInt.of(3000)
+                    : type == OptionalLong.class ? OptionalLong.empty()
+                    : type == Optional.class ? Optional.empty()
+                    : type == long.class ? (Object) 0L
+                    : type == LeaderAndEpoch.class ? LeaderAndEpoch.UNKNOWN
+                    : type == CompletableFuture.class ? CompletableFuture.completedFuture(null)
+                    : type.isEnum() ? type.getEnumConstants()[0]
+                    : null;
+            });
+        Object builder = new QuorumController.Builder(3000, "AAAAAAAAAAAAAAAAAAAAAA");
+        FaultHandler handler = new Printing(log, "controller");
+        for (Method method : builder.getClass().getMethods()) {
+            Object value = switch (method.getName()) {
+                case "setRaftClient" -> client;
+                case "setFatalFaultHandler", "setNonFatalFaultHandler" -> handler;
+                case "setQuorumFeatures" -> features();
+                case "setBootstrapMetadata" -> bootstrap();
+                case "setConfigSchema" -> Class.forName("kafka.server.KafkaRaftServer").getMethod("configSchema").invoke(null);
+                case "setSupportedConfigChecker" -> Class.forName(CHECKER).getConstructor().newInstance();
+                default -> null;
+            };
+            if (value != null) {
+                method.invoke(builder, value);
+            }
+        }
+        QuorumController controller = ((QuorumController.Builder) builder).build();
+        feed(listener.get(10, TimeUnit.SECONDS), snapshot, batches);
+        controller.beginShutdown();
+        controller.close();
+    }
+
+    private static Object features() throws Exception {
+        for (Method method : QuorumFeatures.class.getMethods()) {
+            if (method.getName().equals("defaultFeatureMap") || method.getName().equals("defaultSupportedFeatureMap")) {
+                Object map = method.getParameterCount() == 0 ? method.invoke(null) : method.invoke(null, false);
+                return QuorumFeatures.class.getConstructors()[0].newInstance(3000, map, List.of(3000));
+            }
+        }
+        throw new IllegalStateException("QuorumFeatures");
+    }
+
+    private static BootstrapMetadata bootstrap() throws Exception {
+        Class<?> type = Class.forName("org.apache.kafka.server.common.MetadataVersion");
+        Object newest = type.getMethod("latestProduction").invoke(null);
+        return (BootstrapMetadata) BootstrapMetadata.class.getMethod("fromVersion", type, String.class)
+            .invoke(null, newest, "test");
+    }
+
+    private static void loader(String log, Optional<Path> snapshot, List<Batch<ApiMessageAndVersion>> batches)
+            throws Exception {
+        // It publishes what it has once it has caught up.
+        long end = batches.isEmpty() ? 0 : batches.get(batches.size() - 1).lastOffset() + 1;
+        Object builder = new MetadataLoader.Builder();
+        for (Method method : builder.getClass().getMethods()) {
+            Object value = switch (method.getName()) {
+                case "setFaultHandler" -> new Printing(log, "loader");
+                case "setHighWaterMarkAccessor" -> (Supplier<OptionalLong>) () -> OptionalLong.of(end);
+                case "setSupportedConfigChecker" -> Class.forName(CHECKER).getConstructor().newInstance();
+                default -> null;
+            };
+            if (value != null) {
+                method.invoke(builder, value);
+            }
+        }
+        MetadataLoader loader = ((MetadataLoader.Builder) builder).build();
+        feed(loader, snapshot, batches);
+        loader.close();
+    }
+}

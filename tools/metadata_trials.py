@@ -1,0 +1,406 @@
+"""python -m tools.metadata_trials JARS [--only RELEASE,…] [--compare] [--out docs/metadata-trials.json]
+
+Mutates a metadata log that has every type of record: one record is added, removed, doubled, moved, or one field of it
+is changed. Has the classes of each release of Kafka in JARS replay each log (ReplayMetadata.java), and compares who
+refuses which record, with which exception, with what kdump says of it. --compare writes nothing, and exits with 1 if a
+result differs from the recorded one.
+
+JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17 and two minutes for each
+release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kdump.cluster.metadata_files import metadata_files
+from kdump.cluster.metadata_log import replay_metadata
+from kdump.cluster.metadata_refusals import refusals
+from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
+from kdump.format.known_releases import KnownRelease, known
+from kdump.format.message_writer import encode
+from kdump.format.schema import MessageSchema, load_folder
+from tests.craft import batch, record
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs" / "metadata-trials.json"
+PROGRAM = Path(__file__).with_name("ReplayMetadata.java")
+SEED_LEVEL = 21
+"""metadata.version 3.9-IV0."""
+CONTROL = 0x20
+HEADER = record(key=bytes.fromhex("00000003"), value=bytes.fromhex("0000000001a1fd1de11f00"))
+FOOTER = record(key=bytes.fromhex("00000004"), value=bytes.fromhex("000000"))
+WHO = ("read", "controller", "loader")
+IDS = {letter: (letter * 22)[:21] + "A" for letter in "DEFGTUVWXYZab"}
+NUMBERS = (-1, 0, 1, 2, 7, 99)
+TRIED = ("3.9.2", "4.0.2", "4.3.1", "4.4.0")
+AT = re.compile(r"(?:from|at) offset (\d+)")
+RECORD = re.compile(r"(?<=Record)\(.*\)|(?<=StandardAcl)\(.*\)")
+UNSTATED = ("Unsupported metadata version", "Unknown metadata version for FeaturesImage")
+Values = dict[str, Any]
+Verdict = dict[str, tuple[int | None, str]]
+"""By class (read, controller, loader): the offset of the first record that it refuses, and its exception."""
+
+
+class Entry(NamedTuple):
+    """A record to write; `raw`: its whole value, if no schema describes it."""
+
+    name: str
+    values: Values
+    version: int | None = None
+    raw: bytes | None = None
+
+
+class Case(NamedTuple):
+    """`entries`: the records of the log, one in each batch; `snapshot`: those of a snapshot before them."""
+
+    name: str
+    entries: list[Entry]
+    snapshot: list[Entry] | None = None
+
+
+def base(release: KnownRelease) -> list[Entry]:
+    """Return a log with every type of record that the release knows, which it replays without a fault."""
+    listener = {"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0}
+    feature = {"name": "metadata.version", "minSupportedVersion": 1, "maxSupportedVersion": SEED_LEVEL}
+    node: Values = {"endPoints": [listener], "features": [feature]}
+
+    def broker(number: int, epoch: int, log_dir: str) -> Entry:
+        own = {"brokerId": number, "incarnationId": IDS["X"], "brokerEpoch": epoch, "rack": None, "fenced": True}
+        return Entry("RegisterBrokerRecord", {**node, **own, "logDirs": [IDS[log_dir]], "cordonedLogDirs": None})
+
+    def partition(letter: str, number: int, **values: Any) -> Entry:
+        numbers = {"partitionId": number, "leader": 1, "leaderEpoch": 3, "partitionEpoch": 5}
+        lists = {"replicas": [1, 2], "isr": [1, 2], "directories": [IDS["D"], IDS["E"]]}
+        return Entry("PartitionRecord", {"topicId": IDS[letter], **numbers, **lists, **values})
+
+    def config(kind: int, resource: str, name: str, value: str | None) -> Entry:
+        values = {"resourceType": kind, "resourceName": resource, "name": name, "value": value}
+        return Entry("ConfigRecord", values)
+
+    def quota(**values: Any) -> Entry:
+        entity = [{"entityType": "user", "entityName": "ann"}]
+        return Entry("ClientQuotaRecord", {"entity": entity, "key": "producer_byte_rate", "value": 1.5, **values})
+
+    def acl(letter: str, resource: str) -> Entry:
+        names = {"resourceName": resource, "principal": "User:ann", "host": "*"}
+        numbers = {"resourceType": 2, "patternType": 3, "operation": 3, "permissionType": 3}
+        return Entry("AccessControlEntryRecord", {"id": IDS[letter], **names, **numbers})
+
+    def scram(user: str) -> Entry:
+        keys = {"salt": b"salt", "storedKey": b"stored", "serverKey": b"server"}
+        return Entry("UserScramCredentialRecord", {"name": user, "mechanism": 1, "iterations": 4096, **keys})
+
+    times = {"issueTimestamp": 1, "maxTimestamp": 9, "expirationTimestamp": 5}
+    token = {"owner": "User:ann", "requester": "User:ann", "renewers": ["User:bob"], "tokenId": "token"}
+    others = [name for name in release.features if name not in ("metadata.version", "kraft.version")]
+    entries = [
+        Entry("FeatureLevelRecord", {"name": "metadata.version", "featureLevel": SEED_LEVEL}),
+        *(
+            Entry("FeatureLevelRecord", {"name": name, "featureLevel": release.features[name].highest})
+            for name in others
+        ),
+        Entry("RegisterControllerRecord", {**node, "controllerId": 3000, "incarnationId": IDS["Y"]}),
+        broker(1, 10, "D"),
+        broker(2, 11, "E"),
+        Entry("UnfenceBrokerRecord", {"id": 1, "epoch": 10}),
+        Entry("BrokerRegistrationChangeRecord", {"brokerId": 2, "brokerEpoch": 11, "fenced": -1}),
+        Entry("ZkMigrationStateRecord", {"zkMigrationState": 0}),
+        Entry("TopicRecord", {"name": "t", "topicId": IDS["T"]}),
+        partition("T", 0),
+        partition("T", 1, leader=2, isr=[2]),
+        Entry("TopicRecord", {"name": "u", "topicId": IDS["U"]}),
+        partition("U", 0),
+        Entry("PartitionChangeRecord", {"partitionId": 0, "topicId": IDS["T"], "leader": 2, "isr": [2]}),
+        Entry("PartitionChangeRecord", {"partitionId": 1, "topicId": IDS["T"], "isr": [2, 1]}),
+        config(2, "t", "retention.ms", "1000"),
+        config(4, "1", "log.cleaner.threads", "2"),
+        config(4, "", "log.cleaner.threads", "3"),
+        config(2, "t", "retention.ms", None),
+        quota(),
+        quota(remove=True),
+        acl("a", "t"),
+        acl("b", "u"),
+        Entry("RemoveAccessControlEntryRecord", {"id": IDS["b"]}),
+        scram("ann"),
+        scram("bob"),
+        Entry("RemoveUserScramCredentialRecord", {"name": "bob", "mechanism": 1}),
+        Entry("DelegationTokenRecord", {**token, **times}),
+        Entry("RemoveDelegationTokenRecord", {"tokenId": "token"}),
+        Entry("ProducerIdsRecord", {"brokerId": 1, "brokerEpoch": 10, "nextProducerId": 1000}),
+        Entry("ProducerIdsRecord", {"brokerId": 1, "brokerEpoch": 10, "nextProducerId": 2000}),
+        Entry("TopicRecord", {"name": "v", "topicId": IDS["V"]}),
+        partition("V", 0),
+        Entry("RemoveTopicRecord", {"topicId": IDS["V"]}),
+        Entry("FenceBrokerRecord", {"id": 2, "epoch": 11}),
+        broker(3, 12, "F"),
+        Entry("UnregisterBrokerRecord", {"brokerId": 3, "brokerEpoch": 12}),
+        Entry("NoOpRecord", {}),
+        Entry("BeginTransactionRecord", {"name": "one"}),
+        config(2, "u", "cleanup.policy", "compact"),
+        Entry("EndTransactionRecord", {}),
+        Entry("BeginTransactionRecord", {"name": "two"}),
+        Entry("TopicRecord", {"name": "w", "topicId": IDS["W"]}),
+        Entry("AbortTransactionRecord", {"reason": "test"}),
+        Entry("ClearElrRecord", {"topicName": "t"}),
+        Entry("ClearElrRecord", {"topicName": ""}),
+        Entry("UnregisterControllerRecord", {"controllerId": 3000}),
+    ]
+    return [each for each in entries if each.name in release.messages["metadata"]]
+
+
+def cases(release: KnownRelease) -> Iterator[Case]:
+    """Yield the base log and its mutations."""
+    log = base(release)
+    yield Case("as it is", log)
+    for at, entry in enumerate(log):
+        what = f"{at:02}-{entry.name.removesuffix('Record')}"
+        rest = [*log[:at], *log[at + 1 :]]
+        yield Case(f"{what} removed", rest)
+        yield Case(f"{what} doubled", [*log[: at + 1], *log[at:]])
+        yield Case(f"{what} appended", [*log, entry])
+        yield Case(f"{what} moved to the end", [*rest, entry])
+        yield Case(f"{what} moved to the start", [entry, *rest])
+        for name, value in changes(entry, release):
+            changed = entry._replace(values={**entry.values, name: value})
+            yield Case(f"{what} {name} {json.dumps(value, default=str)}", [*log[:at], changed, *log[at + 1 :]])
+        half = len(log) // 2
+        if at > half:
+            yield Case(f"{what} doubled, after a snapshot", [*log[half : at + 1], *log[at:]], stateful(log[:half]))
+    for name, raw in unreadable(release):
+        yield Case(name, [*log[:9], Entry(name, {}, None, raw), *log[9:]])
+    named = {"metadata.version": 99, "unknown.version": 1}
+    named |= {name: levels.highest + 1 for name, levels in release.features.items()}
+    for name, level in named.items():
+        entry = Entry("FeatureLevelRecord", {"name": name, "featureLevel": level})
+        lowered = {"name": name, "featureLevel": SEED_LEVEL if name == "metadata.version" else 1}
+        yield Case(f"{name} {level} appended", [*log, entry])
+        yield Case(f"{name} {level} appended and lowered", [*log, entry, entry._replace(values=lowered)])
+
+
+def stateful(entries: list[Entry]) -> list[Entry]:
+    """Return the records that a snapshot may have."""
+    return [each for each in entries if "Transaction" not in each.name and each.name != "NoOpRecord"]
+
+
+def changes(entry: Entry, release: KnownRelease) -> Iterator[tuple[str, Any]]:
+    """Yield changes of a single field."""
+    schema = load_folder("metadata")[entry.name]
+    values = complete(schema, version_of(entry, release), entry.values)
+    for name, value in values.items():
+        if isinstance(value, bool):
+            yield name, not value
+        elif isinstance(value, int):
+            yield from ((name, each) for each in NUMBERS if each != value)
+        elif isinstance(value, str) and len(value) == 22:
+            yield from ((name, IDS[each]) for each in "TUVZ" if IDS[each] != value)
+        elif isinstance(value, str):
+            yield from ((name, each) for each in ("", "t", "User:", "nothing") if each != value)
+        elif isinstance(value, list) and value and isinstance(value[0], int):
+            yield from ((name, each) for each in ([], [2, 2, 1], [-1]))
+        elif isinstance(value, list) and value and isinstance(value[0], str):
+            yield from ((name, each) for each in ([], [*value, IDS["Z"]], [IDS["D"]]))
+        elif isinstance(value, list) and value:
+            yield name, []
+            yield name, [*value, *value]
+            if "securityProtocol" in value[0]:
+                yield name, [{**value[0], "securityProtocol": 77}]
+                yield name, [{**value[0], "name": ""}]
+            if "minSupportedVersion" in value[0]:
+                yield name, [{**value[0], "minSupportedVersion": 50}]
+                yield name, [{**value[0], "maxSupportedVersion": -1}]
+            if "entityType" in value[0]:
+                yield name, [{**value[0], "entityType": "planet"}]
+
+
+def version_of(entry: Entry, release: KnownRelease) -> int:
+    """Return the version in which the release writes a record."""
+    return release.messages["metadata"][entry.name].highest if entry.version is None else entry.version
+
+
+def complete(schema: MessageSchema, version: int, values: Values) -> Values:
+    return {**schema.struct(version).default(), **values}
+
+
+def unreadable(release: KnownRelease) -> Iterator[tuple[str, bytes]]:
+    """Yield names and values of records that a release does not read."""
+    topic = load_folder("metadata")["TopicRecord"]
+    good = encode(topic, 0, {"name": "x", "topicId": IDS["Z"]})
+    yield "unknown type", b"\x01\x7b\x00\x00"
+    yield "type of the next release", bytes([1, 30, 0, 0])
+    yield "TopicRecord of version 9", b"\x01\x02\x09" + good
+    yield "frame of version 2", b"\x02\x02\x00" + good
+    yield "frame of version 0", b"\x00\x02\x00" + good
+    yield "one byte too few", b"\x01\x02\x00" + good[:-1]
+    yield "one byte too many", b"\x01\x02\x00" + good + b"\x00"
+    yield "unknown tag", b"\x01\x02\x00" + good[:-1] + b"\x01\x63\x01\x00"
+    yield "empty", b""
+    for name, versions in release.messages["metadata"].items():
+        schema = load_folder("metadata")[name]
+        value = encode(schema, min(versions.highest, schema.valid.highest), schema.struct(versions.highest).default())
+        frame = bytes([1, schema.apiKey or 0, versions.highest + 1])
+        yield f"{name} of the next version", frame + value
+
+
+def value_of(entry: Entry, release: KnownRelease) -> bytes:
+    if entry.raw is not None:
+        return entry.raw
+    schema = load_folder("metadata")[entry.name]
+    version = version_of(entry, release)
+    assert schema.apiKey is not None
+    return bytes([1, schema.apiKey, version]) + encode(schema, version, complete(schema, version, entry.values))
+
+
+def write(case: Case, folder: Path, release: KnownRelease) -> None:
+    """Write the metadata log of a case into a new directory."""
+    folder.mkdir(parents=True)
+    start = 0
+    if case.snapshot is not None:
+        start = len(case.snapshot)
+        data = batch([HEADER], attributes=CONTROL)
+        for at, entry in enumerate(case.snapshot):
+            data += batch([record(value=value_of(entry, release))], offset=1 + at)
+        data += batch([FOOTER], offset=1 + start, attributes=CONTROL)
+        (folder / f"{start:020}-0000000001.checkpoint").write_bytes(data)
+    values = [record(value=value_of(entry, release)) for entry in case.entries]
+    batches = [batch([each], offset=start + at, partitionLeaderEpoch=1) for at, each in enumerate(values)]
+    (folder / f"{start:020}.log").write_bytes(b"".join(batches))
+
+
+def kafka(jars: Path, directory: Path) -> dict[str, Verdict]:
+    """Have a release replay the logs in a directory; return the first fault of each class, by log."""
+    command = ["java", "-Xmx400m", "-cp", f"{jars}/*", str(PROGRAM), str(directory)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
+    lines = done.stdout.splitlines()
+    if not lines or lines[-1] != "done":
+        raise RuntimeError(done.stderr[-2000:])
+    found: dict[str, Verdict] = {}
+    for line in lines[:-1]:
+        log, who, text, kind, message = line.split("\t")
+        offset = AT.search(text)
+        # A fault without an offset comes after all records.
+        at = int(offset[1]) if offset else None
+        found.setdefault(log, {}).setdefault(who, (at, plain(f"{kind}: {message}")))
+    return found
+
+
+def _outer(text: str) -> str:
+    """Return what follows the parentheses at the start of a text, after (…)."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return "(…)" + text[at + 1 :]
+    return "(…)"
+
+
+def plain(exception: str) -> str:
+    """Return an exception without the fields of records, and without what kdump leaves out of its text."""
+    exception = RECORD.sub(lambda found: _outer(found[0]), exception)
+    for start in UNSTATED:
+        if start in exception:
+            return exception[: exception.index(start) + len(start)]
+    return exception
+
+
+def kdump(folder: Path, release: KafkaRelease) -> Verdict:
+    """Return the same as kdump states it."""
+    found: Verdict = {}
+    for each in refusals(replay_metadata(metadata_files(str(folder))), release):
+        for who, exception in zip(WHO, (each.reader, each.controller, each.loader)):
+            if exception and (who == "read" or "read" not in found):
+                found.setdefault(who, (each.offset if each.record else None, plain(exception)))
+    return found
+
+
+REASONS = (
+    (
+        "isr [2, 2, 1]",
+        "an ISR that names a broker twice upsets the controller's lists of partitions by broker (BrokersToIsrs) at the "
+        "next change; no release writes one",
+        lambda release: True,
+    ),
+    (
+        '"name": ""',
+        "a listener without a name is refused since 4.1 only; kdump leaves the broker out for every release, and then "
+        "refuses what changes it",
+        lambda release: release.line < (4, 1),
+    ),
+    (
+        "",
+        "up to 4.0, MetadataLoader applies a partition of an unknown topic, and fails when it makes the image, or at a "
+        "later record; kdump names the partition's record. A controller halts there, too",
+        lambda release: release.line < (4, 1),
+    ),
+)
+"""Parts of the names of cases whose differences are known, the reasons, and for which releases they hold. The last one
+is about cases in which only MetadataLoader differs."""
+
+
+def reason(case: str, does: Verdict, says: Verdict, release: KafkaRelease) -> str:
+    """Return why kdump says something else than Kafka does; empty if that is not known."""
+    for part, why, holds in REASONS:
+        alike = part or all(does.get(who) == says.get(who) for who in ("read", "controller"))
+        if part in case and alike and holds(release):
+            return why
+    return ""
+
+
+def trial(jars: Path) -> dict[str, Any]:
+    """Return what a release does with each log, and the differences from what kdump says, by case."""
+    release = parse_release(jars.name)
+    facts = known(release.line)
+    with tempfile.TemporaryDirectory() as work:
+        made = {f"{number:04}": case for number, case in enumerate(cases(facts))}
+        for name, case in made.items():
+            write(case, Path(work, name), facts)
+        found = kafka(jars, Path(work))
+        says = {case.name: kdump(Path(work, name), release) for name, case in made.items()}
+    does = {case.name: found.get(name, {}) for name, case in made.items()}
+    differ = [
+        {"case": name, "kafka": done, "kdump": says[name], "reason": reason(name, done, says[name], release)}
+        for name, done in does.items()
+        if done != says[name]
+    ]
+    return {"cases": len(does), "refused": sum(map(bool, does.values())), "does": does, "differences": differ}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("jars", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    chosen = options.only.split(",") if options.only else TRIED
+    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = dict(before)
+    unexplained = 0
+    for name in chosen:
+        result = json.loads(json.dumps(trial(options.jars / name)))
+        if name != NEWEST.number:  # that of the newest is in the tests
+            del result["does"]
+        results[name] = result
+        for each in result["differences"]:
+            if not each["reason"]:
+                unexplained += 1
+                print(f"{name}: {each['case']}: Kafka {each['kafka']}, kdump {each['kdump']}", file=sys.stderr)
+    if options.compare:
+        changed = [name for name in chosen if results[name] != before.get(name)]
+        print("\n".join(f"{name}: not as in {RESULTS.name}" for name in changed), file=sys.stderr)
+        return int(bool(changed or unexplained))
+    text = json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False)
+    options.out.write_text(re.sub(r"\[\n +(\d+|null),\n +(\".*\")\n +\]", r"[\1, \2]", text) + "\n")
+    return int(bool(unexplained))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
