@@ -712,7 +712,9 @@ def test_remote_storage_is_not_examined(tmp_path: Path) -> None:
     was read."""
     found = answers(*incident("missing-remote-segment", tmp_path / "disks"), *NOW)
     (damage,) = [each for each in found if each["type"] == "doctorQuestion" and each["question"] == "damage"]
-    assert damage["notExamined"] == ["1 partition has older offsets only in remote storage: tiered-0 110377..215208"]
+    assert damage["notExamined"] == [
+        "1 partition has older offsets that are not on these disks: tiered-0 110377..215208 (in remote storage)"
+    ]
     assert not damage["isComplete"]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 
 from kdump.answer import Unknown
 from kdump.cluster.disks import Disks
@@ -25,6 +25,7 @@ from kdump.log import file_kinds, file_system
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
+from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.topic_config import is_tiered
@@ -86,25 +87,38 @@ def had_clean_shutdown(directory: LogDirectory) -> bool | None:
     return directory.is_clean if ran else None
 
 
+RemotelyLacking = Callable[[str | None, int | None, int, int], list[tuple[int, int]] | None]
+
+
 def partition_summary_in(
     place: PartitionDirectory,
     clean: bool | None,
     offsets: CheckpointedOffsets,
     metadata: Callable[[], MetadataImage | None],
+    lacks: RemotelyLacking,
 ) -> PartitionSummary:
-    """Return the facts of a partition of a log directory. `metadata` reads the cluster's metadata."""
+    """Return the facts of a partition of a log directory. `metadata` reads the cluster's metadata; `lacks` is
+    RemoteLog.lacks."""
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
     if place.state in ("", "future") and place.topic is not None and place.partition is not None:
         facts.checkpoints = applied_checkpoints(place.state, offsets.get((place.topic, place.partition), {}))
         facts.checkpoint_files = offsets.files
         start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
-        facts.tiered = start is not None and first is not None and start < first and is_tiered(metadata(), place.topic)
+        if start is not None and first is not None and start < first and is_tiered(metadata(), place.topic):
+            facts.tiered = True
+            known = metadata()
+            described = known.topics.get(place.topic) if known is not None else None
+            found = lacks(described.id if described else None, place.partition, start, first)
+            facts.unreadable = None if found is None else tuple(found)
     return facts
 
 
-LogDirectoryStates = dict[str, tuple[bool | None, CheckpointedOffsets, Callable[[], MetadataImage | None]]]
-"""By log directory: whether the broker shut down cleanly, the checkpointed offsets, and what reads the metadata."""
+LogDirectoryStates = dict[
+    str, tuple[bool | None, CheckpointedOffsets, Callable[[], MetadataImage | None], RemotelyLacking]
+]
+"""By log directory: whether the broker shut down cleanly, the checkpointed offsets, what reads the metadata, and
+RemoteLog.lacks."""
 
 
 def single_partition_summary(place: PartitionDirectory, known: LogDirectoryStates | None = None) -> PartitionSummary:
@@ -115,13 +129,16 @@ def single_partition_summary(place: PartitionDirectory, known: LogDirectoryState
         return partition_summary(place)
     known = {} if known is None else known
     if above.path not in known:
-        metadata = cache(partial(_metadata_of, Disks([above])))
-        known[above.path] = had_clean_shutdown(above), CheckpointedOffsets(above), metadata
+        states = had_clean_shutdown(above), CheckpointedOffsets(above)
+        known[above.path] = *states, *_what_reads(above, Disks([above]))
     return partition_summary_in(place, *known[above.path])
 
 
-def _metadata_of(disks: Disks, *paths: str) -> MetadataImage | None:
-    return disks.newest_metadata(*paths)[1]
+def _what_reads(directory: LogDirectory, disks: Disks) -> tuple[Callable[[], MetadataImage | None], RemotelyLacking]:
+    """Return what reads the metadata of a log directory's cluster, and __remote_log_metadata, when first called."""
+    metadata = cache(lambda: disks.newest_metadata(directory.path)[1])
+    remote = cache(lambda: disks.node_of(directory).remote_log(metadata(), Limits()))
+    return metadata, lambda *asked: remote().lacks(*asked)
 
 
 def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectorySummary:
@@ -131,11 +148,11 @@ def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectory
     offsets, clean = CheckpointedOffsets(directory), had_clean_shutdown(directory)
     broken = [f"{name}-checkpoint" for name, unknown in offsets.unread.items() if unknown.code != NO_FILE]
     identity = _identity(directory, broken)
-    metadata = cache(partial(_metadata_of, disks, directory.path))
+    metadata, lacks = _what_reads(directory, disks)
     return LogDirectorySummary(
         directory,
         identity,
-        [partition_summary_in(place, clean, offsets, metadata) for place in directory.partitions],
+        [partition_summary_in(place, clean, offsets, metadata, lacks) for place in directory.partitions],
         clean,
         properties(directory.files.get(".kafka_cleanshutdown")),
         _dated(directory),

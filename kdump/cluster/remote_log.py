@@ -21,6 +21,8 @@ from kdump.state.internal_records import MAX_PROBLEMS, too_large
 
 COPIED = 1
 """COPY_SEGMENT_FINISHED. Segments in the delete states (2, 3) had this state before."""
+DELETED = (2, 3)
+"""DELETE_SEGMENT_STARTED and DELETE_SEGMENT_FINISHED: no broker reads the segment any more."""
 MAX_KEPT = 1_000_000
 """Maximum number of partitions, and of unfinished segment copies, that are kept."""
 Partition = tuple[str, int]
@@ -30,10 +32,12 @@ Partition = tuple[str, int]
 @dataclass
 class RemoteLog:
     """Contents of __remote_log_metadata. `ends`: by partition, the last offset ever copied to remote storage, -1 for
-    none. `is_complete`: every partition of __remote_log_metadata was found and could be read. `problems`: one line for
-    each thing that could not be read."""
+    none; `copied`: by ID, the partition and the first and last offset of each segment that is there. `is_complete`:
+    every partition of __remote_log_metadata was found and could be read. `problems`: one line for each thing that could
+    not be read."""
 
     ends: dict[Partition, int] = field(default_factory=dict)
+    copied: dict[str, tuple[Partition, int, int]] = field(default_factory=dict)
     is_complete: bool = False
     problems: list[str] = field(default_factory=list)
 
@@ -43,12 +47,25 @@ class RemoteLog:
             return None
         return self.ends.get((topic_id, partition), -1 if self.is_complete else None)
 
+    def lacks(self, topic_id: str | None, partition: int | None, start: int, stop: int) -> list[tuple[int, int]] | None:
+        """Return which of the offsets from `start` to before `stop` no segment in remote storage has, as pairs of first
+        and last offset: no broker finds them there, even if the store has their object. None if unknown."""
+        if topic_id is None or partition is None or not self.is_complete:
+            return None
+        here = sorted((first, last) for place, first, last in self.copied.values() if place == (topic_id, partition))
+        found, offset = [], start
+        for first, last in [*here, (stop, stop)]:
+            if offset < min(first, stop):
+                found.append((offset, min(first, stop) - 1))
+            offset = max(offset, last + 1)
+        return found
+
 
 def read_remote_log(directories: Sequence[str], partition_count: int | None, limits: Limits | None = None) -> RemoteLog:
     """Read `directories`, the partitions of __remote_log_metadata on the disk. `partition_count`: how many the cluster
     has (None: unknown). Never raises: what cannot be read is listed in `problems`."""
     found = RemoteLog()
-    begun: dict[str, int] = {}
+    begun: dict[str, tuple[int, int]] = {}
 
     def note(problem: str) -> None:
         if len(found.problems) < MAX_PROBLEMS:
@@ -73,19 +90,25 @@ def read_remote_log(directories: Sequence[str], partition_count: int | None, lim
                     _apply(found, begun, decoded.values)
     numbers = {directory.rpartition("-")[2] for directory in directories}
     whole = partition_count is not None and len(numbers) >= partition_count
-    found.is_complete = whole and not found.problems
+    found.is_complete = whole and not found.problems and len(found.copied) < MAX_KEPT
     return found
 
 
-def _apply(found: RemoteLog, begun: dict[str, int], values: dict[str, Any]) -> None:
+def _apply(found: RemoteLog, begun: dict[str, tuple[int, int]], values: dict[str, Any]) -> None:
     segment = values.get("remoteLogSegmentId")
     if segment is None:
         return
     place = segment["topicIdPartition"]
     key = (place["id"], place["partition"])
     if "endOffset" in values and len(begun) < MAX_KEPT:
-        begun[segment["id"]] = values["endOffset"]
+        begun[segment["id"]] = values["startOffset"], values["endOffset"]
     if len(found.ends) < MAX_KEPT:
         found.ends.setdefault(key, -1)
-    if values.get("remoteLogSegmentState") == COPIED and key in found.ends:
-        found.ends[key] = max(found.ends[key], begun.pop(segment["id"], -1))
+    state = values.get("remoteLogSegmentState")
+    if state == COPIED and key in found.ends:
+        first, last = begun.pop(segment["id"], (0, -1))
+        found.ends[key] = max(found.ends[key], last)
+        if last >= 0 and len(found.copied) < MAX_KEPT:
+            found.copied[segment["id"]] = key, first, last
+    elif state in DELETED:
+        found.copied.pop(segment["id"], None)

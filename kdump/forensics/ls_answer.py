@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, INLINE, OFFSET, Doc, PathText, UnknownKeys, answer
+from kdump.answer import BYTES, EPOCH_MS, INLINE, NESTED, OFFSET, Doc, PathText, UnknownKeys, answer
 from kdump.forensics.answers import LogEndOffset, LogStartOffset
 
 
@@ -100,6 +100,13 @@ class ListedHeaders(NamedTuple):
     listed_batches: Annotated[ListedBatches, INLINE]
 
 
+class OffsetRange(NamedTuple):
+    """Offsets, first and last included."""
+
+    first: int
+    last: int
+
+
 @answer("partitionLog")
 class ListedPartition(NamedTuple):
     """A partition directory."""
@@ -113,6 +120,13 @@ class ListedPartition(NamedTuple):
     logStartOffset: LogStartOffset
     localLogStartOffset: Annotated[
         int | None, Doc("log start offset on this disk; lower offsets may be in remote storage", OFFSET)
+    ]
+    unreadableOffsets: Annotated[
+        tuple[OffsetRange, ...] | None,
+        Doc(
+            f"of {NESTED}: ranges of offsets below localLogStartOffset that no segment in remote storage has by "
+            "__remote_log_metadata, so that no broker can read them; null if unknown, or if there is nothing below it"
+        ),
     ]
     highWatermark: Annotated[int | None, Doc("from replication-offset-checkpoint", OFFSET)]
     recoveryPoint: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def count_text(count: int, one: str, more: str = "") -> str:
@@ -18,3 +18,8 @@ def first_of(names: Sequence[str], limit: int = 5) -> str:
 def all_of(names: Sequence[str]) -> str:
     """Return all names as a list in a sentence: a, b and c."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def offsets_text(ranges: Iterable[tuple[int, int]]) -> str:
+    """Return ranges of offsets as first..last, separated by commas."""
+    return ", ".join(f"{first}..{last}" for first, last in ranges)

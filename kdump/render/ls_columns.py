@@ -7,6 +7,7 @@ from datetime import tzinfo
 from typing import Any
 
 from kdump.answer import ANSWERS, Object, answer_keys
+from kdump.format.count_text import offsets_text
 from kdump.render.amounts import size_text
 from kdump.render.escape import printable
 from kdump.render.table import NAME, TEXT, Column, check_names
@@ -107,10 +108,17 @@ def _text(value: Any) -> str:
     return printable(str(value))
 
 
+def _range(value: Any) -> tuple[int, int]:
+    return (value["first"], value["last"])
+
+
 def _notes(fields: Object) -> str:
     """Return what is unusual about a row."""
     start, local = fields.get("logStartOffset"), fields.get("localLogStartOffset")
     words = [f"on this disk from {local} on"] if local is not None and local != start else []
+    lacks = fields.get("unreadableOffsets")
+    if lacks:
+        words.append(f"NOT READABLE, neither here nor in remote storage: {offsets_text(map(_range, lacks))}")
     if None not in (fields.get("highWatermark"), fields.get("logEndOffset")):
         words += ["high watermark above the log end"] if fields["highWatermark"] > fields["logEndOffset"] else []
     words += [f"UNREADABLE: {error}" for error in fields["errors"][:1]]

@@ -16,6 +16,7 @@ from kdump.forensics.ls_answer import (
     ListedSegment,
     ListedTopic,
     NotLive,
+    OffsetRange,
 )
 from kdump.log.header_totals import HeaderTotals
 from kdump.render.escape import path_text
@@ -105,6 +106,7 @@ def partition_object(facts: PartitionSummary) -> Object:
             sizes=_sizes([facts]),
             logStartOffset=facts.log_start,
             localLogStartOffset=facts.local_start,
+            unreadableOffsets=None if facts.unreadable is None else tuple(map(OffsetRange._make, facts.unreadable)),
             highWatermark=facts.high_watermark,
             recoveryPoint=facts.checkpoints.get("recovery-point-offset"),
             logEndOffset=facts.log_end,

@@ -19,6 +19,7 @@ from kdump.render.state_tables import StateTables, style
 from kdump.render.stdout import Output
 from kdump.render.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.times import iso
+from kdump.state.topic_config import NOWHERE
 
 MAX_SEGMENT_ROWS = 1_000
 """Maximum number of segments of a partition that are kept until its verdict, except for held ones; the others are
@@ -125,6 +126,9 @@ class RetentionReport(Sink[Any]):
             self._all_blockers(blockers)
         for row in self._rows:
             self._state_lost(row)
+            for note in row.notes:
+                if NOWHERE.partition("{offsets}")[2] in note:
+                    self.lines.text(f"{place_text(row)}: {printable(note)}", place_text(row), "bad")
         self.output.line("")
         self._defaults(self._rows)
 

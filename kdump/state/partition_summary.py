@@ -82,6 +82,9 @@ class PartitionSummary:
     """Why `checkpoints` lacks one of them."""
     tiered: bool = False
     """Whether segments of the topic are copied to remote storage; asked only where it decides the log start offset."""
+    unreadable: tuple[tuple[int, int], ...] | None = None
+    """Ranges of offsets between the log start offset and the first segment that no segment in remote storage has; None
+    if that is not known."""
     clean: bool | None = None
     headers: HeaderTotals = field(default_factory=HeaderTotals)
     was_read: bool = False

@@ -20,6 +20,10 @@ def dynamic_synonyms() -> Mapping[str, str]:
     return {name: names[0] for name, names in synonyms().items()}
 
 
+NOWHERE = "offsets {offsets} are neither here nor in a segment in remote storage: no broker can read them"
+"""What is said of offsets from the log start offset on that RemoteLog.lacks."""
+
+
 def is_tiered(metadata: MetadataImage | None, topic: str) -> bool:
     """Return True if, by the metadata, segments of the topic are copied to remote storage; False without metadata."""
     return metadata is not None and effective(metadata, topic, "remote.storage.enable", None) == "true"

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 import kdump
+from kdump.cluster.internal_log import read_records
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
-from tests.conftest import DISKS
+from kdump.format.count_text import offsets_text
+from kdump.format.metadata_record import decode_metadata_record
+from kdump.log.region import Limits
+from tests.command import run
+from tests.conftest import DISKS, sample
+from tests.craft import split
 
 
 @pytest.fixture
@@ -50,3 +56,49 @@ def test_without_its_metadata_nothing_is_known_of_remote_storage(disk: Path) -> 
     shutil.rmtree(disk / "__remote_log_metadata-0")
     _, tiered = of(disk)
     assert "unknown" in tiered.notes[0]
+
+
+def known_segments(path: Path) -> set[int]:
+    """Return the offsets of the segments that a log of __remote_log_metadata has, read record by record."""
+    begun: dict[str, range] = {}
+    known: set[int] = set()
+    for record in read_records(str(path), Limits(), lambda problem: None):
+        assert record is not None
+        values = decode_metadata_record(record.value, "storage").values or {}
+        name, state = values["remoteLogSegmentId"]["id"], values["remoteLogSegmentState"]
+        if "endOffset" in values:
+            begun[name] = range(values["startOffset"], values["endOffset"] + 1)
+        if state:
+            known = known | {*begun.get(name, ())} if state == 1 else known - {*begun.get(name, ())}
+    return known
+
+
+@pytest.mark.sampled
+def test_offsets_that_no_remote_segment_has_are_named_by_every_command(disk: Path) -> None:
+    """__remote_log_metadata without its first records (as by retention), or without its last ones."""
+    log = disk / "__remote_log_metadata-0" / f"{0:020}.log"
+    batches = split(log.read_bytes())
+    kept = [batches[number:] for number in range(len(batches))] + [batches[:number] for number in range(len(batches))]
+    for here in sample(kept, 5):
+        for path in log.parent.glob("*.log"):
+            path.unlink()
+        log = log.with_name(f"{int.from_bytes(here[0][:8], 'big') if here else 0:020}.log")
+        log.write_bytes(b"".join(here))
+        known = known_segments(log)
+        gaps = [offset for offset in range(110377, 215209) if offset not in known]
+        text = offsets_text(runs_of(gaps))
+        for name in ("ls", "doctor", "retention", "restart-plan"):
+            shown = run(name, disk).stdout
+            assert text in shown if gaps else "neither here nor in" not in shown, (name, text, shown)
+            assert "only in remote storage" not in shown
+
+
+def runs_of(offsets: list[int]) -> list[tuple[int, int]]:
+    """Return consecutive offsets as their first and last."""
+    runs: list[tuple[int, int]] = []
+    for offset in offsets:
+        if runs and runs[-1][1] + 1 == offset:
+            runs[-1] = runs[-1][0], offset
+        else:
+            runs.append((offset, offset))
+    return runs

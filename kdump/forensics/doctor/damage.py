@@ -16,16 +16,19 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.filled_advice import actions
 from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.totals import CheckTotals
+from kdump.cluster.remote_log import RemoteLog
 from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Broker, Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.startup import NEVER_MISSING, MissingPartition
 from kdump.forensics.space.replica_copies import ReplicaCopies
 from kdump.forensics.space.stray_directories import stray_verdict
-from kdump.format.count_text import count_text, first_of
+from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.log.directory_listing import length
+from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.partition_summary import partition_summary
+from kdump.state.topic_config import NOWHERE
 
 LITTLE = 256 << 20
 """Total size in bytes of segments up to which they are checked in one go."""
@@ -84,6 +87,8 @@ class DamageExamination:
         self.missing = missing
         self.totals = CheckTotals()
         self.found: Counter[str] = Counter()
+        self._remote_logs: dict[int, RemoteLog] = {}
+        """By node."""
         self._in_newest: set[FindingKey] = set()
         """Findings in newest segments, which are checked again with their partitions."""
         self._left: dict[str, CheckUnit] = {}
@@ -281,6 +286,7 @@ class DamageExamination:
             newest = self._newest.get(unit.name)
             question.segmentsLeft += segments - (newest is not None)
             question.bytesLeft += max(0, unit.size - (newest or 0))
+        remote = self._in_remote_storage()
         errors, warnings = self.found[ERROR], self.found["warning"]
         found = [
             count_text(errors, "ERROR", "ERRORS") if errors else "",
@@ -296,21 +302,67 @@ class DamageExamination:
         lacks = [what for what, count in self.totals.not_in_bundle.items() if count]
         for what in sorted(lacks):
             question.notExamined.append(f"{what} are not in the bundle")
-        remote = self._in_remote_storage()
         if remote:
             many = count_text(len(remote), "partition has older offsets", "partitions have older offsets")
-            question.notExamined.append(f"{many} only in remote storage: {first_of(remote, SHOWN)}")
+            question.notExamined.append(f"{many} that are not on these disks: {first_of(remote, SHOWN)}")
         question.isComplete = not (self._left or question.unread or lacks or remote)
 
     def _in_remote_storage(self) -> list[str]:
-        """Return the partitions whose log starts below their first segment here, with these offsets: no segment is
-        missing here, and whether remote storage has its segments, no disk shows."""
+        """Return the partitions whose log starts below their first segment here, with these offsets, and what
+        __remote_log_metadata has of them; report those that it lacks. No disk shows whether the store has a segment."""
         found = []
         for unit in self.disks.units:
             place, start = unit.partition, unit.known.log_start
             if place is None or place.state or start is None or not unit.known.tiered or not place.segments:
                 continue
             first = place.segments[0].offset
-            if start < first:
-                found.append(f"{place.topic}-{place.partition} {start}..{first - 1}")
+            if start >= first:
+                continue
+            name = f"{place.topic}-{place.partition}"
+            lacks = self._remote(place).lacks(unit.known.topic_id, place.partition, start, first)
+            if lacks is None:
+                found.append(f"{name} {start}..{first - 1} (what remote storage has of them is unknown)")
+                continue
+            if lacks:
+                self._unreadable(place, lacks, unit.known.topic_id or "")
+            offset = start
+            for begin, end in [*lacks, (first, first)]:
+                if offset < begin:
+                    found.append(f"{name} {offset}..{begin - 1} (in remote storage)")
+                offset = end + 1
         return found
+
+    def _remote(self, place: PartitionDirectory) -> RemoteLog:
+        node = next(each for each in self.disks.nodes if place.source in [one.path for one in each.directories])
+        if id(node) not in self._remote_logs:
+            self._remote_logs[id(node)] = node.remote_log(self.disks.metadata()[1], self.disks.options.limits)
+        return self._remote_logs[id(node)]
+
+    def _unreadable(self, place: PartitionDirectory, lacks: list[tuple[int, int]], topic_id: str) -> None:
+        self.found[ERROR] += 1
+        self.on.item(
+            Priority.DAMAGE,
+            "error",
+            "offsets-unreadable",
+            place.source,
+            NOWHERE.format(offsets=offsets_text(lacks)),
+            topic=place.topic,
+            partition=place.partition,
+            impact="a consumer that asks for them fails, or skips them, as auto.offset.reset says",
+            evidence=(f"log start offset {lacks[0][0]}; {REMOTE_METADATA_TOPIC} has no segment with them",),
+            offset=lacks[0][0],
+            commands=(
+                command("ls", place.path),
+                command("inspect", f"{place.source}/{REMOTE_METADATA_TOPIC}-0", "--records"),
+            ),
+            titleForAll=NOWHERE.format(offsets="of these logs"),
+            actions=(
+                f"look for segments of topic ID {topic_id} in the store: if they are there, keep a copy of them",
+                "if you can do without them, raise the log start offset to the next offset with "
+                "kafka-delete-records.sh",
+            ),
+            never=(
+                f"do not delete {REMOTE_METADATA_TOPIC} or lower its retention: segments whose records are gone are "
+                "lost",
+            ),
+        )

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from kdump.cluster.remote_log import RemoteLog, read_remote_log
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
+from kdump.format.count_text import offsets_text
 from kdump.log import file_system
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
+from kdump.log.paths import segments_in
 from kdump.log.region import Limits
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.topic_config import is_tiered
+from kdump.state.topic_config import NOWHERE, is_tiered
 
 ASSUMPTION = (
     "remote.log.storage.system.enable is true: otherwise the logs of tiered topics start at their first local offset"
@@ -27,11 +29,24 @@ def add_tiered(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> No
     if found:
         plan.assumptions.append(ASSUMPTION)
     losing = [each for each in found if each.loses or each.missing]
-    if not losing:
+    below = [
+        (each, first) for each in found if (first := _first_here(each)) is not None and each.logStartOffset < first
+    ]
+    if not losing and not below:
         return
     remote = _remote_log(plan, metadata, limits)
+    for each, first in below:
+        lacks = remote.lacks(metadata.topics[each.topic].id, each.partition, each.logStartOffset or 0, first)
+        if lacks:
+            each.notes.append(f"tiered: {NOWHERE.format(offsets=offsets_text(lacks))}")
     for each in losing:
         each.notes.append(_note(each, remote.end_of(metadata.topics[each.topic].id, each.partition)))
+
+
+def _first_here(each: PartitionPlan) -> int | None:
+    """Return the base offset of the first segment on the disk; None if there is none, or the log does not load."""
+    names = [] if each.missing or each.logStartOffset is None else segments_in(each.path)
+    return int(names[0][:20]) if names else None
 
 
 def _remote_log(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> RemoteLog:

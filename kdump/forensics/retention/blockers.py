@@ -63,6 +63,8 @@ class RetentionCase:
     """The -future directory that this partition is moved to, or "" if it is not, or the log cleaner is disabled."""
     throttle: str = ""
     """The config that limits the move, with its value."""
+    lacks: list[tuple[int, int]] = field(default_factory=list)
+    """Offsets above the log start offset that are neither here nor in remote storage."""
     topic_names: dict[str, str] = field(default_factory=dict)
     """By topic ID."""
     shares: GroupCoordinatorState | None = None

@@ -23,9 +23,10 @@ from kdump.forensics.retention.deletion import HELD as IS_HELD
 from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.forensics.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, offsets_text
 from kdump.log.directory_listing import length
 from kdump.log.internal_topics import state_in
+from kdump.state.topic_config import NOWHERE
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
@@ -181,6 +182,8 @@ def _state_lost_at(case: RetentionCase) -> int | None:
 def _notes(case: RetentionCase) -> Iterator[str]:
     if case.settings["remote.storage.enable"] and case.settings["remote.log.copy.disable"]:
         yield COPY_DISABLED
+    if case.lacks:
+        yield NOWHERE.format(offsets=offsets_text(case.lacks))
     if any(each.blocked == "tierUnknown" for each in case.deletions):
         yield NO_TIER
     files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]

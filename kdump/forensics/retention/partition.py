@@ -190,6 +190,14 @@ class OnePartition:
         except SourceError as error:
             on_unreadable(error)
 
+    def _lacks(self, start: int, first: int) -> list[tuple[int, int]]:
+        """Return which offsets below the first segment no segment in remote storage has."""
+        known = self.place.known
+        start = known.log_start if known.log_start is not None else start
+        if not known.tiered or start >= first:
+            return []
+        return self.clusters.remote(self.directory).lacks(known.topic_id, known.partition, start, first) or []
+
     def _throttle(self) -> str:
         configs = self.metadata.configs if self.metadata is not None else {}
         node = "" if self.node_id is None else str(self.node_id)
@@ -263,6 +271,7 @@ class OnePartition:
             moves_to=moves_to,
             throttle=self._throttle() if moves_to else "",
             shares=self._shares(),
+            lacks=self._lacks(log.log_start, first),
             topic_names={} if self.metadata is None else {each.id: each.name for each in self.metadata.topics.values()},
             notes=(MOVING,) if moves else (),
             log=log,
