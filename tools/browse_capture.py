@@ -75,11 +75,11 @@ async def wait_until_idle(app: BrowseApp) -> None:
         quiet = quiet + 1 if _is_quiet(app) else 0
         if quiet == 3:
             return
-    raise AssertionError(f"still busy: {[job.description for job in app.jobs.running.values()]}")
+    raise AssertionError(f"still busy: {[job.description for job in app.main.jobs.running.values()]}")
 
 
 def _is_quiet(app: BrowseApp) -> bool:
-    if app.jobs.running or len(app.workers) or not app.is_running:
+    if app.main.jobs.running or len(app.workers) or not app.is_running:
         return not app.is_running
     if any(screen._callbacks or screen._layout_required for screen in app.screen_stack):
         return False

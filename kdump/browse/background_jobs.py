@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from textual.app import App
+from textual.screen import Screen
 
-from kdump.browse.level_stack import NotFound
+from kdump.browse.browser import NotFound
 from kdump.browse.row_listings import Cancelled
 from kdump.log.errors import SourceError
 
@@ -35,24 +35,18 @@ class Job:
         self.report_progress(self.done + count)
 
 
-class Shows(Protocol):
-    """Displays the reason why a job ended without a result."""
-
-    def trouble(self, text: str) -> None: ...
-
-
 class Jobs:
-    """The jobs of an app."""
+    """The jobs of a screen. `trouble` displays the reason why a job ended without a result."""
 
-    def __init__(self, app: App[Any], shows: Shows) -> None:
-        self.app = app
-        self.shows = shows
+    def __init__(self, screen: Screen[Any], trouble: Callable[[str], None]) -> None:
+        self.screen = screen
+        self.trouble = trouble
         self.running: dict[str, Job] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, group: str, description: str, work: Callable[[Job], T], then: Callable[[T], None]) -> Job:
         """Run `work` in a thread, then call `then` with its result in the app's thread. Cancels an older job of the
-        group. SourceError, OSError and NotFound are displayed by `shows`."""
+        group. SourceError, OSError and NotFound are displayed by `trouble`."""
         job = Job(description)
         self.cancel(group)
         self.loop = asyncio.get_running_loop()
@@ -67,7 +61,7 @@ class Jobs:
                 return
             except (SourceError, OSError, NotFound) as error:
                 if not job.cancelled:
-                    self.shows.trouble(str(error))
+                    self.trouble(str(error))
                 return
             finally:
                 job.cancelled = True
@@ -75,7 +69,7 @@ class Jobs:
                     del self.running[group]
             then(answer)
 
-        self.app.run_worker(cast(Any, run), group=group, exclusive=True)
+        self.screen.run_worker(cast(Any, run), group=group, exclusive=True)
         return job
 
     def call_in_app(self, callback: Callable[..., None], *values: Any) -> None:
@@ -88,5 +82,5 @@ class Jobs:
         job = self.running.pop(group, None)
         if job is not None:
             job.cancelled = True
-            self.app.workers.cancel_group(self.app, group)
+            self.screen.workers.cancel_group(self.screen, group)
         return job is not None

@@ -15,8 +15,7 @@ KEY, MARK, SCOPE, COMMAND = "key", "mark", "scope", "command"
 
 class BrowseCommand(NamedTuple):
     """A command. `keys`: Textual's names of its keys; `label`: the keys as shown; `argument`: its placeholder, in
-    brackets if it may be left out; `runs`: the method of the app that runs it, with the argument as text. `help` has
-    no full stop. Rows without a name are keys of the panes."""
+    brackets if it may be left out. `help` has no full stop. Rows without a name are keys of the panes."""
 
     name: str
     help: str
@@ -36,10 +35,6 @@ class BrowseCommand(NamedTuple):
     def usage(self) -> str:
         """The command as typed, with the placeholder of its argument."""
         return f":{self.name} {self.argument}".rstrip()
-
-    @property
-    def method(self) -> str:
-        return "run_" + self.name.replace("-", "_")
 
 
 def _pane(label: str, help: str) -> BrowseCommand:

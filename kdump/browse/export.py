@@ -70,28 +70,21 @@ def row_commands(browser: Browser, options: str = "") -> list[str]:
             verb = "ls" if row.type in ("directory", "partition") else "inspect"
             found.append(f"kdump {verb} {shell_word(row.key)}")
         return found
-    file, narrowed = shell_word(path), f" {options}" if options else ""
-    kind_option = "" if by_name(path)[0] is not None else " --as " + level.file.kind.name
-    if row is None:
-        return [f"kdump inspect {file}{kind_option}{narrowed}"]
-    subject = level.owner if row.type == "field" and level.owner is not None else row
-    if subject.type in ("batch", "region", "header"):
-        bytes_of = f"kdump inspect {file}{kind_option} --hex --position {subject.item.position}"
-        if row.type == "header" or subject.type == "header":
-            return [
-                f"kdump inspect {file}{kind_option} --records --position {subject.item.position}{narrowed}",
-                bytes_of,
-            ]
-        return [f"kdump inspect {file}{kind_option}{narrowed}", bytes_of]
-    if subject.type == "record":
-        batch, offset = subject.item.batch.position, subject.item.offset
-        at = f" --position {batch}" + (f" --offset {offset}" if offset is not None and offset >= 0 else "")
-        return [
-            f"kdump inspect {file}{kind_option} --records --position {batch}{narrowed}",
-            f"kdump inspect {file}{kind_option} --hex{at}",
-        ]
+    inspect, narrowed = "kdump inspect " + shell_word(path), f" {options}" if options else ""
+    if by_name(path)[0] is None:
+        inspect += " --as " + level.file.kind.name
+    subject = level.owner if row is not None and row.type == "field" and level.owner is not None else row
+    if row is None or subject is None:
+        return [inspect + narrowed]
+    if subject.type in ("batch", "region", "header", "record"):
+        at, offset = subject.item.position, None
+        if subject.type == "record":
+            at, offset = subject.item.batch.position, subject.item.offset
+        records = f" --records --position {at}" if subject.type in ("header", "record") else ""
+        only = f" --offset {offset}" if offset is not None and offset >= 0 else ""
+        return [f"{inspect}{records}{narrowed}", f"{inspect} --hex --position {at}{only}"]
     position = getattr(row.item, "position", 0)
-    return [f"kdump inspect {file}{kind_option}", f"kdump inspect {file}{kind_option} --hex --position {position}"]
+    return [inspect, f"{inspect} --hex --position {position}"]
 
 
 def shell_word(path: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,7 +12,7 @@ from kdump.browse.open_file import OpenFile
 from kdump.browse.row_factory import FileRow, RowFactory
 from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, OnProgress
 from kdump.browse.segment_pages import Pages
-from kdump.browse.sorting import SortOrder, sorted_listing
+from kdump.browse.sorting import SortOrder
 from kdump.check.engine.check_small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.cluster.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
@@ -52,7 +51,6 @@ class Places:
         self.unread: list[str] = []
         self.orders: dict[str, SortOrder] = {}
         """Orders of lists of directories, partitions and files, by the path that they list."""
-        self._facts: dict[str, PartitionSummary] = {}
 
     def top(self) -> Level:
         """Return the top level. Raises SourceError if the path contains no Kafka files."""
@@ -63,8 +61,7 @@ class Places:
         order = self.orders.get(level.path)
         if order is None or level.file is not None or order.column not in (each.name for each in level.listing.columns):
             return level
-        listing = sorted_listing(level.listing, order, lambda position: None)
-        return replace(level, listing=listing, unsorted=level.listing, order=order)
+        return level.sorted(order, lambda position: None)
 
     def _top(self) -> Level:
         self.unread = []

@@ -17,7 +17,7 @@ from kdump.format.count_text import count_text
 from kdump.log.region import Limits
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.charts import bar
-from kdump.render.escape import path_text, printable
+from kdump.render.escape import printable
 from kdump.render.style import cut
 from kdump.render.times import iso
 
@@ -36,7 +36,7 @@ class HistogramScreen(Overlay):
     noted = True
 
     def __init__(self, here: Here, scope: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> None:
-        super().__init__(" histogram of time", " Enter goes there   b bytes   + - bin width   s scope   Esc closes")
+        super().__init__("histogram of time", " Enter goes there   b bytes   + - bin width   s scope   Esc closes")
         self.here = here
         self.scope_name = scope
         self.limits = limits
@@ -45,8 +45,6 @@ class HistogramScreen(Overlay):
         self.by_bytes = False
         self.step: int | None = None
         """Chosen width of bins; None: as many as fit the screen."""
-        self.shown: list[Bin | None] = []
-        """The bin of each line; None for a gap."""
         self._start()
 
     def _start(self) -> None:
@@ -55,12 +53,10 @@ class HistogramScreen(Overlay):
         self.left_out = 0
         """Directories that are being deleted or moved, or are strays; they are not counted."""
         self.job: Job | None = None
-        self.done = False
 
     def on_mount(self) -> None:
         super().on_mount()
         self._read()
-        self.set_interval(0.25, self.look)
 
     def on_unmount(self) -> None:
         self.jobs.cancel("histogram")
@@ -76,32 +72,26 @@ class HistogramScreen(Overlay):
             self.scope = scope
             read_times(live, bins, self.limits, job.add)
 
-        def done(_: None) -> None:
-            self.done = True
-            self.fill()
+        self.job = self.jobs.start("histogram", "reading headers", work, lambda _: self.fill())
 
-        self.job = self.jobs.start("histogram", "reading headers", work, done)
-
-    def look(self) -> None:
-        """Refresh the lines: reading continues in the background."""
-        if self.job is not None and not self.done:
-            self.fill()
-            if self.job.cancelled:
-                self.done = True
+    def state(self) -> Any:
+        return None if self.job is None else (self.job.done, self.job.cancelled)
 
     def fill(self) -> None:
         room = max(8, self.pane.size.height or 8)
         step = self.bins.fitting_step(room) if self.step is None else self.step
         found = self.bins.snapshot(step)
-        selected = self.shown[self.pane.cursor] if self.pane.cursor < len(self.shown) else None
-        self.shown, lines = self._lines(found)
-        number = next((n for n, each in enumerate(self.shown) if selected and each and each.start >= selected.start), 0)
+        selected = self.answers[self.pane.cursor] if self.pane.cursor < len(self.answers) else None
+        self.answers, lines = self._lines(found)
+        number = next(
+            (n for n, each in enumerate(self.answers) if selected and each and each.start >= selected.start), 0
+        )
         self.pane.show(lines, number, self._head(), keep=True)
         title = self.scope.title if self.scope is not None else self.scope_name
         width = duration_text(found[0].width) if found else ""
         unit = "bytes" if self.by_bytes else "records"
         per = f": {unit} per {width}" if width else ""
-        self.above.show((printable(path_text(f" histogram of time, {title}{per}")), ""))
+        self.show_title(f"histogram of time, {title}{per}")
         self._show_note()
 
     def _head(self) -> HexLine:
@@ -135,10 +125,11 @@ class HistogramScreen(Overlay):
     def _show_note(self) -> None:
         bins, job = self.bins, self.job
         read = f"{count_text(bins.records, 'record')} in {count_text(bins.batches, 'batch', 'batches')}"
-        if self.done and job is not None and self.scope is None:
+        done = job is not None and job.cancelled
+        if done and self.scope is None:
             self.show_note("nothing could be read", has_gaps=True)
             return
-        if self.done:
+        if done:
             words = [f"{read}, {size_text(bins.bytes)}"]
         else:
             percent = f" {100 * min(job.done, job.total) // job.total}%" if job is not None and job.total else ""
@@ -161,7 +152,7 @@ class HistogramScreen(Overlay):
         self.fill()
 
     def action_widen(self, direction: int) -> None:
-        width = next((each.width for each in self.shown if each is not None), of_time(0))
+        width = next((each.width for each in self.answers if each is not None), of_time(0))
         step = next((n for n in range(WIDEST_STEP) if of_time(n) >= width), 0)
         self.step = max(self.bins.step, min(step + direction, WIDEST_STEP))
         self.fill()
@@ -172,12 +163,6 @@ class HistogramScreen(Overlay):
         at = SCOPES.index(self.scope_name) + 1
         self.scope_name = SCOPES[at] if at < len(SCOPES) else SCOPES[first]
         self._start()
-        self.step, self.shown = None, []
+        self.step, self.answers = None, []
         self._read()
         self.fill()
-
-    def on_pane_entered(self, message: Any) -> None:
-        message.stop()
-        chosen = self.shown[message.number] if message.number < len(self.shown) else None
-        if chosen is not None:
-            self.leave(chosen)

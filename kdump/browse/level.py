@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kdump.browse.open_file import OpenFile
-from kdump.browse.row_listings import BrowseRow, Listing, ListingSlice
-from kdump.browse.sorting import SortOrder
+from kdump.browse.row_listings import BrowseRow, Listing, ListingSlice, OnProgress
+from kdump.browse.sorting import SortOrder, sorted_listing
+
+MAX_KEPT_ROWS = 192
+"""Maximum rows of a listing to keep; those farthest from the cursor are dropped."""
 
 
 @dataclass
@@ -35,6 +38,24 @@ class Level:
         self.rows, self.first, self.last = part.rows, part.first, part.last
         self.cursor = max(0, min(cursor, len(self.rows) - 1))
         return self
+
+    def grow(self, part: ListingSlice, *, down: bool) -> None:
+        """Add rows after the loaded ones, or before them, and drop those farthest from them."""
+        if down:
+            self.rows, self.last = [*self.rows, *part.rows], part.last
+            over = max(0, len(self.rows) - MAX_KEPT_ROWS)
+            self.rows, self.cursor = self.rows[over:], max(0, self.cursor - over)
+            self.first = self.first and not over
+        else:
+            self.rows, self.first = [*part.rows, *self.rows], part.first
+            self.cursor += len(part.rows)
+            self.last = self.last and len(self.rows) <= MAX_KEPT_ROWS
+            self.rows = self.rows[:MAX_KEPT_ROWS]
+            self.cursor = min(self.cursor, len(self.rows) - 1)
+
+    def sorted(self, order: SortOrder, on_progress: OnProgress) -> Level:
+        """Return the same level in that order, still without its rows. Reads all of them. Raises SourceError."""
+        return replace(self, listing=sorted_listing(self.source, order, on_progress), order=order, unsorted=self.source)
 
     @property
     def source(self) -> Listing:

@@ -55,7 +55,32 @@ class Listing(Protocol):
     def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice: ...
 
 
-class FullListing:
+class NumberedListing:
+    """A listing whose rows have numbers, from 0 on."""
+
+    columns: list[Column]
+
+    def number(self, row: BrowseRow) -> int:
+        """Return the number of a row."""
+        raise NotImplementedError
+
+    def part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
+        """Return `count` rows from that number on."""
+        raise NotImplementedError
+
+    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
+        return self.part(0, count, on_progress)
+
+    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
+        return self.part(self.number(row) + 1, count, on_progress)
+
+    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
+        stop = self.number(row)
+        start = max(0, stop - count)
+        return self.part(start, stop - start, on_progress)
+
+
+class FullListing(NumberedListing):
     """A listing whose rows are all in memory."""
 
     def __init__(self, rows: list[BrowseRow], columns: list[Column]) -> None:
@@ -63,25 +88,17 @@ class FullListing:
         self.columns = columns
         self._places = {row.key: number for number, row in enumerate(rows)}
 
-    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self._part(0, count)
+    def number(self, row: BrowseRow) -> int:
+        return self._places[row.key]
 
-    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self._part(max(0, len(self.rows) - count), count)
-
-    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self._part(self._places[row.key] + 1, count)
-
-    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
-        stop = self._places[row.key]
-        start = max(0, stop - count)
-        return self._part(start, stop - start)
-
-    def _part(self, start: int, count: int) -> ListingSlice:
+    def part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
         return ListingSlice(self.rows[start : start + count], start == 0, start + count >= len(self.rows))
 
+    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
+        return self.part(max(0, len(self.rows) - count), count, on_progress)
 
-class CountedListing:
+
+class CountedListing(NumberedListing):
     """A listing built by `row` from the items of an iterator that can be restarted; the key of a row is its number,
     from 0. The current iterator is kept, so that reading further does not repeat earlier items."""
 
@@ -95,16 +112,8 @@ class CountedListing:
         self._on_progress: OnProgress = lambda position: None
         self._at = 0
 
-    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self.from_number(0, count, on_progress)
-
-    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self.from_number(row.key + 1, count, on_progress)
-
-    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
-        start = max(0, row.key - count)
-        found = self.from_number(start, row.key - start, on_progress)
-        return found._replace(last=False)
+    def number(self, row: BrowseRow) -> int:
+        return int(row.key)
 
     def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
         kept = deque(enumerate(self.items(on_progress)), maxlen=count)
@@ -128,8 +137,7 @@ class CountedListing:
         items = islice(enumerate(self.items(on_progress)), last + 1)
         return {number: self._row(number, item) for number, item in items if number in requested}
 
-    def from_number(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
-        """Return `count` rows from that number on."""
+    def part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
         self._on_progress = on_progress
         if self._stream is None or start < self._at:
             self._stream, self._at = self.items(lambda position: self._on_progress(position)), 0

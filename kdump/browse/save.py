@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple
 
-from kdump.browse.browser import Browser
+from kdump.browse.browser import Browser, NotFound
 from kdump.browse.export import row_json
 from kdump.browse.level import Level
-from kdump.browse.level_stack import NotFound
 from kdump.browse.row_listings import BrowseRow, OnProgress
 from kdump.forensics.output_directory import OutputError, OutputExists, OutputFile
 from kdump.format.count_text import count_text

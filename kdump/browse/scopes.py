@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.browse.browser import Browser
-from kdump.browse.level_stack import NotFound
+from kdump.browse.browser import Browser, NotFound
 from kdump.cluster.directory_summary import CheckpointedOffsets
 from kdump.kafka.small_files import topic_id
 from kdump.log import file_system

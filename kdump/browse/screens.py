@@ -1,7 +1,8 @@
-"""Screens over the browser: help, text to copy, lists to choose from."""
+"""Screens over the browser: text to read or copy, and what lists to choose from have in common."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any, ClassVar
 
@@ -11,15 +12,18 @@ from textual.screen import ModalScreen
 
 from kdump.browse.hexdump_lines import HexLine
 from kdump.browse.panes import Bar, Pane
-from kdump.browse.row_lines import wrapped
+from kdump.browse.row_lines import table, wrapped
+from kdump.browse.row_listings import BrowseRow
 from kdump.render.escape import path_text, printable
+from kdump.render.table import Column
 
 MAX_NOTE = 4
 """Maximum number of lines of the note below the title."""
 
 
 class Overlay(ModalScreen[Any]):
-    """A screen over the browser; Esc closes it."""
+    """A screen over the browser; Esc closes it. `fill` creates its lines, and does so again when `state` has changed;
+    Enter returns the one of `answers` that belongs to the line, if there is one and it is not None."""
 
     DEFAULT_CSS = "Overlay { layout: vertical; overflow: hidden; background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -34,7 +38,9 @@ class Overlay(ModalScreen[Any]):
         super().__init__()
         self.heading = title
         self.keys = keys
+        self.answers: Sequence[Any] = []
         self._leaves = False
+        self._seen: Any = None
         self.pane = Pane(id="list")
         self.above = Bar(id="title", style="reverse")
         self.note = Bar(id="note")
@@ -47,10 +53,31 @@ class Overlay(ModalScreen[Any]):
         yield self.below
 
     def on_mount(self) -> None:
-        self.above.show((self.heading, ""))
+        self.show_title(self.heading)
         self.note.display = self.noted
         self.below.show((self.keys, ""))
         self.pane.focus()
+        self._seen = self.state()
+        self.set_interval(0.25, self.look)
+
+    def state(self) -> Any:
+        """Return what the lines depend on, if that changes in the background."""
+
+    def look(self) -> None:
+        """Refresh the lines if their state has changed."""
+        now = self.state()
+        if now != self._seen:
+            self._seen = now
+            self.fill()
+
+    def show_rows(self, columns: list[Column], rows: list[BrowseRow]) -> None:
+        """Show a table; Enter returns the item of a row."""
+        self.answers = [row.item for row in rows]
+        head, lines = table(columns, rows, max(20, self.size.width))
+        self.pane.show(lines, self.pane.cursor, head if rows else None)
+
+    def show_title(self, text: str) -> None:
+        self.above.show((printable(path_text(f" {text}")), ""))
 
     def show_note(self, text: str, *, has_gaps: bool = False) -> None:
         """Show a note below the title, on several lines if there is room for them. `has_gaps`: it names what was not
@@ -85,6 +112,9 @@ class Overlay(ModalScreen[Any]):
 
     def on_pane_entered(self, message: Pane.Entered) -> None:
         message.stop()
+        answer = self.answers[message.number] if message.number < len(self.answers) else None
+        if answer is not None and not message.is_stale:
+            self.leave(answer)
 
 
 class TextScreen(Overlay):
@@ -93,7 +123,7 @@ class TextScreen(Overlay):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "copy", "copy", show=False)]
 
     def __init__(self, title: str, text: str, *, copies: bool = True) -> None:
-        super().__init__(f" {title}", " Esc closes   y copies" if copies else " Esc closes")
+        super().__init__(title, " Esc closes   y copies" if copies else " Esc closes")
         self.words = text
         self.pane.is_text = True
         self.copies = copies

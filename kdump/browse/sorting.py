@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, Listing, ListingSlice, OnProgress
+from kdump.browse.row_listings import (
+    BrowseRow,
+    CountedListing,
+    FullListing,
+    Listing,
+    ListingSlice,
+    NumberedListing,
+    OnProgress,
+)
 from kdump.browse.segment_pages import Pages
 from kdump.format.count_text import count_text
 from kdump.log.entries import Entry
@@ -150,7 +158,7 @@ def _sorted_rows(rows: Iterable[BrowseRow], column: Column, order: SortOrder, lo
     return [row for _, row in found] + [row for value_, row in valued if value_ is None]
 
 
-class SortedListing:
+class SortedListing(NumberedListing):
     """The first rows of an order; they are read again when they are shown. The rows have the keys that they have in
     `source`, the listing in the order of the file. `total`: number of its rows."""
 
@@ -168,26 +176,18 @@ class SortedListing:
         if has_long:
             self.about += f"; compared by their first {COMPARED} bytes"
 
-    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self._part(0, count, on_progress)
+    def number(self, row: BrowseRow) -> int:
+        return self._places.get(row.key, len(self._rows))
 
     def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self._part(max(0, len(self._rows) - count), count, on_progress)
-
-    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self._part(self._places.get(row.key, len(self._rows)) + 1, count, on_progress)
-
-    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
-        stop = self._places.get(row.key, len(self._rows))
-        start = max(0, stop - count)
-        return self._part(start, stop - start, on_progress)
+        return self.part(max(0, len(self._rows) - count), count, on_progress)
 
     def around(self, row: BrowseRow | None, count: int, on_progress: OnProgress) -> ListingSlice:
         """Return rows before and after a row of the source; the first ones if it is not listed."""
         place = self._places.get(row.key, 0) if row is not None else 0
-        return self._part(max(0, place - count // 2), count, on_progress)
+        return self.part(max(0, place - count // 2), count, on_progress)
 
-    def _part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
+    def part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
         chosen = self._rows[start : start + count]
         missing = [each.key for each in chosen if each.item is None]
         read = self.source.rows_at(missing, on_progress) if missing else {}

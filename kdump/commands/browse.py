@@ -98,7 +98,7 @@ def browser(options: BrowseOptions) -> Any:
 
 def prompt_parsers(zone: tzinfo) -> Any:
     """Return what parses the text that is typed into the browser."""
-    from kdump.browse.pane_layout import PromptParsers
+    from kdump.browse.prompt import PromptParsers
 
     return PromptParsers(typed_selection(zone), typed_time(zone), filter_names())
 

@@ -61,7 +61,7 @@ class Driver:
 
     @property
     def status(self) -> str:
-        return self.app.status.text
+        return self.app.main.status.text
 
     @property
     def labels(self) -> list[str]:

@@ -9,8 +9,9 @@ from textual import events
 
 from kdump.browse.app import BrowseApp
 from kdump.browse.command_list import COMMANDS, NAMED, TYPED, find_command, help_text, parse_command
-from kdump.browse.completion import Cycle, file_names
-from kdump.browse.pane_layout import KEYS
+from kdump.browse.commands import Commands
+from kdump.browse.main_screen import KEYS
+from kdump.browse.prompt import Cycle, file_names
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO
 from tests.conftest import FIXTURES, ROOT
@@ -21,7 +22,7 @@ def test_every_command_can_be_run_and_is_described() -> None:
     shown = help_text()
     assert all(len(line) < 80 for line in shown.splitlines())
     for command in NAMED.values():
-        assert callable(getattr(BrowseApp, command.method, None)) or command.name == "command"
+        assert callable(getattr(Commands, command.name, None)) or command.name == "command"
         assert command.help[0].islower()
         assert not command.help.endswith(".")
         assert command.name == "command" or command.usage in shown
@@ -92,9 +93,9 @@ def test_typing_commands() -> None:
         assert "did you mean :offset" in at.status
         await at.keys(":")
         await at.typed("")
-        assert at.app.focused is at.app.table_pane
+        assert at.app.focused is at.app.main.table_pane
         await at.keys(":", "escape")
-        assert at.app.focused is at.app.table_pane
+        assert at.app.focused is at.app.main.table_pane
         await at.keys(":")
         await at.typed("offset")
         assert "offset OFFSET" in at.status, "asks for what is missing"
@@ -111,7 +112,7 @@ def test_typing_commands() -> None:
 
 
 def prompt(at: Driver) -> str:
-    return at.app.query_one("#prompt").value  # type: ignore[attr-defined, no-any-return]
+    return at.app.main.prompt.value  # type: ignore[attr-defined, no-any-return]
 
 
 def test_completion_and_history() -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from kdump.browse import background_verify
-from kdump.browse import level_stack as browsing
+from kdump.browse import background_verify, level
+from kdump.browse import browser as browsing
 from kdump.browse.export import row_commands
 from kdump.browse.row_lines import wrapped
 from kdump.render.escape import printable
@@ -65,15 +65,15 @@ def test_the_table_and_the_tree_follow_the_hexdump() -> None:
         await at.keys("enter", "down", "down", "enter", "enter")
         assert at.labels[-1] == "length 75"
         await at.keys("tab")
-        assert at.app.focused is at.app.hex_pane
+        assert at.app.focused is at.app.main.hex.pane
         await at.keys("down", "down")
         assert at.labels[-1].startswith("timestampDelta")
-        assert at.app.table_pane.cursor == 2
-        assert at.app.tree_pane.lines[at.app.tree_pane.cursor].text.strip().startswith("timestampDelta")
+        assert at.app.main.table_pane.cursor == 2
+        assert at.app.main.tree_pane.lines[at.app.main.tree_pane.cursor].text.strip().startswith("timestampDelta")
         await at.keys("tab", "down")
-        assert at.app.focused is at.app.tree_pane
+        assert at.app.focused is at.app.main.tree_pane
         assert at.labels[-1].startswith("offsetDelta")
-        line = at.app.hex_pane.lines[at.app.hex_pane.cursor]
+        line = at.app.main.hex.pane.lines[at.app.main.hex.pane.cursor]
         assert "offsetDelta" in line.text
 
     drive(PAYMENTS / ZERO, script)
@@ -249,7 +249,7 @@ def test_going_somewhere() -> None:
         assert "nonsense" in at.status
         assert at.labels[-1].startswith("114")
         await at.keys("g", "escape")
-        assert at.app.focused is at.app.table_pane
+        assert at.app.focused is at.app.main.table_pane
 
     drive(PAYMENTS, script)
 
@@ -282,15 +282,15 @@ def test_filtering() -> None:
         shown = await at.keys("c")
         assert "--producer-id10--control" in "".join(shown.split()), "in lines, by how long the path is"
         await at.keys("escape", "f")
-        at.app.query_one("#prompt").value = "--nope"  # type: ignore[attr-defined]
+        at.app.main.prompt.value = "--nope"  # type: ignore[attr-defined]
         await at.keys("enter")
         assert "--nope is not a filter option" in at.status
         await at.keys("f")
-        at.app.query_one("#prompt").value = "--offset 1000.."  # type: ignore[attr-defined]
+        at.app.main.prompt.value = "--offset 1000.."  # type: ignore[attr-defined]
         shown = await at.keys("enter")
         assert "the filter matches no batch or record" in shown
         await at.keys("f")
-        at.app.query_one("#prompt").value = ""  # type: ignore[attr-defined]
+        at.app.main.prompt.value = ""  # type: ignore[attr-defined]
         await at.keys("enter")
         assert at.app.browser.level.rows[0].key == 0
 
@@ -307,7 +307,7 @@ def test_a_filter_keeps_the_place() -> None:
         await at.keys("down", "r")
         assert at.labels == [ZERO, "4..6", "5 b2"]
         await at.keys("f")
-        at.app.query_one("#prompt").value = "--producer-id 9"  # type: ignore[attr-defined]
+        at.app.main.prompt.value = "--producer-id 9"  # type: ignore[attr-defined]
         await at.keys("enter")
         assert at.labels in ([ZERO, "2..3"], [ZERO, "7..8"])
 
@@ -355,7 +355,7 @@ def test_wrapping(text: str, width: int) -> None:
 
 def test_scrolling_far_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browsing, "ROWS", 6)
-    monkeypatch.setattr(browsing, "MAX_KEPT_ROWS", 18)
+    monkeypatch.setattr(level, "MAX_KEPT_ROWS", 18)
 
     async def script(at: Driver) -> None:
         keys = []
@@ -384,13 +384,13 @@ def test_the_tree_goes_on_where_the_table_does(monkeypatch: pytest.MonkeyPatch) 
 
     async def script(at: Driver) -> None:
         await at.keys("enter", "tab", "tab")
-        assert at.app.focused is at.app.tree_pane
+        assert at.app.focused is at.app.main.tree_pane
         for _ in range(60):
             await at.keys("down")
         row = at.app.browser.level.row
         assert row is not None
         assert row.item.position > 6000
-        assert at.app.tree_pane.lines[at.app.tree_pane.cursor].text.strip().endswith(row.label)
+        assert at.app.main.tree_pane.lines[at.app.main.tree_pane.cursor].text.strip().endswith(row.label)
         await at.keys("home")
         assert at.app.browser.level.row is not None
         assert at.app.browser.level.row.key == 0

@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 from crc32c import crc32c
 
-from kdump.browse import level_stack as browsing
+from kdump.browse import browser as browsing
+from kdump.browse import level as levels_of
 from kdump.browse import segment_pages as paging
-from kdump.browse.browser import Browser
+from kdump.browse.browser import Browser, NotFound
 from kdump.browse.export import row_commands, row_json
 from kdump.browse.level import Level
-from kdump.browse.level_stack import NotFound
 from kdump.browse.row_listings import BrowseRow, Cancelled
 from kdump.browse.segment_pages import Pages
 from kdump.cli import cli
@@ -366,7 +366,7 @@ def test_a_segment_of_a_gigabyte_opens_at_once(tmp_path: Path, monkeypatch: pyte
     assert counter.taken() < (rows + 4) * 8192 + 2 * size, "little more than headers"
     assert all("crc?" in " ".join(row.cells) for row in found.level.rows), "a large batch is read when one stands on it"
     found.dump(found.level.rows[1], found.level, 80, full=False, on_progress=on_progress)
-    assert "crc?" not in " ".join(found.renewed(found.level.rows[1]).cells)
+    assert "crc?" not in " ".join(found.places.maker.region(found.level.rows[1].item).cells)
     assert counter.taken() < 3 * size
     part = found.end(found.level, down=True, on_progress=on_progress)
     assert [row.key for row in part.rows] == [total - (rows - n) * size for n in range(rows)]
@@ -392,18 +392,18 @@ def test_reading_is_given_up_when_nobody_waits() -> None:
 def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "MARKS", 8)
     monkeypatch.setattr(paging, "EACH", 1)
-    monkeypatch.setattr(browsing, "MAX_KEPT_ROWS", 10)
+    monkeypatch.setattr(levels_of, "MAX_KEPT_ROWS", 10)
     found = browse(PAYMENTS / ZERO)
     level: Level = found.level
     for _ in range(20):
         if not level.last:
-            found.grow(level, found.more(level, down=True, count=4, on_progress=on_progress), down=True)
+            level.grow(found.more(level, down=True, count=4, on_progress=on_progress), down=True)
     assert level.last
     assert len(level.rows) <= 10 + browsing.ROWS
     assert isinstance(level.listing, Pages)
     assert len(level.listing._marks) <= 9
     while not level.first:
-        found.grow(level, found.more(level, down=False, count=4, on_progress=on_progress), down=False)
+        level.grow(found.more(level, down=False, count=4, on_progress=on_progress), down=False)
     assert level.rows[0].key == 0
 
 

@@ -39,7 +39,7 @@ def test_a_missing_file_name(text: str) -> None:
 async def saved(at: Driver, what: str) -> None:
     at.press("w")
     await at.settled()
-    at.app.query_one("#prompt").value = what  # type: ignore[attr-defined]
+    at.app.main.prompt.value = what  # type: ignore[attr-defined]
     await at.keys("enter")
 
 
@@ -141,10 +141,10 @@ def test_the_question_stays_until_it_is_answered(tmp_path: Path) -> None:
     async def script(at: Driver) -> None:
         await saved(at, str(path))
         assert "overwrite it?" in at.status
-        at.app.trouble("the check has ended")
-        at.app._look("elsewhere", lambda job: at.app.browser.to_offset(10, job.report_progress))
+        at.app.main.trouble("the check has ended")
+        at.app.main.look("elsewhere", lambda job: at.app.browser.to_offset(10, job.report_progress))
         await at.settled()
-        at.app._progress()
+        at.app.main.show_progress()
         assert "overwrite it?" in at.status
         await at.keys("y")
         assert path.read_bytes() == split((PAYMENTS / ZERO).read_bytes())[0]
@@ -162,7 +162,7 @@ def test_a_key_for_another_screen_is_not_an_answer(tmp_path: Path) -> None:
     path.write_text("mine")
 
     async def script(at: Driver) -> None:
-        at.app.run_command(NAMED["save"], str(path))
+        at.app.commands.run(NAMED["save"], str(path))
         at.app.action_run("help")
         await at.settled()
         await at.keys("y", "escape")

@@ -18,7 +18,7 @@ from tests.each_case import each_case
 KDUMP = Path(kdump.__file__).parent
 ASKED = {"exists", "lexists", "isdir", "isfile", "islink", "getsize", "stat", "scandir", "listdir", "walk", "readlink"}
 OF_THIS_MACHINE = {
-    "browse/completion.py",
+    "browse/prompt.py",
     "commands/completion_candidates.py",
     "log/file_system.py",
     "log/page_cache.py",
