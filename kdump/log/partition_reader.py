@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.fault_tolerant import read_problem
 from kdump.log.paths import Target
 from kdump.log.region import Limits, Region
 from kdump.log.region_reader import regions
@@ -16,8 +17,8 @@ class PartitionReader:
     """Opens, reads and closes segments, one at a time.
 
     `open_window` opens a segment, and raises SourceError; `run_mode` is as in kdump.log.region_reader.regions.
-    `on_unreadable` is called with the SourceError for bytes that could not be read, and raises it by default;
-    `on_changed` is called with a segment that grew or shrank while it was read, and by how many bytes.
+    `on_unreadable` is called once with the SourceError for a file that could not be read completely, and raises it by
+    default; `on_changed` is called with a segment that grew or shrank while it was read, and by how many bytes.
 
     While a region is processed, `at` is its segment and `window` can read it. `files` and `size` (bytes) count the
     segments that were opened and closed.
@@ -57,12 +58,8 @@ class PartitionReader:
         self.window, source = window, window.source
         try:
             yield from regions(window, name_offset=target.name_offset, limits=self._limits, run_mode=self._run_mode)
-            for position, size in getattr(source, "unreadable", ()):
-                self._on_unreadable(
-                    SourceError(f"{target.path}: the device cannot read {size} bytes at byte {position}")
-                )
-            if source.error:
-                self._on_unreadable(SourceError(source.error))
+            if problem := read_problem(source):
+                self._on_unreadable(SourceError(problem))
             elif isinstance(source, FileSource) and (grown := source.grown()):
                 self._on_changed(target, grown)
         except SourceError as error:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import shutil
+from datetime import timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,12 @@ import pytest
 from kdump.browse import key_search
 from kdump.browse.key_search import KeySearch, plan, run_search, typed_key
 from kdump.browse.row_listings import Cancelled
-from kdump.browse.scopes import Here, scope_of
+from kdump.browse.scopes import Here, ScopePart, scope_of
+from kdump.browse.time_histogram import TimeBins, read_times
 from kdump.format.murmur2 import partition_of
 from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
+from kdump.log.paths import target
 from kdump.log.region import Limits
 from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
@@ -82,6 +88,28 @@ def test_a_payload_that_cannot_be_read(topic: Path, monkeypatch: pytest.MonkeyPa
     assert search.finished
     assert search.unsearched == ["cannot read the payload"]
     assert len({hit.path for hit in search.hits}) == 5
+
+
+def test_the_unreadable_ranges_of_a_file_are_one_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are one place that was not searched, with the number of bytes; so they are for the histogram."""
+    path = tmp_path / "bad-0" / ZERO
+    path.parent.mkdir()
+    path.write_bytes(b"".join(batch(record(0, b"key", bytes(5000)), offset=n) for n in range(40)))
+    pread = FaultTolerantSource._pread
+
+    def broken(self: FaultTolerantSource, count: int, position: int) -> bytes:
+        if any(position < (block + 1) * BLOCK and block * BLOCK < position + count for block in (9, 20, 30)):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return pread(self, count, position)
+
+    monkeypatch.setattr(FaultTolerantSource, "_pread", broken)
+    reason = f"{path}: cannot read {3 * BLOCK} bytes, the first at byte {9 * BLOCK}: {os.strerror(errno.EIO)}"
+    search = found_in(path.parent, tmp_path, "key")
+    assert 30 < len(search.hits) < 40
+    assert [each for each in search.unsearched if "checksum" not in each] == [reason]
+    bins = TimeBins(timezone.utc)
+    read_times([ScopePart("bad-0", "bad", 0, [target(str(path))])], bins, Limits(), lambda count: None)
+    assert bins.unread == [reason]
 
 
 def test_the_likely_partition_is_searched_first(topic: Path) -> None:
