@@ -98,7 +98,28 @@ class BatchIndex:
         while at >= 0:
             self.marks[at] |= CHAIN
             at = before[at]
+        self._prefer_contiguous()
         self._sort()
+
+    def _prefer_contiguous(self) -> None:
+        """Replace a batch of the chain that leaves a gap by another one in its place that does not."""
+        numbers = array("i", (number for number in range(len(self)) if self.marks[number] & CHAIN))
+        expected, before = self.name, -1
+        for at, number in enumerate(numbers):
+            after = numbers[at + 1] if at + 1 < len(numbers) else len(self)
+            follows = self.bases[after] if after < len(self) else self.beyond
+            if expected is not None and self.bases[number] != expected:
+                others = (other for other in range(before + 1, after) if self._continues(other, expected, follows))
+                if (other := next(others, None)) is not None:
+                    self.marks[number] &= ~CHAIN
+                    self.marks[other] |= CHAIN
+                    number = other
+            expected, before = self.lasts[number] + 1, number
+
+    def _continues(self, number: int, expected: int, follows: int | None) -> bool:
+        """Return True if a batch has the expected offset, and ends before that of the one that follows."""
+        is_sure = self.bases[number] == expected and not self.marks[number] & (RESCUED | ALONE)
+        return is_sure and (follows is None or self.lasts[number] < follows)
 
     def _candidates(self) -> Iterator[int]:
         """Yield the batches that may be in the chain: not one that skips offsets if its successor starts between the

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kdump.forensics.salvage.byte_outcomes import (
     CONTRADICTS,
@@ -26,7 +26,7 @@ from kdump.forensics.salvage.file_parts import Disordered
 from kdump.forensics.salvage.lost_offsets import LostOffsets
 from kdump.forensics.salvage.replica_histories import ReplicaHistories
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
-from kdump.forensics.salvage.source_file import SourceFile
+from kdump.forensics.salvage.source_file import SourceFile, is_one_bit
 from kdump.format.batch_header import BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.log.errors import SourceError
@@ -96,6 +96,8 @@ class Merge:
             other = self._of_other(first)
             if self.taken is not None and _is_same(self.taken, first):
                 self._drop(first, DUPLICATE, _equality(self.taken, first))
+            elif self.taken is not None and self._is_taken_elsewhere(self.taken, first):
+                self._drop(first, DUPLICATE, EQUAL_EXCEPT.format("baseOffset"))
             elif other is not None:
                 self._drop(first, *other)
             elif self.last is not None and first.base <= self.last:
@@ -122,6 +124,12 @@ class Merge:
         if first.strand.tier == 0:
             self.damaged, self._followed = False, True
         first.strand.advance()
+
+    def _is_taken_elsewhere(self, taken: ChosenBatch, head: SalvageCandidate) -> bool:
+        """Return True if a batch is the chosen one of another copy, but for one bit of its base offset."""
+        if head.strand.place.copy == taken.strand.place.copy or not is_one_bit(head.base ^ taken.base):
+            return False
+        return _is_same(replace(taken, base=head.base, last=head.last), head)
 
     def _heads(self) -> list[SalvageCandidate]:
         return [strand.head for strand in self.active if strand.head is not None]

@@ -9,7 +9,7 @@ from kdump.forensics.salvage.batch_index import RESCUED, BatchIndex
 from kdump.forensics.salvage.byte_outcomes import UNREAD
 from kdump.forensics.salvage.file_parts import LostBytes
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
-from kdump.forensics.salvage.source_file import CORRECTED_BIT, with_fields
+from kdump.forensics.salvage.source_file import CORRECTED_BIT, with_fields, without_sign
 from kdump.log.batch_validity import cleaner_trace
 from kdump.log.errors import SourceError
 from kdump.log.region import DefaultRecordBatch
@@ -61,8 +61,12 @@ class OrderedReader(SalvageReader):
                 return SalvageCandidate(
                     self, new, found.base, found.last, marks, (), claimed, found.position, found.size
                 )
-        checked = self.file.check(batch)
-        batch, mended, stored = checked.batch, checked.mended, None
+        other = without_sign(batch, found.base)
+        checked = self.file.check(other or batch)
+        mended, stored = checked.mended, None
+        if other is not None:
+            mended, stored = (*mended, "baseOffset"), batch.baseOffset
+        batch = checked.batch
         if found.is_mended and not checked.code and isinstance(batch, DefaultRecordBatch):
             batch, mended, stored = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset"), checked.base
             checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)

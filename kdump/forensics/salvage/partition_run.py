@@ -34,6 +34,7 @@ from kdump.forensics.salvage.merge import Merge
 from kdump.forensics.salvage.replica_histories import ReplicaHistories, histories_of
 from kdump.forensics.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate, SalvageReader
+from kdump.forensics.salvage.source_file import is_one_bit, with_fields
 from kdump.forensics.salvage.sources import FoundCopy, SalvageInput
 from kdump.forensics.salvage.survey import survey
 from kdump.forensics.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
@@ -41,6 +42,7 @@ from kdump.forensics.salvage.write_small_files import note_surroundings, write_e
 from kdump.forensics.work_progress import WorkProgress
 from kdump.log.directory_listing import is_inside, length, real_path
 from kdump.log.paths import Target
+from kdump.log.region import DefaultRecordBatch
 from kdump.state.marker import marker_of
 from kdump.state.transaction_tracker import OngoingTxn
 
@@ -157,6 +159,8 @@ class PartitionRun:
         self.lost_since_marker = -2
         """The offset after which something was lost most recently; -2 if nothing was."""
         self.doubtful: list[DoubtfulTransaction] = []
+        self.doubted: SalvageCandidate | None = None
+        """The last batch, if one flipped bit may explain the gap before it."""
         self.claimed: int | None = None
         """The last offset that was lost since the last written batch, according to headers; None if unknown."""
 
@@ -256,10 +260,10 @@ class PartitionRun:
 
     def _take(self, head: SalvageCandidate, epochs: EpochsWritten) -> None:
         hole = None
+        self._correct_last(head)
         if self.next is not None and head.base > self.next:
-            hole = MissingOffsetRange(
-                self.next, head.base - 1, LOSS if self._is_lost(self.next, head.base - 1) else ABSENT
-            )
+            is_lost = self._is_lost(self.next, head.base - 1) or head is self.doubted
+            hole = MissingOffsetRange(self.next, head.base - 1, LOSS if is_lost else ABSENT)
             if hole.cause == LOSS:
                 self.lost_since_marker = self.next - 1
         doubtful = self._doubtful(head)
@@ -289,6 +293,22 @@ class PartitionRun:
         else:
             fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
         self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
+
+    def _correct_last(self, head: SalvageCandidate) -> None:
+        """Correct the base offset of the last batch of the log if one flipped bit explains the gap before it, and no
+        other offsets are missing; if some are, nothing decides, and the gap counts as a loss."""
+        expected, strand = self.next, head.strand
+        is_last = strand.tier == 0 and strand.place.beyond is None and not strand.astray and not self.lost_since
+        if expected is None or not is_last or head.base <= expected or not is_one_bit(head.base ^ expected):
+            return
+        if not isinstance(head.batch, DefaultRecordBatch) or strand.file.window.reaches(head.position + head.size + 1):
+            return
+        has_gaps = self.ledger.absent_holes or self.ledger.lost_holes or self.merge.is_compacted
+        if has_gaps and strand.place.name != expected:
+            self.doubted = head
+            return
+        head.stored, head.batch = head.base, with_fields(head.batch, baseOffset=expected)
+        head.last, head.base, head.mended = head.last + expected - head.base, expected, (*head.mended, "baseOffset")
 
     def _is_lost(self, first: int, last: int) -> bool:
         """Return True if the missing offsets first..last may have been lost, not only absent."""
@@ -398,6 +418,11 @@ class PartitionRun:
             made.logEndOffset = self.next
         made.notes = self.histories.notes + made.notes
         made.notes += self._notes()
+        if self.doubted is not None:
+            made.notes.append(
+                f"the last batch states offset {self.doubted.base}, one flipped bit away from the offset that follows "
+                "the batch before it; offsets are missing elsewhere, too, so that nothing shows which is right"
+            )
         made.notes += dict.fromkeys(note for strand in self.strands for note in strand.notes)
 
     def _files(self, made: Salvaged, sink: SegmentWriter, epochs: EpochsWritten, newest: int | None) -> None:

@@ -15,7 +15,7 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.forensics.salvage.file_parts import Disordered, InputFile, LostBytes
-from kdump.forensics.salvage.source_file import CORRECTED_BIT, Rescue, SourceFile, with_fields
+from kdump.forensics.salvage.source_file import CORRECTED_BIT, Rescue, SourceFile, with_fields, without_sign
 from kdump.format.batch_header import BatchHeader
 from kdump.format.numbers import LONG_MAX
 from kdump.log import region as regions_of
@@ -157,7 +157,8 @@ class SalvageReader:
         if not isinstance(region, Batch):
             self._region(region)
             return None
-        batch, base, last, mended, odd, code, reason = self.file.check(region)
+        other = without_sign(region, self.start if self.last is None else self.last + 1)
+        batch, base, last, mended, odd, code, reason = self.file.check(other or region)
         if code:
             return self._damaged(batch, code, reason)
         right, reason = self._fit(batch, base, last)
@@ -168,8 +169,8 @@ class SalvageReader:
             self.on_lost(self, lost._replace(reason=f"{reason}, {READ_ONCE}", records=batch.possible_records))
             return None
         stored = None
-        if right != base:
-            batch, stored = with_fields(batch, baseOffset=right), base
+        if right != base or other is not None:
+            batch, stored = with_fields(batch, baseOffset=right), region.baseOffset
             mended += ("baseOffset",)
             base, last = right, right + last - base
         epoch = self._right_epoch(batch, last)

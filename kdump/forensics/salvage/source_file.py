@@ -15,7 +15,8 @@ from kdump.check.rules.bytes import first_offset
 from kdump.forensics.salvage.file_parts import InputFile
 from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
 from kdump.format.checksum import checksum
-from kdump.log.batch_validity import CHECKSUM, invalidity
+from kdump.format.numbers import LONG_MAX
+from kdump.log.batch_validity import CHECKSUM, invalidity, is_intact
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.region import (
@@ -170,6 +171,18 @@ class SourceFile:
         if not found:
             return ""
         return f"the device cannot read {sum(size for _, size in found)} of its bytes, the first is byte {found[0][0]}"
+
+
+def without_sign(batch: Batch, expected: int) -> Batch | None:
+    """Return an intact batch without the sign of its base offset, if that is then the expected one; else None."""
+    if not isinstance(batch, DefaultRecordBatch) or batch.header.baseOffset & LONG_MAX != expected:
+        return None
+    return with_fields(batch, baseOffset=expected) if batch.header.baseOffset < 0 and is_intact(batch) else None
+
+
+def is_one_bit(difference: int) -> bool:
+    """Return True if two numbers of that exclusive or differ in one bit."""
+    return difference > 0 and difference & (difference - 1) == 0
 
 
 def with_fields(batch: Batch, **fields: int) -> Batch:

@@ -1,10 +1,11 @@
 """Decides whether a batch that is astray was moved, or has a damaged base offset, which no checksum covers.
 
 Its base offset is used as it is if another valid batch has the offset before its first or after its last. If none has,
-or if others have its own offsets, and it exactly fills the gap between its neighbors in the file, its base offset is
-corrected. It is left out and reported if its offsets would move the log start or the log end: if it would begin or end
-the log and one flipped bit would put it into that gap, or if it is too far away for one segment. A batch with damaged
-bytes on both sides is left out too, unless it also exists elsewhere: it may be part of a record's value.
+or if others have its own offsets, or if one flipped bit explains it, and it exactly fills the gap between its neighbors
+in the file, its base offset is corrected; at the end of the log, if one flipped bit explains it and others have its own
+offsets. It is left out and reported if only one flipped bit puts it into that gap, or if it is too far away for one
+segment. A batch with damaged bytes on both sides is left out too, unless it also exists elsewhere: it may be part of a
+record's value.
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ class StrayBatchPlacement:
 
     def run(self) -> None:
         left_out = [number for number in self.index.astray if self._place(number)]
+        corrected = {number for number, _ in self.mended}
+        for number in self.index.astray:
+            if number not in corrected:
+                self._doubt_next(number)
         for number in left_out:
             self.index.leave_out(number)
         for number, base in self.mended:
@@ -96,12 +101,14 @@ class StrayBatchPlacement:
         span = entry.last - entry.base + 1
         in_place = self._has(entry.base, entry.last)
         is_adjacent = any(self._has_offsets(number, offset, offset) for offset in (entry.base - 1, entry.last + 1))
-        if is_adjacent and not in_place:
+        is_flip = _is_one_bit(entry.base, expected, room, span)
+        if is_adjacent and not in_place and not is_flip:
             return False
-        fits = room == span and self._touches(number, at) and self._is_free(number, expected, span)
-        moved_by_a_bit = self._is_outside(entry) and _is_one_bit(entry.base, expected, room, span)
+        touches = self._touches(number, at)
+        fits = touches and (room == span or (room is None and is_flip and in_place))
+        fits = fits and self._is_free(number, expected, span)
         is_far = abs(entry.base - expected) >= REACH
-        if not (fits or (not in_place and (moved_by_a_bit or is_far))) or self._is_double(number, entry):
+        if not (fits or (not in_place and (is_flip or is_far))) or self._is_double(number, entry):
             return False
         if fits:
             self.mended.append((number, expected))
@@ -110,6 +117,20 @@ class StrayBatchPlacement:
         if room is not None and room > 0:
             self.losses.add(expected, expected + room - 1)
         return True
+
+    def _doubt_next(self, number: int) -> None:
+        """Record a loss if the batch after one that is astray may have the damaged base offset instead: one flipped bit
+        puts it after that batch. Its offset in the file is used."""
+        index, next_number = self.index, number + 1
+        at = bisect_right(index.chain, number)
+        if at == len(index.chain) or index.chain[at] != next_number or index.marks[next_number] & FIXED:
+            return
+        expected = index.lasts[number] + 1
+        follows = index.bases[index.chain[at + 1]] if at + 1 < len(index.chain) else index.beyond
+        before = index.lasts[index.chain[at - 1]] if at else (index.name or 0) - 1
+        entry, room = index.entry(next_number), None if follows is None else follows - expected
+        if before < index.bases[number] and _is_one_bit(entry.base, expected, room, entry.last - entry.base + 1):
+            self.losses.add_doubtful(expected, expected + entry.last - entry.base)
 
     def _leave_out(self, entry: IndexedBatch, reason: str) -> None:
         self.losses.add_doubtful(entry.base, entry.last)
@@ -133,11 +154,6 @@ class StrayBatchPlacement:
 
     def _is_free(self, number: int, first: int, span: int) -> bool:
         return not self._has_offsets(number, first, first + span - 1)
-
-    def _is_outside(self, entry: IndexedBatch) -> bool:
-        """Return True if it would begin the log, or end it."""
-        below = entry.base > 0 and self._has(0, entry.base - 1)
-        return not (below and self._has(entry.last + 1, HIGHEST))
 
     def _has(self, first: int, last: int) -> bool:
         """Return True if a batch of this copy that is in order has any of the offsets first..last."""

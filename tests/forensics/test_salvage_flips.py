@@ -1,0 +1,117 @@
+"""One flipped bit in a header field that no checksum covers: a model decides what can be known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kdump.forensics.salvage.run import salvage
+from tests import craft
+from tests.conftest import sample
+
+FIELDS = {"baseOffset": (0, 64), "batchLength": (64, 32), "partitionLeaderEpoch": (96, 32), "magic": (128, 8)}
+"""First bit, and number of bits."""
+
+
+class Log(NamedTuple):
+    """A log. `sizes`: records of each batch; `gaps`: offsets that are missing before it; `rolls`: batches that begin a
+    segment; `epochs`: their leader epochs."""
+
+    sizes: tuple[int, ...]
+    gaps: tuple[int, ...] = ()
+    rolls: tuple[int, ...] = ()
+    epochs: tuple[int, ...] = ()
+
+    def batches(self) -> list[tuple[int, bytes]]:
+        """Return the batches with their base offsets."""
+        made, offset = [], 0
+        for number, size in enumerate(self.sizes):
+            offset += self.gaps[number] if self.gaps else 0
+            epoch = self.epochs[number] if self.epochs else 0
+            records = [craft.record(each, b"k%d" % offset, b"value" * 4) for each in range(size)]
+            made.append((offset, craft.batch(records, offset=offset, partitionLeaderEpoch=epoch)))
+            offset += size
+        return made
+
+    def starts(self) -> list[int]:
+        return [0, *self.rolls]
+
+
+LOGS = (
+    Log((1,) * 9),
+    Log((3, 1, 4, 2, 5, 3)),
+    Log((1,) * 8, rolls=(3, 6)),
+    Log((2, 3, 2, 1, 2, 4), rolls=(2,), epochs=(0, 0, 1, 1, 1, 3)),
+    Log((1,) * 8, gaps=(0, 0, 3, 0, 0, 1, 0, 0)),
+    Log((2, 1, 3, 1, 1), gaps=(4, 0, 2, 1, 6), rolls=(3,)),
+)
+CASES = [
+    (log, place, field, bit)
+    for log in LOGS
+    for place in range(len(log.sizes))
+    for field, (_, width) in FIELDS.items()
+    for bit in range(width)
+]
+
+
+def written(root: Path, log: Log, batches: list[bytes], true: list[tuple[int, bytes]]) -> tuple[list[bytes], bool]:
+    """Write a log and salvage it; return the batches of the output, and whether it is complete."""
+    home = root / "t-0"
+    home.mkdir()
+    starts = log.starts()
+    for start, stop in zip(starts, [*starts[1:], len(batches)]):
+        name = 0 if start == 0 else true[start][0]
+        (home / f"{name:020}.log").write_bytes(b"".join(batches[start:stop]))
+    (made,) = salvage([str(home)], str(root / "out"))
+    found = [batch for file in made.files for batch in craft.split((root / "out" / file).read_bytes())]
+    return found, made.is_whole
+
+
+def is_decided(log: Log, place: int, field: str) -> bool:
+    """Return True if the true value can be known: the checksum confirms length and magic, the neighbors an epoch,
+    and the offsets around it a base offset that leaves no gap."""
+    if field in ("batchLength", "magic"):
+        return True
+    if field == "partitionLeaderEpoch":
+        epochs = log.epochs or (0,) * len(log.sizes)
+        inside = place not in log.starts() and place + 1 not in (*log.starts(), len(log.sizes))
+        return inside and epochs[place - 1] == epochs[place] == epochs[place + 1]
+    gaps = (*(log.gaps or (0,) * len(log.sizes)), 0)
+    before = 0 if place in log.rolls else gaps[place]
+    after = gaps[place + 1]
+    return not (before or after) and (place + 1 < len(log.sizes) or not any(gaps))
+
+
+def is_legal(batches: list[bytes], names: list[int]) -> bool:
+    """Return True if the offsets ascend, so that nothing shows that one of them is wrong."""
+    headers = [craft.BATCH_HEADER.read(each) for each in batches]
+    ends = [-1, *(header.lastOffset for header in headers)]
+    return all(header.baseOffset > end for header, end in zip(headers, ends)) and names[-1] <= headers[-1].baseOffset
+
+
+def check(log: Log, place: int, field: str, bit: int, root: Path) -> str:
+    """Return what is wrong with the salvage of the log with this bit flipped; empty if nothing is."""
+    root.mkdir()
+    true = log.batches()
+    right = [data for _, data in true]
+    hurt = list(right)
+    hurt[place] = craft.flip(hurt[place], FIELDS[field][0] + bit)
+    found, is_whole = written(root, log, hurt, true)
+    if is_decided(log, place, field):
+        return "" if (found, is_whole) == (right, True) else f"not restored, complete: {is_whole}"
+    if field == "partitionLeaderEpoch":
+        return "" if found in (right, hurt) and is_whole else f"changed, complete: {is_whole}"
+    if found == right or not is_whole:
+        return ""
+    return "" if found == hurt and is_legal(hurt, [true[start][0] for start in log.starts()]) else "a wrong offset"
+
+
+@pytest.mark.sampled
+def test_one_flipped_bit(tmp_path: Path) -> None:
+    wrong = {}
+    for number, case in enumerate(sample(CASES, 40)):
+        if found := check(*case, tmp_path / str(number)):
+            wrong[case[1:]] = (case[0], found)
+    assert not wrong
