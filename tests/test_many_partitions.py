@@ -51,7 +51,7 @@ READ_AT_ROOT = 4
 """A small file there is read for the partitions, for the release, and for the cluster, each time once."""
 GROUPED = 2
 """The names of its files are grouped when a partition is found and when its turn comes; by doctor for each question."""
-ALL_QUESTIONS = 13
+ALL_QUESTIONS = 14
 """The same for doctor, which asks the questions of several commands."""
 
 

@@ -83,14 +83,17 @@ def _producers(value: Any, targets: Targets) -> ProducerState[ProducerStateEntry
 
 
 def _packed_transactions(state: OpenTransactions) -> dict[str, Any]:
-    _check_count(len(state.open) + len(state.epochs))
+    _check_count(len(state.open) + len(state.epochs) + len(state.raised))
     opened = [
         [number, *(getattr(each, name) for name in OPEN), each.target.path] for number, each in state.open.items()
     ]
-    return {"open": opened, "epochs": [*map(list, state.epochs.items())], "untracked": state.untracked}
+    numbers = {name: [*map(list, getattr(state, name).items())] for name in NUMBERED}
+    return {"open": opened, **numbers, "untracked": state.untracked}
 
 
 OPEN = tuple(field.name for field in fields(OngoingTxn) if field.name != "target")
+NUMBERED = ("epochs", "raised")
+"""Attributes of OpenTransactions that are IdNumbers."""
 
 
 def _transactions(value: Any, targets: Targets) -> OpenTransactions:
@@ -98,8 +101,9 @@ def _transactions(value: Any, targets: Targets) -> OpenTransactions:
     state.untracked = value["untracked"]
     for number, *values, path in _rows(value["open"], 2 + len(OPEN)):
         state.open[number] = OngoingTxn(targets[path], **dict(zip(OPEN, values)))
-    for number, epoch in _rows(value["epochs"], 2):
-        state.epochs.put(number, epoch)
+    for name in NUMBERED:
+        for number, epoch in _rows(value[name], 2):
+            getattr(state, name).put(number, epoch)
     return state
 
 

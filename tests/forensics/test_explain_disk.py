@@ -101,7 +101,7 @@ CLEAN = str(DISKS / "kafka-4.3" / "clean-1")
 def test_a_transaction() -> None:
     text = "Aborting incomplete transaction of transactionalId=tx-hang"
     found = evidence_for(f"[Producer transactionalId=tx-hang] {text}: ProducerFencedException", CLEAN)
-    assert "producer 11 epoch 0, Ongoing, without a marker in payments-0" in found["transaction"][0]
+    assert "producer 11 epoch 0, Ongoing, partitions payments-0" in found["transaction"][0]
 
 
 def test_a_group() -> None:

@@ -30,6 +30,8 @@ class Clusters:
         self._read: dict[str, tuple[MetadataImage | None, int | None]] = {}
         self._remote: dict[str, RemoteLog] = {}
         self._checkpoints: dict[str, list[str]] = {}
+        self._nodes: dict[str, Node] = {}
+        self._moves: dict[str, dict[tuple[str | None, int | None], str]] = {}
         self.given: MetadataImage | None = None
         if named is not None:
             self.given = metadata_at(named, options.limits, on_unreadable)
@@ -43,22 +45,27 @@ class Clusters:
     def remote(self, directory: str) -> RemoteLog:
         """Return how far the partitions of tiered topics are copied to remote storage, as far as this disk shows."""
         if directory not in self._remote:
-            place = directory_at(directory) if directory and not is_url(directory) else None
-            node = self.disks.node_of(place) if isinstance(place, LogDirectory) else Node()
-            self._remote[directory] = node.remote_log(self.of(directory)[0], self.options.limits)
+            self._remote[directory] = self._node(directory).remote_log(self.of(directory)[0], self.options.limits)
         return self._remote[directory]
 
     def moves_to(self, partition: PartitionDirectory) -> str:
         """Return the -future directory that a partition of a broker is moved to, which may be this one; empty if there
         is none, or nothing to move."""
-        is_named = partition.topic is not None and partition.path != "-" and not is_url(partition.path)
-        place = directory_at(os.path.dirname(os.path.abspath(partition.path))) if is_named else None
-        if not isinstance(place, LogDirectory) or partition.state not in ("", "future"):
+        if partition.topic is None or partition.path == "-" or is_url(partition.path):
             return ""
-        key = (partition.topic, partition.partition)
-        every = (each for directory in self.disks.node_of(place).directories for each in directory.partitions)
-        here = {each.state: each.path for each in every if (each.topic, each.partition) == key}
-        return here.get("future", "") if "" in here else ""
+        if partition.state not in ("", "future"):
+            return ""
+        above = os.path.dirname(os.path.abspath(partition.path))
+        if above not in self._moves:
+            self._moves[above] = self._moves_of_node(above)
+        return self._moves[above].get((partition.topic, partition.partition), "")
+
+    def _moves_of_node(self, directory: str) -> dict[tuple[str | None, int | None], str]:
+        """Return the -future directories of the node of a log directory whose partitions are live there, too."""
+        every = [each for at in self._node(directory).directories for each in at.partitions]
+        live = {(each.topic, each.partition) for each in every if not each.state}
+        future = {(each.topic, each.partition): each.path for each in every if each.state == "future"}
+        return {key: path for key, path in future.items() if key in live}
 
     def checkpoint_problems(self, directory: str, on_unreadable: OnUnreadable) -> list[str]:
         """Return the first invalid line of each of the directory's checkpoints. Calls `on_unreadable` for a file that
@@ -77,10 +84,14 @@ class Clusters:
                 yield f"{name}, byte {error.position}: {error}"
 
     def _of(self, directory: str) -> tuple[MetadataImage | None, int | None]:
-        log_directory = directory_at(directory) if directory and not is_url(directory) else None
-        if not isinstance(log_directory, LogDirectory):
-            return self.given, None
-        number = self.disks.node_of(log_directory).node_id
-        if self.given is not None:
-            return self.given, number
-        return self.disks.newest_metadata(directory)[1], number
+        node = self._node(directory)
+        if self.given is not None or not node.directories:
+            return self.given, node.node_id
+        return self.disks.newest_metadata(directory)[1], node.node_id
+
+    def _node(self, directory: str) -> Node:
+        """Return the node of a log directory; one without directories if it is none."""
+        if directory not in self._nodes:
+            place = directory_at(directory) if directory and not is_url(directory) else None
+            self._nodes[directory] = self.disks.node_of(place) if isinstance(place, LogDirectory) else Node()
+        return self._nodes[directory]
