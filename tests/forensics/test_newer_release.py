@@ -99,16 +99,16 @@ def test_a_level_above_the_known_ones(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "said", "exception"),
     [
-        (framed(100, b"\0"), "MetadataRecord apiKey 100, "),
-        (framed(20, b"\0", version=7), "NoOpRecord version 7, above 0"),
-        (framed(2, topic("a", "A")[3:], version=1), "TopicRecord version 1, above 0"),
-        (b"\x02" + topic("a", "A")[1:], "MetadataRecord frameVersion 2, above 1"),
+        (framed(100, b"\0"), "MetadataRecord apiKey 100, ", "UnsupportedVersionException: Unknown metadata id 100"),
+        (framed(20, b"\0", version=7), "NoOpRecord version 7, above 0", ""),
+        (framed(2, topic("a", "A")[3:], version=1), "TopicRecord version 1, above 0", ""),
+        (b"\x02" + topic("a", "A")[1:], "MetadataRecord frameVersion 2, above 1", "unknown frame version 2"),
     ],
 )
-def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str) -> None:
-    """The replay goes on, and whether any release starts is unknown."""
+def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str, exception: str) -> None:
+    """The replay goes on. A known release halts at what it cannot read; whether another one starts is unknown."""
     disk = controller(tmp_path / "disk", KNOWN_BY_ALL, value, topic("b", "B"))
     image = read_metadata(str(disk))
     assert image is not None
@@ -117,9 +117,13 @@ def test_a_record_of_a_newer_release(tmp_path: Path, value: bytes, said: str) ->
     assert next(iter(image.newer)).startswith(said)
     for version in (None, BEFORE, NEWEST.number, "4.9"):
         found = plan(disk, version)
-        assert found.verdict == "unknown"
-        assert found.unknowns == list(image.newer)
+        if exception and version in (BEFORE, NEWEST.number):
+            assert (found.verdict, found.stops[0].offset) == ("stopped", 1)
+            assert exception in found.stops[0].exception
+        else:
+            assert (found.verdict, found.unknowns) == ("unknown", list(image.newer))
     assert said in first_line("restart-plan", disk)
+    assert ("it DOES NOT START" in first_line("restart-plan", disk)) == bool(exception)
     assert first_line("doctor", disk).startswith(f"{disk}: UNKNOWN RELEASE: {said}")
     assert "the metadata is damaged" not in command.run("doctor", disk).stdout
     cluster = command.run("cluster", disk)
@@ -204,10 +208,11 @@ def test_every_level_since_the_snapshot_counts(tmp_path: Path) -> None:
     assert expected in found.stops[0].exception
     covered = controller(tmp_path / "covered", *values, newest=snapshot(KNOWN_BY_ALL))
     assert plan(covered, "4.3").verdict == "clean"
-    # What no known release supports is named once.
+    # What no known release supports is named once, and where known ones halt.
     found = plan(broker_of(tmp_path / "newer", feature(LEVEL, HIGHEST + 1), KNOWN_BY_ALL))
     assert [text.partition(", ")[0] for text in found.unknowns] == [
-        f"metadata.version was set at offset 0 to {HIGHEST + 1}"
+        f"metadata.version was set at offset 0 to {HIGHEST + 1}",
+        "FeatureLevelRecord at offset 0 of the metadata log",
     ]
     found = plan(tmp_path / "newer", "4.9")
     assert found.change is None or not found.change.wayBack

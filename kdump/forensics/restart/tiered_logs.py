@@ -30,7 +30,9 @@ def add_tiered(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> No
         plan.assumptions.append(ASSUMPTION)
     losing = [each for each in found if each.loses or each.missing]
     below = [
-        (each, first) for each in found if (first := _first_here(each)) is not None and each.logStartOffset < first
+        (each, first)
+        for each in found
+        if (first := _first_here(each)) is not None and (each.logStartOffset or 0) < first
     ]
     if not losing and not below:
         return
