@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -284,6 +284,7 @@ def _of_directory(
                 duplicates.append((at, sibling.path))
     if not options.headers_only:
         known = PartitionContext(now=options.now, release=context.release)
+        newer = disks.copies.newer(directory.path, disks.node_of(directory).node_id)
         yield CheckUnit(
             directory.path,
             0,
@@ -294,8 +295,10 @@ def _of_directory(
             duplicates=tuple(duplicates),
             metadata=context.metadata,
             ids=context.ids,
-            newer=disks.copies.newer(directory.path, disks.node_of(directory).node_id),
-            refused=_refused(directory, disks, known.release.release),
+            newer=newer,
+            refused=_refused(
+                directory, disks, known.release.release, set() if options.kafka_version else newer.values()
+            ),
             siblings=siblings,
             cluster=cluster,
             around=context.watch,
@@ -305,14 +308,18 @@ def _of_directory(
         yield CheckUnit(each.path, _size(each), known, options, each, siblings=siblings, cluster=cluster, around=watch)
 
 
-def _refused(directory: LogDirectory, disks: Disks, release: KafkaRelease) -> list[tuple[Refusal, str]]:
-    """Return the first record of the directory's own metadata log that a node of this release cannot apply."""
+def _refused(
+    directory: LogDirectory, disks: Disks, release: KafkaRelease, newer: Collection[int | None]
+) -> list[tuple[Refusal, str]]:
+    """Return the first record of the directory's own metadata log that a node of this release cannot apply, but for
+    those at the offsets `newer`: a newer release has written them, and applies them."""
     metadata = disks.copies.quorum(directory.path)
     if metadata is None:
         return []
     from kdump.cluster.metadata_refusals import refusals, refused_text
 
-    return [(each, refused_text(each, metadata)) for each in refusals(metadata, release)[:1]]
+    refused = [each for each in refusals(metadata, release) if each.offset not in newer]
+    return [(each, refused_text(each, metadata)) for each in refused[:1]]
 
 
 def _size(place: PartitionDirectory) -> int:
