@@ -87,7 +87,6 @@ def unexplained(everything: Everything) -> Iterator[str]:
         *(("retention", row) for row in everything["retention"]["retention"]),
         *(("diff", copy) for row in everything["diff"]["diff"] for copy in row["copies"]),
     ]
-    assert rows
     for command, row in rows:
         null = {key for key in EXPLAINED if key in row and row[key] is None}
         reasons = {each["key"] for each in row["unknown"]}
