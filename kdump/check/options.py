@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kdump.check.finding import Code, families
@@ -60,7 +61,7 @@ class Options:
 
         return Disks.at(paths, self.limits, open_=self.open, on_unreadable=on_unreadable, server=self.server)
 
-    @property
+    @cached_property
     def chosen(self) -> frozenset[str]:
         """The families to check."""
         names = {"bytes"} if self.headers_only else (self.only or {"bytes", "records", "log", "files"})
