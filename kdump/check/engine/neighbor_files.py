@@ -24,6 +24,8 @@ from kdump.log.window import Window
 
 MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 """Size in bytes of the largest producer snapshot that is compared with the log: a million producers."""
+SMALL_SNAPSHOT = 64 * 1024
+"""Size in bytes up to which the entries of a producer snapshot are kept while it is compared."""
 MAX_BYTES_READ_AGAIN = 256 * 1024 * 1024
 """Maximum number of bytes per partition that are read again to check entries of .txnindex files."""
 MAX_ABORTED_ENTRIES = 1_000_000
@@ -63,17 +65,22 @@ class NeighborFiles(Resumable):
             yield from entry_runs(kind, window, target.name_offset or 0)
 
     def snapshot(self, target: Target) -> Iterator[SnapshotEntry] | None:
-        """Return the entries of a producer snapshot; None if it is not valid. Reads the file twice, because the
+        """Return the entries of a producer snapshot; None if it is not valid. Reads a large file twice, because the
         checksum is only known at its end and it may have a million entries."""
+        entries: list[SnapshotEntry] = []
         try:
             with closing(self.options.open(target).source) as source:
-                if (source.size or 0) > MAX_SNAPSHOT_BYTES:
+                size = source.size or 0
+                if size > MAX_SNAPSHOT_BYTES:
                     return None
-                if not all(isinstance(item, Entry) for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0)):
-                    return None
+                for item in read_entries(PRODUCER_SNAPSHOT, Window(source), 0):
+                    if not isinstance(item, Entry):
+                        return None
+                    if size <= SMALL_SNAPSHOT and item.type:
+                        entries.append((item.position, item.values))
         except (SourceError, OSError):
             return None
-        return self._snapshot(target)
+        return iter(entries) if size <= SMALL_SNAPSHOT else self._snapshot(target)
 
     def _snapshot(self, target: Target) -> Iterator[SnapshotEntry]:
         try:
