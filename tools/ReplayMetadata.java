@@ -157,7 +157,7 @@ public class ReplayMetadata {
         ApiMessageAndVersion nothing = new ApiMessageAndVersion(new NoOpRecord(), (short) 0);
         listener.handleCommit(MemoryBatchReader.of(
             List.of(Batch.data(AFTER, 1, 0, 1, List.of(nothing))), reader -> ended.countDown()));
-        if (!ended.await(60, TimeUnit.SECONDS)) {
+        if (!ended.await(300, TimeUnit.SECONDS)) {
             throw new IllegalStateException("no end");
         }
     }

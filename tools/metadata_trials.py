@@ -41,7 +41,7 @@ FOOTER = record(key=bytes.fromhex("00000004"), value=bytes.fromhex("000000"))
 WHO = ("read", "controller", "loader")
 IDS = {letter: (letter * 22)[:21] + "A" for letter in "DEFGTUVWXYZab"}
 NUMBERS = (-1, 0, 1, 2, 7, 99)
-TRIED = ("3.9.2", "4.0.2", "4.3.1", "4.4.0")
+TRIED = ("3.9.1", "4.0.0", "4.3.1", "4.4.0")
 AT = re.compile(r"(?:from|at) offset (\d+)")
 RECORD = re.compile(r"(?<=Record)\(.*\)|(?<=StandardAcl)\(.*\)")
 UNSTATED = ("Unsupported metadata version", "Unknown metadata version for FeaturesImage")

@@ -169,7 +169,9 @@ def predicted(disk: Path) -> Result:
 def done(lines: list[str], exited: bool) -> Result:
     """Return what a controller logged: the voters that it found, and its first state."""
     text = "\n".join(lines)
-    facts: Result = {"starts": not exited, "leads": "Completed transition to Leader(" in text}
+    # A node that only waits for a leader does not come up.
+    comes_up = "finished catching up" in text or "high water mark" not in text
+    facts: Result = {"starts": not exited and comes_up, "leads": "Completed transition to Leader(" in text}
     if found := VOTERS.search(text):
         keys = VOTER.findall(found[1])
         facts["voters"] = sorted([int(node), None if own == "<undefined>" else own] for node, own in keys)

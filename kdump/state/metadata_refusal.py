@@ -45,8 +45,9 @@ class Refusal(NamedTuple):
 
     @property
     def exception(self) -> str:
-        """The exception with which a node with the controller role ends."""
-        return self.reader or self.controller or self.loader
+        """The exception with which a node with the controller role ends; if both classes refuse the record, that of
+        either, because each has a thread of its own."""
+        return self.reader or ", or ".join(dict.fromkeys(filter(None, (self.controller, self.loader))))
 
     def holds(self, line: Line) -> bool:
         """Return whether nodes of this minor release refuse it."""

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.forensics.restart.plan_values import CLEAN, DirectoryPlan, PartitionPlan
-from kdump.forensics.restart.quorum import quorum_warnings, read_quorum
+from kdump.forensics.restart.plan_values import CLEAN, STOPPED, DirectoryPlan, PartitionPlan
+from kdump.forensics.restart.quorum import quorum_warnings, read_quorum, sole_voter_stop
+from kdump.forensics.restart.quorum_values import QuorumVoter
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from tests import command
 from tests.conftest import FIXTURES
@@ -63,8 +64,14 @@ def test_the_state_in_which_a_voter_starts(state: dict[str, object], expected: t
 def test_another_directory_is_no_voter(tmp_path: Path) -> None:
     found = read_quorum(directory(tmp_path), log(tmp_path), image(Voter(1, OTHER)))
     assert (found.isVoter, found.hasOtherDirectory, found.state) == (False, True, "unattached")
-    (warning,) = quorum_warnings(found, directory(tmp_path), None, is_controller=True)
-    assert "no leader is elected" in warning
+    assert quorum_warnings(found, directory(tmp_path), None, is_controller=True) == []
+    stop = sole_voter_stop(found, directory(tmp_path))
+    assert stop is not None
+    assert "never comes up" in stop.message
+    several = found._replace(voters=[*found.voters, QuorumVoter(2, OTHER)])
+    assert sole_voter_stop(several, directory(tmp_path)) is None
+    (warning,) = quorum_warnings(several, directory(tmp_path), None, is_controller=True)
+    assert "add-controller" in warning
 
 
 def test_static_voters_have_no_directories(tmp_path: Path) -> None:
@@ -104,4 +111,4 @@ def test_the_same_disk_with_another_directory_id(tmp_path: Path) -> None:
     plan = kdump.restart_plan([str(root)])
     assert plan.quorum is not None
     assert plan.quorum.hasOtherDirectory
-    assert plan.status == 1
+    assert (plan.verdict, plan.status) == (STOPPED, 3)

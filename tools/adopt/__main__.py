@@ -36,7 +36,7 @@ from typing import NamedTuple
 from kdump.commands.dump_log import OLDEST
 from kdump.forensics.restart.plan_values import UNKNOWN
 from kdump.format.releases import RELEASES
-from tools import message_sources, release_trials, upgrade_trials
+from tools import message_sources, metadata_trials, release_trials, upgrade_trials
 from tools.adopt import bytecode, facts, oracle, records, report
 from tools.adopt.registry import fetch, numbers, text
 from tools.condense_schemas import condense, in_jars
@@ -146,6 +146,16 @@ def compare(adopted: Adoption) -> Iterator[str]:
         yield ""
 
 
+def refused(adopted: Adoption) -> Iterator[str]:
+    """Compare what the release's own classes refuse of mutated metadata logs with what kdump says."""
+    result = metadata_trials.trial(adopted.fetched(adopted.version))
+    differences = result["differences"]
+    yield "## Metadata records that the release refuses\n"
+    yield f"{result['cases']} mutated logs, {len(differences)} of which differ from what kdump says\n"
+    rows = [(each["case"], str(each["kafka"]), str(each["kdump"]), each["reason"]) for each in differences]
+    yield from report.table(("log", "Kafka", "kdump", "explained"), rows)
+
+
 def ways(adopted: Adoption) -> Iterator[str]:
     for version in (adopted.before, adopted.version):
         adopted.fetched(version)
@@ -197,6 +207,7 @@ STEPS: dict[str, Callable[[Adoption], Iterator[str]]] = {
     "classes": classes,
     "disks": disks,
     "oracle": compare,
+    "refused": refused,
     "ways": ways,
     "trials": trials,
     "tests": tests,

@@ -81,6 +81,26 @@ def last_epoch_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure 
     return StartupFailure(EXIT, path, None, None, message, exception, remedy)
 
 
+def sole_voter_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure | None:
+    """Return the stop for the only voter if its directory has another ID: no node can be elected, and it waits for a
+    leader for ever (KIP-853)."""
+    if not quorum.hasOtherDirectory or len(quorum.voters) > 1:
+        return None
+    known = quorum.voters[0].voterDirectoryId
+    path = os.path.join(directory.path, "meta.properties")
+    message = (
+        f"the only voter of the quorum is node {directory.nodeId} with directory {known}, but {directory.path} is "
+        f"directory {directory.directoryId}, as after formatting a new disk: no leader is elected, and the node never "
+        "comes up"
+    )
+    exception = "The loader is still catching up because we still don't know the high water mark yet."
+    remedy = (
+        f"if this is the disk of that voter, and only its meta.properties is new, set directory.id={known} there; "
+        "otherwise restore the disk of the voter"
+    )
+    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+
+
 def quorum_warnings(
     quorum: Quorum, directory: DirectoryPlan, metadata: MetadataImage | None, *, is_controller: bool
 ) -> list[str]:
@@ -94,18 +114,15 @@ def quorum_warnings(
             "name it as the leader, it exits (IllegalStateException: … inconsistent with current leader); start it "
             "again when they have elected another one"
         ]
-    if quorum.hasOtherDirectory:
+    if quorum.hasOtherDirectory and len(quorum.voters) > 1:
         known = next(each.voterDirectoryId for each in quorum.voters if each.voterId == directory.nodeId)
         text = (
             f"node {directory.nodeId} is no voter: the quorum has it with directory {known}, but {directory.path} is "
             f"directory {directory.directoryId}, as after formatting a new disk. It neither votes nor leads"
         )
-        if len(quorum.voters) == 1:
-            text += "; there is no other voter, so no leader is elected"
-        else:
-            text += "; kafka-metadata-quorum.sh remove-controller and add-controller make it a voter again"
+        text += "; kafka-metadata-quorum.sh remove-controller and add-controller make it a voter again"
         return [text]
-    if is_controller and quorum.kraftVersion and quorum.isVoter is False:
+    if is_controller and quorum.kraftVersion and quorum.isVoter is False and not quorum.hasOtherDirectory:
         voters = ", ".join(str(each.voterId) for each in quorum.voters)
         return [
             f"node {directory.nodeId} is no voter (the voters are {voters}): it neither votes nor leads until "

@@ -8,14 +8,20 @@ Source: SharedServer.metadataLoaderFaultHandler and fatalQuorumControllerFaultHa
 from __future__ import annotations
 
 import os
+import re
 
 from kdump.cluster.metadata_refusals import refusals, refused_text
 from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, RestartPlan, StartupFailure
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KRAFT, KafkaRelease
+from kdump.format.known_releases import at_most
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.state.metadata_image import MetadataImage
+
+LONG = re.compile(r"[+-]?[0-9]{1,19}")
+DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""Numbers in configs; not all that java.lang.Double takes."""
 
 
 def add_refused(
@@ -89,3 +95,36 @@ def controller_role(plan: RestartPlan, server: ServerProperties | None, metadata
         return True
     others = voters or metadata.controllers
     return False if others and nodes & set(metadata.brokers) else None
+
+
+def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage) -> None:
+    """Add the stop for the first topic config that LogManager cannot parse when it starts: one of any topic, whether or
+    not the broker has a replica. Only types are checked, not ranges (ConfigDef.parseType, LogConfig.fromProps)."""
+    defaults = at_most(release.line).topic_configs
+    for topic in metadata.topics.values():
+        for name, value in topic.configs.items():
+            problem = _problem(value.strip(), defaults.get(name))
+            if not problem or release.mode != KRAFT:
+                continue
+            directory = next((each for each in plan.directories if each.metadataLogDir), plan.directories[0])
+            message = (
+                f"the metadata has {name}={value} for the topic {topic.name}, with which no broker starts its logs"
+            )
+            remedy = (
+                f"delete the config: kafka-configs.sh --bootstrap-controller HOST:PORT --alter --entity-type topics "
+                f"--entity-name {topic.name} --delete-config {name}; a node that is its own controller starts with "
+                "process.roles=controller for that"
+            )
+            exception = f"ConfigException: Invalid value {value} for configuration {name}: {problem}"
+            file = os.path.join(directory.path, METADATA_LOG)
+            plan.stops.append(StartupFailure(EXIT, file, None, None, message, exception, remedy))
+            return
+
+
+def _problem(value: str, default: str | None) -> str:
+    """Return why a value does not have the type of the default, as Kafka says it; empty if it does, or that is not
+    known."""
+    if default in ("true", "false"):
+        return "" if value.lower() in ("true", "false") else "Expected value to be either true or false"
+    kind = next((each for each in (LONG, DOUBLE) if each.fullmatch(default or "")), None)
+    return "" if kind is None or kind.fullmatch(value) else "Not a number of type"

@@ -15,8 +15,8 @@ from kdump.forensics.restart.directories import node_directories
 from kdump.forensics.restart.identity import identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, StartupFailure
-from kdump.forensics.restart.quorum import last_epoch_stop, quorum_warnings, read_quorum
-from kdump.forensics.restart.refused_records import add_refused, controller_role
+from kdump.forensics.restart.quorum import last_epoch_stop, quorum_warnings, read_quorum, sole_voter_stop
+from kdump.forensics.restart.refused_records import add_invalid_config, add_refused, controller_role
 from kdump.forensics.restart.release_change import refusals, release_change
 from kdump.forensics.restart.release_choice import choose_release
 from kdump.forensics.restart.root_files import full_stop, full_warning, read_only_stop
@@ -140,6 +140,7 @@ def predict_startup(
         for each in manager.logs():
             add(each)
     if is_broker and metadata is not None:
+        add_invalid_config(plan, release, metadata)
         add_tiered(plan, metadata, options.limits)
     known = any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
     lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
@@ -181,17 +182,17 @@ def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
     own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
     metadata = disks.copies.quorum(directory.path)
     plan.quorum = read_quorum(directory, own, metadata)
-    directory.stops += filter(None, [last_epoch_stop(plan.quorum, directory)])
+    stops = last_epoch_stop(plan.quorum, directory), sole_voter_stop(plan.quorum, directory)
+    directory.stops += filter(None, stops)
     directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 
 
 def _add_refused(plan: RestartPlan, disks: Disks, release: KafkaRelease, is_broker: bool, *, with_levels: bool) -> None:
     """Add what the node does with records of its own metadata log that it cannot apply."""
     directory = next((each for each in plan.directories if each.metadataLogDir), None)
-    metadata = disks.copies.replayed(directory.path) if directory is not None and not directory.failed else None
+    metadata = disks.copies.quorum(directory.path) if directory is not None and not directory.failed else None
     if directory is not None and metadata is not None:
-        role = controller_role(plan, disks.server, metadata)
-        role = True if not is_broker else role
+        role = controller_role(plan, disks.server, metadata) if is_broker else True
         add_refused(plan, directory, release, metadata, is_controller=role, with_levels=with_levels)
 
 

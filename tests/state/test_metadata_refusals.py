@@ -1,0 +1,186 @@
+"""Records that Kafka refuses, as its own classes do: docs/metadata-trials.json has what QuorumController and
+MetadataLoader of the newest release do with a thousand mutated logs. What follows for the startup of a node."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kdump
+from kdump.check.options import Options
+from kdump.cluster.metadata_files import metadata_files
+from kdump.cluster.metadata_log import read_metadata, replay_metadata
+from kdump.cluster.metadata_refusals import refusals
+from kdump.forensics.restart.plan_values import STOPPED, UNKNOWN, RestartPlan
+from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.format.kafka_release import NEWEST, parse_release
+from kdump.format.known_releases import newest
+from kdump.kafka.server_properties import ServerProperties
+from tests import command
+from tests.conftest import DISKS
+from tests.damages import with_metadata_record
+from tests.state.test_metadata import (
+    ABORT,
+    BEGIN,
+    NOTHING,
+    change,
+    config,
+    framed,
+    log,
+    partition,
+    printed,
+    read,
+    removed,
+    snapshot,
+    topic,
+    uuid,
+)
+from tools import metadata_trials
+
+TRIALS: dict[str, Any] = json.loads(metadata_trials.RESULTS.read_text())
+CASES = {case.name: case for case in metadata_trials.cases(newest())}
+EACH = 12
+"""Every so manieth mutation is replayed; the trials replay all."""
+
+
+def test_a_sample_of_mutated_logs_is_refused_as_by_kafka(tmp_path: Path) -> None:
+    does = TRIALS[NEWEST.number]["does"]
+    assert set(does) == set(CASES)
+    differ = {each["case"] for each in TRIALS[NEWEST.number]["differences"]}
+    for number, name in enumerate([*CASES][5::EACH]):
+        folder = tmp_path / str(number)
+        metadata_trials.write(CASES[name], folder, newest())
+        says = metadata_trials.kdump(folder, NEWEST)
+        assert name in differ or json.loads(json.dumps(says)) == does[name], name
+
+
+def test_each_difference_has_a_reason() -> None:
+    for name, result in TRIALS.items():
+        assert result["cases"] > 900, name
+        assert result["refused"] > 400, name
+        assert all(each["reason"] for each in result["differences"]), name
+
+
+def test_what_follows_a_refused_record_is_replayed(tmp_path: Path) -> None:
+    found = read(tmp_path, l0=log([removed("Z"), topic("a", "A")], [change("A", 9)], [topic("b", "B")]))
+    assert ([each.offset for each in found.refusals], sorted(found.topics)) == ([0, 2], ["a", "b"])
+    place = found.refusals[1]
+    assert place.file.endswith(f"{0:020}.log")
+    assert place.position == len(log([removed("Z"), topic("a", "A")]))
+
+
+def test_nothing_is_refused_where_records_are_missing(tmp_path: Path) -> None:
+    """What is unknown may have been in them."""
+    assert read(tmp_path, l9=log([NOTHING, removed("A")], offset=9)).refusals == []
+    data = log([NOTHING], [topic("a", "A")], [partition("A", 0, [1])])
+    cut = data[: len(log([NOTHING]))] + data[len(log([NOTHING], [topic("a", "A")])) :]
+    (tmp_path / "__cluster_metadata-0" / f"{0:020}.log").write_bytes(cut)
+    (tmp_path / "__cluster_metadata-0" / f"{9:020}.log").unlink()
+    assert replay_metadata(metadata_files(str(tmp_path / "__cluster_metadata-0"))).refusals == []
+
+
+def test_records_of_an_aborted_transaction_are_refused_too(tmp_path: Path) -> None:
+    data = log([topic("a", "A"), BEGIN, topic("b", "B"), partition("B", 0, [1]), removed("Z"), ABORT])
+    found = read(tmp_path, l0=data)
+    assert ([each.offset for each in found.refusals], list(found.topics)) == ([4], ["a"])
+
+
+def test_a_snapshot_is_refused_as_well(tmp_path: Path) -> None:
+    found = read(tmp_path, s4=snapshot(topic("a", "A"), topic("a", "B")))
+    (refusal,) = found.refusals
+    assert (refusal.offset, refusal.file.endswith(".checkpoint")) == (None, True)
+
+
+def test_a_billion_partitions(tmp_path: Path) -> None:
+    """A number is no size."""
+    data = log([topic("a", "A"), partition("A", 10**9, [1])], [change("A", 10**9, leader=(2).to_bytes(4, "big"))])
+    assert list(read(tmp_path, l0=data).topics["a"].partitions) == [10**9]
+
+
+@pytest.mark.parametrize(
+    ("level", "line", "who"),
+    [(99, "4.3", "both"), (31, "4.3", "controller"), (31, "4.4", ""), (1, "4.0", "both"), (1, "3.9", "")],
+)
+def test_levels_are_those_of_the_release(tmp_path: Path, level: int, line: str, who: str) -> None:
+    feature = framed(12, b"\x11metadata.version" + level.to_bytes(2, "big") + b"\0")
+    own = framed(12, b"\x11metadata.version" + (20).to_bytes(2, "big") + b"\0")
+    found = read(tmp_path, l0=log([feature, own]))
+    said = refusals(found, parse_release(f"{line}-kraft"))
+    assert [bool(each.controller) + bool(each.loader) for each in said] == {"": [], "controller": [1], "both": [2]}[who]
+
+
+# What follows for a node.
+
+
+def start(root: Path, roles: str | None, release: str = "4.3") -> RestartPlan:
+    server = None if roles is None else ServerProperties("server.properties", {"process.roles": roles})
+    return restart_plan([str(root)], Options(server=server), kafka_version=release)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """A broker alone, without its topics: only its own files and the metadata log."""
+    source, root = DISKS / "kafka-4.3" / "clean-1", tmp_path / "disk"
+    shutil.copytree(source / "__cluster_metadata-0", root / "__cluster_metadata-0")
+    for path in source.iterdir():
+        if path.is_file():
+            shutil.copy(path, root)
+    return root
+
+
+def append(root: Path, *values: bytes) -> int:
+    """Append records to the metadata log of a disk; return the position of the first."""
+    path = max((root / "__cluster_metadata-0").glob("*.log"))
+    size = path.stat().st_size
+    for value in values:
+        path.write_bytes(with_metadata_record(path.read_bytes(), value))
+    return size
+
+
+def test_a_node_halts_by_its_roles(disk: Path) -> None:
+    position = append(disk, removed("?"))
+    plan = start(disk, "controller,broker")
+    (stop,) = plan.allStops
+    assert (plan.verdict, stop.position) == (STOPPED, position)
+    assert stop.exception.startswith("UnknownTopicIdException: Can't find topic with ID")
+    assert start(disk, "broker").verdict != STOPPED
+    (warning,) = (each for each in start(disk, "broker").warnings if "RemoveTopicRecord" in each)
+    assert "a broker alone logs a fault" in warning
+    result = command.run("verify", disk, "--json")
+    assert '"code":"metadata-record-refused"' in result.stdout.replace('": ', '":')
+
+
+def test_without_known_roles_both_outcomes_are_stated(disk: Path) -> None:
+    append(disk, removed("?"))
+    meta = disk / "meta.properties"
+    text = meta.read_text().replace("node.id=1", "node.id=77")
+    meta.write_text(re.sub("directory.id=.*", f"directory.id={printed('d')}", text))
+    plan = start(disk, None)
+    assert plan.verdict == UNKNOWN
+    assert any("controller role halts" in each and "broker alone" in each for each in plan.unknowns)
+
+
+def test_no_node_reads_past_an_unknown_type(disk: Path) -> None:
+    append(disk, framed(0x7B, b"\0"))
+    assert start(disk, "broker").verdict == STOPPED
+    assert start(disk, "controller").verdict == STOPPED
+
+
+def test_a_broker_does_not_start_with_a_topic_config_of_the_wrong_type(disk: Path) -> None:
+    metadata = read_metadata(str(disk))
+    assert metadata is not None
+    append(disk, config(2, next(iter(metadata.topics)), "retention.ms", "abc"))
+    (stop,) = start(disk, "broker").stops
+    assert "Invalid value abc for configuration retention.ms" in stop.exception
+    assert start(disk, "controller").verdict != STOPPED
+
+
+def test_what_only_looks_wrong_is_no_reason_to_halt(disk: Path) -> None:
+    body = (0).to_bytes(4, "big") + uuid("A") + b"\x02" + (1).to_bytes(4, "big") + b"\x01\x01\x01" + bytes(12) + b"\0"
+    append(disk, topic("a", "A"), framed(3, body), config(99, "x", "y", "z"))
+    assert kdump.restart_plan([str(disk)], kafka_version="4.3").verdict != STOPPED
