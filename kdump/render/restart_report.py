@@ -303,9 +303,9 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     work = f"recovers {count_text(numbers.recoveredPartitions, 'log')}, reading {read}"
     parts = loss_texts(plan)
     if plan.verdict == STOPPED:
-        exits = [stop for stop in plan.allStops if stop.kind == "exit"]
-        more = f"; {len(exits) - 1} more" if len(exits) > 1 else ""
-        why = f": {exits[0].message}{more}" if exits else ""
+        stops = [stop for stop in plan.allStops if stop.kind == "exit"] or list(plan.allStops)
+        more = f"; {len(stops) - 1} more" if len(stops) > 1 else ""
+        why = f": {stops[0].message}{more}" if stops else ""
         return "DOES NOT START", f"{why}; once it does, it {' and '.join(parts)}" if parts else why
     if plan.withoutMetadata:
         logs = [each for each in logs if each.state not in ("delete", "stray")]
