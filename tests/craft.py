@@ -173,3 +173,10 @@ def wrapper(
     payload = inner if isinstance(inner, bytes) else b"".join(inner)
     attributes = CODECS.index(codec) | options.pop("attributes", 0)
     return message(magic, compress(codec, payload), offset=offset, attributes=attributes, **options)
+
+
+def with_metadata_record(data: bytes, value: bytes) -> bytes:
+    """Append a record to a metadata log, in the epoch of the last one."""
+    last = split(data)[-1]
+    offset = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
+    return data + one(value, offset, partitionLeaderEpoch=int.from_bytes(last[12:16], "big"))

@@ -34,13 +34,13 @@ from tests.craft import (
     fix_crc,
     flip,
     message,
-    one,
     overwrite,
     patch,
     rebase,
     record,
     split,
     varint,
+    with_metadata_record,
     wrapper,
 )
 
@@ -1184,13 +1184,6 @@ edited(
 edited("quorum-empty", "quorum-state-invalid", "clean-0", QUORUM, "an empty file", lambda _: b"")
 
 SNAPSHOT = f"{METADATA}/{327:020}-0000000001.checkpoint"
-
-
-def with_metadata_record(data: bytes, value: bytes) -> bytes:
-    """Append a record to a metadata log, in the epoch of the last one."""
-    last = split(data)[-1]
-    offset = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
-    return data + one(value, offset, partitionLeaderEpoch=int.from_bytes(last[12:16], "big"))
 
 
 def lose_kraft_snapshot(root: Path) -> None:

@@ -21,7 +21,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.producer_snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
 from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
-from tests.craft import message, rebase, record, split, varint, wrapper
+from tests.craft import message, rebase, record, split, varint, with_metadata_record, wrapper
 from tests.damages import (
     DAY_MS,
     INDEX,
@@ -32,7 +32,6 @@ from tests.damages import (
     ZERO,
     Log,
     producer,
-    with_metadata_record,
 )
 
 Change = Callable[[Path], object]

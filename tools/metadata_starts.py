@@ -25,8 +25,7 @@ from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
 from kdump.kafka.server_properties import read_properties
-from tests.craft import split
-from tests.damages import with_metadata_record
+from tests.craft import split, with_metadata_record
 from tools.metadata_trials import IDS, TRIED, Entry, value_of
 from tools.trials.cluster import LISTENERS, STARTED, free_port, said
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options

@@ -23,7 +23,7 @@ from kdump.format.known_releases import newest
 from kdump.kafka.server_properties import ServerProperties
 from tests import command
 from tests.conftest import DISKS
-from tests.damages import with_metadata_record
+from tests.craft import with_metadata_record
 from tests.state.test_metadata import (
     ABORT,
     BEGIN,
