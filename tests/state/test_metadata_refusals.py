@@ -62,7 +62,7 @@ def test_a_sample_of_mutated_logs_is_refused_as_by_kafka(tmp_path: Path) -> None
 def test_each_difference_has_a_reason() -> None:
     for name, result in TRIALS.items():
         assert result["cases"] > 900, name
-        assert result["refused"] > 400, name
+        assert result["refused"] > 300, name
         assert all(each["reason"] for each in result["differences"]), name
 
 
