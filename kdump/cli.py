@@ -31,6 +31,7 @@ COMMANDS = {
     "diff": "Compare replicas or copies of a partition: where they diverge, and in which leader epochs.",
     "groups": "Show groups, their members, committed offsets and lag.",
     "cluster": "Show brokers, topics, configs, ACLs … from the KRaft metadata log.",
+    "registry": "Show a schema registry from its topic _schemas: subjects, versions, IDs, schemas, their use.",
     "transactions": "Show committed, aborted, open and hanging transactions, and what blocks the last stable offset.",
     "producers": "Show producers: epochs, sequences and gaps, and the state that a broker would load at startup.",
     "retention": "Explain why segments are not deleted or compacted, and when they will be.",

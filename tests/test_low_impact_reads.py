@@ -58,6 +58,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "stats": ("{disk}",),
     "diff": ("{disk}/orders-0", "{copy}/orders-0"),
     "groups": ("{disk}",),
+    "registry": ("{disk}", "--usage"),
     "cluster": ("{disk}",),
     "transactions": ("{disk}",),
     "producers": ("{disk}",),

@@ -50,9 +50,9 @@ FORMS = {
     "space": ["space", "--now", NOW],
 }
 """The commands that read disks, in the forms that read different files."""
-OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion", "explain"}
+OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion", "explain", "registry"}
 """The commands without an answer over a disk in text: an interface, tables, what kafka-dump-log prints about a file, an
-answer about a log (tests/test_explain.py)."""
+answer about a log (tests/test_explain.py), or about one topic (tests/test_registry.py)."""
 LEDGER = "ledger-0/00000000000000000000.log"
 USUAL = {
     "doctor": LEDGER,

@@ -109,35 +109,48 @@ def _is_file(target: Target, on_unreadable: OnUnreadable) -> bool:
     return True
 
 
-def coordinator_logs(path: str, on_unreadable: OnUnreadable) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
-    """Return the logs of group and share coordinators in `path`, and the log directories that contain them, which may
-    also have the partitions that the groups read. `path`: a log directory, a __consumer_offsets-N directory, or a
-    segment of one. Raises SourceError if there are no Kafka files."""
+def coordinator_logs(
+    path: str, on_unreadable: OnUnreadable, topics: tuple[str, ...] = (OFFSETS_TOPIC, SHARE_TOPIC)
+) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
+    """Return the logs of `topics` in `path`, by default those of group and share coordinators, and the log directories
+    that contain them, which may also have the partitions that the groups read. `path`: a log directory, a directory of
+    one of these partitions, or a segment, which is of the first topic unless its directory says otherwise. Raises
+    SourceError if there are no Kafka files."""
     logs: list[CoordinatorLog] = []
     directories: list[LogDirectory] = []
     for place in _places(path, on_unreadable):
         if isinstance(place, LogDirectory):
-            logs.extend(logs_in(place))
+            logs.extend(logs_in(place, topics))
             directories.append(place)
         elif isinstance(place, PartitionDirectory):
-            logs.extend(_of_partition(place))
+            logs.extend(_of_partition(place, topics))
             directories.extend(_above(place.path))
         elif _is_file(place, on_unreadable) and place.kind is SEGMENT:
-            topic = place.topic or OFFSETS_TOPIC
-            if topic in (OFFSETS_TOPIC, SHARE_TOPIC):
+            topic = place.topic or topics[0]
+            if topic in topics:
                 logs.append(CoordinatorLog(topic, place.partition or 0, place.path, (place.path,)))
                 directories.extend(_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else ())
     return logs, directories
 
 
-def logs_in(directory: LogDirectory) -> Iterator[CoordinatorLog]:
-    """Yield the logs of group and share coordinators in a log directory, which may be at a URL."""
+def logs_in(
+    directory: LogDirectory, topics: tuple[str, ...] = (OFFSETS_TOPIC, SHARE_TOPIC)
+) -> Iterator[CoordinatorLog]:
+    """Yield the logs of `topics` in a log directory, which may be at a URL."""
     for each in directory.partitions:
-        yield from _of_partition(each)
+        yield from _of_partition(each, topics)
 
 
-def _of_partition(partition: PartitionDirectory) -> Iterator[CoordinatorLog]:
-    if partition.state or partition.topic not in (OFFSETS_TOPIC, SHARE_TOPIC):
+def deleted_logs(directory: LogDirectory, topics: tuple[str, ...]) -> Iterator[CoordinatorLog]:
+    """Yield the logs of `topics` that the broker has renamed to delete them, or has found stray."""
+    for each in directory.partitions:
+        yield from _of_partition(each, topics, states=("delete", "stray"))
+
+
+def _of_partition(
+    partition: PartitionDirectory, topics: tuple[str, ...], states: tuple[str, ...] = ("",)
+) -> Iterator[CoordinatorLog]:
+    if partition.state not in states or partition.topic not in topics:
         return
     paths = tuple(segment.log.path for segment in partition.segments if segment.log is not None)
     yield CoordinatorLog(partition.topic, partition.partition or 0, partition.path, paths)

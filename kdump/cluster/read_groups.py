@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kdump.cluster.internal_log import bounded, read_records
@@ -12,6 +12,7 @@ from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
+from kdump.log.record import Record
 from kdump.log.region import Batch, Limits
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
@@ -52,20 +53,17 @@ def read_groups(
     replay = GroupReplay(groups, room, on_change)
     for log in logs:
         replay.begin(log.partition, "")
-        groups.logs.append(_read(replay, log, moment or AsOf(), bounded(limits), on_progress))
+        groups.logs.append(_read(replay, log, moment or AsOf(), limits, on_progress))
     replay.flush()
     finish(groups)
     return groups
 
 
 def _read(
-    replay: GroupReplay, log: CoordinatorLog, moment: AsOf, limits: Limits, on_progress: Callable[[int], None]
+    replay: GroupReplay, log: CoordinatorLog, moment: AsOf, limits: Limits | None, on_progress: Callable[[int], None]
 ) -> LogRead:
     end, time = 0, None
-    place = os.path.join(os.path.basename(parent(path := log.path)), os.path.basename(path))
-    place = f"{log.topic}-{log.partition}" if is_directory(path) else place
-
-    has_end = moment != AsOf()
+    place = log_name(log)
 
     def note(problem: str) -> None:
         replay.note(within(place, problem))
@@ -74,6 +72,34 @@ def _read(
     if not log.segments:
         replay.note("no segments")
     replay.name = ""
+    for record in log_records(log, moment, limits, note, on_progress):
+        assert record.offset is not None
+        end, time = record.offset + 1, record.timestamp
+        replay.name = place
+        if log.topic == SHARE_TOPIC:
+            apply_share(replay, record)
+        else:
+            replay.apply(record)
+        replay.name = ""
+    return LogRead(log.topic, log.partition, log.path, end, time)
+
+
+def log_name(log: CoordinatorLog) -> str:
+    """Return how problems name a log."""
+    path = log.path
+    place = os.path.join(os.path.basename(parent(path)), os.path.basename(path))
+    return f"{log.topic}-{log.partition}" if is_directory(path) else place
+
+
+def log_records(
+    log: CoordinatorLog,
+    moment: AsOf,
+    limits: Limits | None,
+    note: Callable[[str], None],
+    on_progress: Callable[[int], None] = lambda size: None,
+) -> Iterator[Record]:
+    """Yield the records of a log that have an offset, up to `moment`; what is not valid is passed to `note`."""
+    has_end, limits = moment != AsOf(), bounded(limits)
     batch: Batch | None = None
     for path in log.segments:
         done = 0
@@ -89,17 +115,10 @@ def _read(
                     done = batch.position
             if has_end and moment.is_before(record.offset, record.timestamp):
                 if moment.time is not None:
-                    return LogRead(log.topic, log.partition, log.path, end, time)
+                    return
                 continue  # checksums do not cover offsets: one that is too high must not hide later records
-            end, time = record.offset + 1, record.timestamp
-            replay.name = place
-            if log.topic == SHARE_TOPIC:
-                apply_share(replay, record)
-            else:
-                replay.apply(record)
-            replay.name = ""
+            yield record
         on_progress(max(0, (length(path) or 0) - done))
-    return LogRead(log.topic, log.partition, log.path, end, time)
 
 
 def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:

@@ -295,19 +295,22 @@ class ChangedField(NamedTuple):
 
 @answer("change")
 class RecordedChange(NamedTuple):
-    """What one record of a coordinator's log, or of the metadata log, changed."""
+    """What one record of a coordinator's log, of the metadata log or of a schema registry's topic changed."""
 
     source: Annotated[PathText, Doc("log that contains the record")]
     offset: Annotated[int, Doc("offset of the record", OFFSET)]
     timestamp: Annotated[int | None, Doc("timestamp of the record", EPOCH_MS)]
     record: Annotated[str, Doc("type of the record: Kafka's name of the message, or COMMIT and ABORT for markers")]
-    groupId: Annotated[str | None, Doc("group ID; null in the cluster's metadata")]
+    groupId: Annotated[str | None, Doc("group ID; null in the cluster's metadata and in a registry")]
     entity: Annotated[
         str,
-        Doc("kind of object that it changed: offset, group, member, shareState; topic, partition, broker, config …"),
+        Doc(
+            "kind of object that it changed: offset, group, member, shareState; topic, partition, broker, config …; "
+            "schema"
+        ),
     ]
     name: Annotated[str, Doc("name of the object")]
-    action: Annotated[str, Doc("created, changed, removed; pending or aborted in a transaction")]
+    action: Annotated[str, Doc("created, changed, removed; pending or aborted in a transaction; ignored by a registry")]
     fields: Annotated[
         tuple[ChangedField, ...], Doc("changed fields, or all fields of a new or removed object, each {…}")
     ]

@@ -24,9 +24,9 @@ class ColumnSpec(NamedTuple):
 NAMES = frozenset(
     (
         *("groupId", "memberId", "instanceId", "topic", "transactionalId", "name", "entity", "resourceName"),
-        *("principal", "tokenId"),
+        *("principal", "tokenId", "subject", "subjects"),
     )
 )
 PATHS = frozenset(("source", "path", "file"))
-TEXTS = frozenset(("message", "remark", "remarks"))
+TEXTS = frozenset(("message", "remark", "remarks", "doubt"))
 """Keys whose values identify what a row is about, and keys of our own sentences."""

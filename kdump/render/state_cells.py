@@ -60,6 +60,10 @@ def _entity(value: list[Object]) -> str:
     return ", ".join(f"{each['type']}={'<default>' if each['name'] is None else each['name']}" for each in value)
 
 
+def _references(value: list[Object]) -> str:
+    return ", ".join(f"{each.get('subject')} {each.get('version')}" for each in value)
+
+
 def _fields(value: list[Object]) -> str:
     """Changed fields, as in "offset 10 → 20, isr 1,2 → 1"; for something deleted, its last values."""
     if all(each["new"] is None for each in value):
@@ -94,5 +98,6 @@ SPECIAL: dict[str, Callable[[Any], str]] = {
     "pending": _pending,
     "entity": _entity,
     "fields": _fields,
+    "references": _references,
 }
 """Formatters by key name, for values that are not a plain list or number."""

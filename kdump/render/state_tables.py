@@ -12,6 +12,7 @@ from kdump.forensics.cluster_answer import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
 from kdump.render.column_spec import ColumnSpec
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
+from kdump.render.registry_tables import REGISTRY_TABLES, registry_style
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
 from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.sink import Sink, is_problem, objects_of
@@ -162,6 +163,7 @@ TABLES: dict[str, tuple[ColumnSpec, ...]] = {
     ),
     **FORENSIC_TABLES,
     **RETENTION_TABLES,
+    **REGISTRY_TABLES,
 }
 """Default columns."""
 
@@ -198,6 +200,8 @@ def style(value: Object) -> str:
         return "" if value["state"] == "active" else "torn"
     if kind in RETENTION_TABLES:
         return retention_style(value)
+    if kind in REGISTRY_TABLES:
+        return registry_style(value)
     if kind in FORENSIC_TABLES:
         return forensic_style(value)
     if kind == "change" and _moved_back(value):

@@ -1,0 +1,113 @@
+"""Finds the topics of schema registries on disks, and reads each into its state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from kdump.cluster.find_state_logs import coordinator_logs, deleted_logs
+from kdump.cluster.node_ids import node_ids
+from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records, newest
+from kdump.log.directory_listing import real_path
+from kdump.log.errors import OnUnreadable, within
+from kdump.log.log_directory import LogDirectory
+from kdump.log.region import Limits
+from kdump.state.as_of import AsOf, ChangeListener
+from kdump.state.schema_registry import HARD_DELETED, SchemaRegistry, SchemaVersion
+from kdump.state.schema_registry_replay import RegistryReplay
+
+SCHEMAS_TOPIC = "_schemas"
+"""kafkastore.topic of Confluent's registry and topic_name of Karapace, by default."""
+
+
+class RegistryLog(NamedTuple):
+    """The log of a registry's topic: the newest copy in its cluster, and copies that a broker was to delete."""
+
+    cluster: str
+    log: CoordinatorLog
+    deleted: tuple[CoordinatorLog, ...]
+
+
+class FoundRegistries(NamedTuple):
+    """The registries under some paths. `older`: copies of their logs that are not read. `directories`: the log
+    directories there, by the cluster that they belong to."""
+
+    registries: list[RegistryLog]
+    older: list[CoordinatorLog]
+    directories: list[tuple[str, LogDirectory]]
+
+
+def find_registries(paths: Iterable[str], topic: str, on_unreadable: OnUnreadable) -> FoundRegistries:
+    """Return the registries of each cluster; one for each partition of the topic, although a registry refuses more
+    than one. Raises SourceError for a path without Kafka files."""
+    logs: dict[str, list[CoordinatorLog]] = {}
+    deleted: dict[str, list[CoordinatorLog]] = {}
+    seen: dict[str, tuple[str, LogDirectory]] = {}
+    for path in paths:
+        found, directories = coordinator_logs(path, on_unreadable, (topic,))
+        clusters = {real_path(each.path): _cluster(each) for each in directories}
+        for directory in directories:
+            place = real_path(directory.path)
+            if place not in seen:
+                deleted.setdefault(clusters[place], []).extend(deleted_logs(directory, (topic,)))
+                seen[place] = (clusters[place], directory)
+        for log in found:
+            above = os.path.dirname(real_path(log.path))
+            cluster = clusters.get(above) or clusters.get(os.path.dirname(above)) or ""
+            logs.setdefault(cluster, []).append(log)
+    registries, older = [], []
+    for cluster in sorted({*logs, *deleted}):
+        mine, gone = newest(logs.get(cluster, [])), tuple(deleted.get(cluster, []))
+        kept = {each.path for each in mine}
+        older += [each for each in logs.get(cluster, []) if each.path not in kept]
+        if not mine and gone:
+            mine = [CoordinatorLog(topic, gone[0].partition, gone[0].path, ())]
+        registries += [RegistryLog(cluster, log, gone if number == 0 else ()) for number, log in enumerate(mine)]
+    return FoundRegistries(registries, older, list(seen.values()))
+
+
+def _cluster(directory: LogDirectory) -> str:
+    """Return what tells the directories of one cluster from others: its ID, else the directory itself."""
+    return node_ids(directory).get("cluster.id") or real_path(directory.path)
+
+
+def read_registry(
+    found: RegistryLog,
+    moment: AsOf | None = None,
+    *,
+    on_change: ChangeListener | None = None,
+    keep_gone: bool = False,
+    limits: Limits | None = None,
+    on_progress: Callable[[int], None] = lambda size: None,
+) -> SchemaRegistry:
+    """Read a registry as of `moment` (None: the end of its log). Never raises for what is on the disk: what cannot be
+    read, and what a registry skips, is listed in `problems`."""
+    registry = SchemaRegistry()
+    replay = RegistryReplay(registry, on_change, keep_gone=keep_gone)
+    place = log_name(found.log)
+    if not found.log.segments:
+        registry.problems.append(f"{place}: no segments")
+
+    def note(problem: str) -> None:
+        replay.note(within(place, problem))
+
+    for record in log_records(found.log, moment or AsOf(), limits, note, on_progress):
+        replay.apply(record)
+    registry.note_skipped(replay.skipped)
+    return registry
+
+
+def versions_in_deleted_logs(
+    logs: Sequence[CoordinatorLog], registry: SchemaRegistry, limits: Limits | None = None
+) -> list[tuple[CoordinatorLog, SchemaVersion]]:
+    """Return what only the logs that a broker was to delete still have: versions that are neither in the registry's
+    state nor among those that its log has lost."""
+    found: list[tuple[CoordinatorLog, SchemaVersion]] = []
+    for log in logs:
+        other = read_registry(RegistryLog("", log, ()), keep_gone=True, limits=limits)
+        for each in (*other.versions(), *other.removed()):
+            known = registry.find(each.subject, each.version)
+            if known is None or known.text != each.text:
+                found.append((log, each._replace(state=HARD_DELETED)))
+    return found

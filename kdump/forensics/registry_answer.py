@@ -1,0 +1,102 @@
+"""Answers of `kdump registry`: versions of subjects, settings, and the IDs that records carry."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
+from kdump.state.schema_registry import HARD_DELETED, IGNORED, SchemaVersion, Setting
+
+RegistrySource = Annotated[PathText, Doc("partition directory of the registry's topic, or the path that was passed")]
+
+
+@answer("schemaVersion")
+class RegisteredVersion(NamedTuple):
+    """A version of a subject. The keys down to deleted are the registry's own."""
+
+    subject: Annotated[str, Doc("subject, with its context if that is not the default one: :.emea:orders-value")]
+    version: Annotated[int, Doc("version")]
+    id: Annotated[int, Doc("ID of the schema, unique in its context")]
+    guid: Annotated[str, Doc("GUID: hash of the text, references, metadata and rules")]
+    schemaType: Annotated[str, Doc("AVRO, JSON, PROTOBUF …")]
+    schema: Annotated[str, Doc("text of the schema")]
+    references: Annotated[list[dict[str, Any]], Doc("referenced versions: name, subject, version")]
+    metadata: Annotated[dict[str, Any] | None, Doc("metadata: tags, properties, sensitive", optional=True)]
+    ruleSet: Annotated[dict[str, Any] | None, Doc("rules: migrationRules, domainRules, encodingRules", optional=True)]
+    deleted: Annotated[bool, Doc("whether it is deleted")]
+    state: Annotated[
+        str,
+        Doc(
+            "live; softDeleted: still resolved by its ID; hardDeleted: only its record is left; ignored: its ID was "
+            "that of another schema already"
+        ),
+    ]
+    context: Annotated[str, Doc("context of the subject; . is the default one")]
+    source: RegistrySource
+    offset: Annotated[int, Doc("offset of its record", OFFSET)]
+    timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS)]
+    removedAt: Annotated[
+        int | None, Doc("offset of the record that deleted it for good; null if none in this log did", OFFSET)
+    ]
+
+
+@answer("registrySetting")
+class RegistrySetting(NamedTuple):
+    """A setting of the registry."""
+
+    kind: Annotated[str, Doc("config (compatibility …), mode, context or association")]
+    subject: Annotated[str | None, Doc("subject or context that it applies to; null: all")]
+    value: Annotated[dict[str, Any], Doc("the value, as it is in the log")]
+    source: RegistrySource
+    offset: Annotated[int, Doc("offset of its record", OFFSET)]
+    timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS)]
+
+
+@answer("schemaUsage")
+class SchemaUsage(NamedTuple):
+    """Records of a partition whose keys or values carry the same schema ID. Whether bytes are an ID cannot be told from
+    them alone: `doubt` says what speaks against it."""
+
+    topic: Annotated[str, Doc("topic")]
+    partition: Annotated[int, Doc("partition")]
+    part: Annotated[str, Doc("key or value")]
+    id: Annotated[int | None, Doc("schema ID; null if the records carry a GUID")]
+    guid: Annotated[str | None, Doc("GUID; null if the records carry an ID")]
+    where: Annotated[str, Doc("prefix: first bytes of the key or value; header: __key_schema_id, __value_schema_id")]
+    state: Annotated[str, Doc("live, softDeleted, hardDeleted (only its record is left), none (no schema is left)")]
+    contexts: Annotated[list[str], Doc("contexts in which the registry resolves it")]
+    subjects: Annotated[list[str], Doc("subjects with this schema, in these contexts; at most 10")]
+    records: Annotated[int, Doc("number of records")]
+    firstOffset: Annotated[int, Doc("lowest offset", OFFSET)]
+    lastOffset: Annotated[int, Doc("highest offset", OFFSET)]
+    firstTimestamp: Annotated[int | None, Doc("lowest timestamp", EPOCH_MS)]
+    lastTimestamp: Annotated[int | None, Doc("highest timestamp", EPOCH_MS)]
+    doubt: Annotated[str | None, Doc("why these may not be records with this schema; null if nothing says so")]
+    source: Annotated[PathText, Doc("partition directory")]
+
+
+def version_answer(source: str, each: SchemaVersion) -> RegisteredVersion:
+    value = each.value
+    metadata, rules = value.get("metadata"), value.get("ruleSet")
+    return RegisteredVersion(
+        subject=each.subject,
+        version=each.version,
+        id=each.id,
+        guid=each.guid,
+        schemaType=each.schema_type,
+        schema=each.text,
+        references=each.references,
+        metadata=metadata if isinstance(metadata, dict) else None,
+        ruleSet=rules if isinstance(rules, dict) else None,
+        deleted=each.state not in ("live", IGNORED),
+        state=each.state,
+        context=each.context,
+        source=source,
+        offset=each.offset,
+        timestamp=each.timestamp,
+        removedAt=each.removed_at if each.state == HARD_DELETED else None,
+    )
+
+
+def setting_answer(source: str, each: Setting) -> RegistrySetting:
+    return RegistrySetting(each.kind, each.name, each.value, source, each.offset, each.timestamp)

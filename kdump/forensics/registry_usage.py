@@ -1,0 +1,216 @@
+"""Counts the schema IDs that the records of partitions carry.
+
+Source: Confluent's wire formats: 0 and an ID of 4 bytes, 1 and a GUID of 16 bytes, or either in a header (SchemaId,
+HeaderSchemaIdSerializer)."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kdump.cluster.read_groups import CoordinatorLog, log_records
+from kdump.forensics.registry_answer import SchemaUsage
+from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.log_directory import LogDirectory
+from kdump.log.record import Record
+from kdump.log.region import Limits
+from kdump.state.as_of import AsOf
+from kdump.state.schema_registry import DEFAULT_CONTEXT, HARD_DELETED, LIVE, SOFT_DELETED, SchemaRegistry, SchemaVersion
+
+MAX_IDS = 1000
+"""Maximum number of different IDs in a partition; bytes with more are no IDs."""
+PREFIX, HEADER = "prefix", "header"
+HEADERS = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
+ID = struct.Struct(">I")
+LONG = struct.Struct(">q")
+GUID_BYTES = 16
+TIMES = range(946_684_800_000, 4_102_444_800_000)
+"""Timestamps from 2000 to 2099, in epoch ms."""
+NONE = "none"
+OWN_FORMATS = (
+    (
+        re.compile(r"\.checkpoints\.internal$|^mm2-offset-syncs\.|(^|\.)heartbeats$"),
+        "the topic has the name of one of MirrorMaker's, whose records begin with a version",
+    ),
+    (
+        re.compile(r"-(changelog|repartition|subscription-(registration|response)-topic)$"),
+        "the topic has the name of one of Kafka Streams, which stores more than the values",
+    ),
+)
+"""Topics whose records begin with other numbers."""
+MAX_SUBJECTS = 10
+
+
+class SchemaMark(NamedTuple):
+    """An ID, or the bytes of a GUID, in a key or value."""
+
+    part: str
+    where: str
+    id: int | None
+    guid: bytes | None
+
+
+def marks_of(record: Record) -> Iterator[SchemaMark]:
+    """Yield what may be a schema ID in the record; a header goes before the first bytes, as for Confluent's
+    deserializers."""
+    headers = dict(record.headers) if record.header_count else {}
+    for part, data in (("key", record.key), ("value", record.value)):
+        if data is None:
+            continue
+        named = headers.get(HEADERS[part])
+        found = None if named is None else _mark(part, HEADER, named)
+        found = found or _mark(part, PREFIX, data)
+        if found is not None:
+            yield found
+
+
+def _mark(part: str, where: str, data: bytes) -> SchemaMark | None:
+    if data[:1] == b"\0" and len(data) >= 1 + ID.size:
+        return SchemaMark(part, where, ID.unpack_from(data, 1)[0], None)
+    if data[:1] == b"\1" and len(data) >= 1 + GUID_BYTES:
+        return SchemaMark(part, where, None, data[1 : 1 + GUID_BYTES])
+    return None
+
+
+class _Count:
+    """What is counted of one mark."""
+
+    __slots__ = ("all_long", "all_time", "first", "first_time", "last", "last_time", "records")
+
+    def __init__(self, offset: int, time: int | None) -> None:
+        self.records = 0
+        self.first, self.last = offset, offset
+        self.first_time, self.last_time = time, time
+        self.all_long = self.all_time = True
+
+    def add(self, offset: int, time: int | None, data: bytes) -> None:
+        self.records += 1
+        self.first, self.last = min(self.first, offset), max(self.last, offset)
+        if time is not None:
+            self.first_time = time if self.first_time is None else min(self.first_time, time)
+            self.last_time = time if self.last_time is None else max(self.last_time, time)
+        self.all_long = self.all_long and len(data) == LONG.size
+        self.all_time = self.all_time and len(data) > LONG.size and LONG.unpack_from(data)[0] in TIMES
+
+
+class KnownSchemas:
+    """The schemas of a registry, by ID in any context and by GUID, those that are deleted for good included."""
+
+    def __init__(self, registry: SchemaRegistry) -> None:
+        self.registry = registry
+        self.gone: dict[int, list[SchemaVersion]] = {}
+        for each in registry.removed():
+            if each.state == HARD_DELETED:
+                self.gone.setdefault(each.id, []).append(each)
+        self._guids: dict[bytes, list[SchemaVersion]] | None = None
+
+    def find(self, mark: SchemaMark) -> list[SchemaVersion]:
+        """Return the versions that a mark may stand for, of the default context first; those of deleted ones only if
+        there are no others."""
+        if mark.id is not None:
+            contexts = sorted(self.registry.contexts, key=lambda each: (each != DEFAULT_CONTEXT, each))
+            found = [each for each in (self.registry.find_id(context, mark.id) for context in contexts) if each]
+            return found or self.gone.get(mark.id, [])
+        if self._guids is None:
+            self._guids = {}
+            for each in (*self.registry.versions(), *self.registry.removed()):
+                self._guids.setdefault(bytes.fromhex(each.guid.replace("-", "")), []).append(each)
+        return self._guids.get(mark.guid or b"", [])
+
+
+def usage(
+    logs: Iterable[CoordinatorLog],
+    registry: SchemaRegistry,
+    limits: Limits | None,
+    note: Callable[[str, str], None],
+    on_progress: Callable[[int], None] = lambda size: None,
+) -> Iterator[SchemaUsage]:
+    """Yield the schema IDs in each of `logs`. `note` is called with the directory and what is not valid there,
+    `on_progress` with the number of bytes read since its last call."""
+    known = KnownSchemas(registry)
+    for log in logs:
+        yield from _partition_usage(log, known, limits, note, on_progress)
+
+
+def logs_with_records(directories: Iterable[LogDirectory], topics: Callable[[str], bool]) -> Iterator[CoordinatorLog]:
+    """Yield the logs of the partitions of `topics`, without Kafka's own."""
+    for directory in directories:
+        for partition in directory.partitions:
+            topic = partition.topic
+            if topic is None or partition.state or topic in INTERNAL_TOPICS or not topics(topic):
+                continue
+            paths = tuple(segment.log.path for segment in partition.segments if segment.log is not None)
+            yield CoordinatorLog(topic, partition.partition or 0, partition.path, paths)
+
+
+def _partition_usage(
+    log: CoordinatorLog,
+    known: KnownSchemas,
+    limits: Limits | None,
+    note: Callable[[str, str], None],
+    on_progress: Callable[[int], None],
+) -> Iterator[SchemaUsage]:
+    counts: dict[SchemaMark, _Count] = {}
+    full: set[str] = set()
+    for record in log_records(log, AsOf(), limits, lambda problem: note(log.path, problem), on_progress):
+        if record.is_control or record.is_cut:
+            continue
+        for mark in marks_of(record):
+            count = counts.get(mark)
+            if count is None:
+                if mark.part in full:
+                    continue
+                if mark.guid is not None and mark.where == PREFIX and not known.find(mark):
+                    continue  # any bytes after a 1 would be one
+                if len(counts) >= MAX_IDS:
+                    full.add(mark.part)
+                    note(log.path, f"{mark.part}s with more than {MAX_IDS} different first bytes: not all are listed")
+                    continue
+                counts[mark] = count = _Count(record.offset or 0, record.timestamp)
+            count.add(record.offset or 0, record.timestamp, (record.key if mark.part == "key" else record.value) or b"")
+    for mark, count in sorted(counts.items(), key=lambda each: (each[0].part, each[1].first)):
+        yield _answer(log, mark, count, known.find(mark))
+
+
+def _answer(log: CoordinatorLog, mark: SchemaMark, count: _Count, found: list[SchemaVersion]) -> SchemaUsage:
+    states = {each.state for each in found}
+    state = next((each for each in (LIVE, SOFT_DELETED, HARD_DELETED) if each in states), NONE)
+    guid = None if mark.guid is None else mark.guid.hex()
+    return SchemaUsage(
+        topic=log.topic,
+        partition=log.partition,
+        part=mark.part,
+        id=mark.id,
+        guid=None if guid is None else "-".join((guid[:8], guid[8:12], guid[12:16], guid[16:20], guid[20:])),
+        where=mark.where,
+        state=state,
+        contexts=list(dict.fromkeys(each.context for each in found)),
+        subjects=list(dict.fromkeys(each.subject for each in found))[:MAX_SUBJECTS],
+        records=count.records,
+        firstOffset=count.first,
+        lastOffset=count.last,
+        firstTimestamp=count.first_time,
+        lastTimestamp=count.last_time,
+        doubt=_doubt(log.topic, mark, count, found),
+        source=log.path,
+    )
+
+
+def _doubt(topic: str, mark: SchemaMark, count: _Count, found: list[SchemaVersion]) -> str | None:
+    if mark.where == PREFIX and mark.guid is None:
+        if count.all_long:
+            return "all are 8 bytes long: they may be numbers"
+        if count.all_time:
+            return "all begin with 8 bytes that are a timestamp: they may be a store's"
+    if not found:
+        return next((doubt for pattern, doubt in OWN_FORMATS if pattern.search(topic)), None)
+    if all(each.state == HARD_DELETED for each in found):
+        return "the schema is deleted for good; its ID may have been given again"
+    if len({each.text for each in found}) > 1:
+        return f"the ID is in {len(found)} contexts, with different schemas; the records do not say which"
+    times = [each.timestamp for each in found if each.timestamp is not None]
+    if mark.guid is None and count.first_time is not None and times and count.first_time < min(times):
+        return "records are older than the schema's record: their ID may have been that of another schema"
+    return None

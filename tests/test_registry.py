@@ -1,0 +1,314 @@
+"""`kdump registry` on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.render.all_answers import TYPES
+from tests import command
+from tests.conftest import FIXTURES
+from tests.craft import batch, record
+from tests.each_case import each_case
+from tests.registry_disk import (
+    ADDRESS,
+    LOG,
+    ORDER_1,
+    SCHEMAS,
+    TOPICS,
+    Step,
+    encoded,
+    framed,
+    log,
+    reference,
+    schema,
+    schema_key,
+    write,
+)
+from tests.test_damaged_disks import DAMAGES
+
+MEASURE = """
+import resource, runpy, sys
+sys.argv = ["kdump", *sys.argv[1:]]
+try:
+    runpy.run_module("kdump", run_name="__main__")
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+"""Runs a command, and reports its peak memory in KiB."""
+DISK = FIXTURES / "registry-1"
+run = partial(command.run, "registry")
+
+
+def objects(*arguments: Any, status: int = 0) -> list[dict[str, Any]]:
+    """Return the objects that are not notes."""
+    found = command.objects("registry", *arguments, status=status)
+    optional = {"metadata", "ruleSet"}
+    for each in found:
+        assert [key.name for key in TYPES[each["type"]] if key.name in each or key.name not in optional] == list(each)[
+            1:
+        ]
+    return [each for each in found if each["type"] != "note"]
+
+
+def test_the_fixture_is_what_its_program_writes() -> None:
+    for name, steps in TOPICS.items():
+        begin = {} if name == "_schemas-0" else {"begin": 1_795_000_060_000}
+        assert (DISK / name / LOG).read_bytes() == log(steps, **begin)
+
+
+def test_versions_have_the_registrys_keys() -> None:
+    found = [each for each in objects(DISK) if each["type"] == "schemaVersion"]
+    assert [(each["subject"], each["version"], each["id"], each["deleted"]) for each in found] == [
+        (":.emea:orders-value", 1, 1, False),
+        ("address", 1, 2, False),
+        ("orders-value", 1, 1, False),
+        ("orders-value", 2, 3, False),
+        ("refunds-value", 1, 4, False),
+        ("users-value", 1, 5, True),
+    ]
+    assert found[3]["references"] == [{"name": "Address", "subject": "address", "version": 1}]
+    assert found[2]["schema"] == ORDER_1
+    assert found[4]["schemaType"] == "PROTOBUF"
+
+
+def test_selections() -> None:
+    assert [each["subject"] for each in objects(DISK, "--subject", "*orders*")] == [
+        *(":.emea:orders-value", "orders-value", "orders-value")
+    ]
+    assert {each["subject"] for each in objects(DISK, "--id", "1")} == {":.emea:orders-value", "orders-value"}
+    assert [(each["subject"], each["state"]) for each in objects(DISK, "--deleted")] == [
+        *(("users-value", "softDeleted"), ("trial-value", "hardDeleted"), ("late-value", "ignored"))
+    ]
+    assert run(DISK, "--id", "99").exit_code == 2
+    assert run(DISK, "--subject", "nothing").exit_code == 2
+    assert "trial-value" in {each["subject"] for each in objects(DISK, "--as-of", "10")}
+
+
+def test_a_schema_in_full_for_people() -> None:
+    said = run(DISK, "--id", "3").stdout
+    assert said.startswith("orders-value version 2: AVRO, ID 3, GUID ")
+    assert "references Address: address version 1\n" in said
+    assert '      "name": "to",\n' in said.replace("    ", "  ").replace("        ", "    ") or '"name": "to"' in said
+
+
+def test_usage() -> None:
+    found = {(each["topic"], each["id"] or each["guid"]): each for each in objects(DISK, "--usage")}
+    assert {place: (each["state"], each["records"]) for place, each in found.items()} == {
+        ("orders", 1): ("live", 4),
+        ("orders", 3): ("live", 3),
+        ("orders", 77): ("none", 1),
+        ("refunds", 4): ("live", 1),
+        ("trial", 6): ("hardDeleted", 1),
+        ("users", "c51f76a8-4e24-113b-db25-6d8bab180156"): ("softDeleted", 1),
+        ("totals", 106990): ("none", 1),
+        ("totals", None): ("none", 2),
+    }
+    assert found["orders", 77]["doubt"] is None
+    assert found["orders", 1]["contexts"] == [".", ".emea"]
+    assert "different schemas" in found["orders", 1]["doubt"]
+    assert "may be numbers" in found["totals", 106990]["doubt"]
+    assert "deleted for good" in found["trial", 6]["doubt"]
+    assert (found["orders", 3]["firstOffset"], found["orders", 3]["lastOffset"]) == (4, 6)
+    assert {each["topic"] for each in objects(DISK, "--usage", "--topic", "orders")} == {"orders"}
+    assert [each["records"] for each in objects(DISK, "--usage", "--id", "77")] == [1]
+
+
+def test_usage_without_a_registry(tmp_path: Path) -> None:
+    shutil.copytree(DISK / "orders-0", tmp_path / "disk" / "orders-0")
+    found = objects(tmp_path / "disk", "--topic", "orders")
+    assert {(each["id"], each["state"]) for each in found} == {(1, "none"), (3, "none"), (77, "none")}
+    assert "no _schemas found, so no ID resolves" in run(tmp_path / "disk", "--usage").stderr
+    shutil.copy(DISK / "orders-0" / LOG, tmp_path / LOG)
+    result = run(tmp_path / LOG, "--usage")
+    assert (result.exit_code, result.stderr) == (2, "kdump: --usage needs a log directory\n")
+
+
+def test_records_older_than_their_schema(tmp_path: Path) -> None:
+    """An ID that was given again: the first schema is gone from the log."""
+    write(
+        tmp_path,
+        {"_schemas-0": [None] * 90 + [schema("a-value", 1, 1, '"int"')], "a-0": [Step(None, framed(1, b"\2"))]},
+    )
+    (found,) = objects(tmp_path, "--usage")
+    assert "older than the schema's record" in found["doubt"]
+
+
+def test_bytes_with_many_different_first_bytes(tmp_path: Path) -> None:
+    steps = [Step(None, framed(number, b"12345")) for number in range(1100)]
+    write(tmp_path, {"_schemas-0": SCHEMAS, "a-0": list(steps)})
+    result = run(tmp_path, "--usage", "--json")
+    assert result.stdout.count('"schemaUsage"') == 1000
+    assert "values with more than 1000 different first bytes: not all are listed" in result.stderr
+
+
+def imported(folder: Path) -> Iterator[dict[str, Any]]:
+    """Import an export as a registry does, one file after the other, and yield the requests."""
+    there: set[tuple[str, int]] = set()
+    for file in sorted(folder.iterdir()):
+        request = json.loads(file.read_bytes())
+        for each in request.get("references", ()):
+            subject = each["subject"]
+            if request["subject"].startswith(":.") and not subject.startswith(":."):
+                subject = ":" + request["subject"].split(":")[1] + ":" + subject
+            assert (subject, each["version"]) in there, file
+        there.add((request["subject"], request["version"]))
+        yield request
+
+
+def test_an_export_resolves_every_id_as_before(tmp_path: Path) -> None:
+    assert run(DISK, "--export", tmp_path / "out").exit_code == 0
+    found = list(imported(tmp_path / "out"))
+    steps = [schema(**_arguments(each)) for each in found]
+    write(tmp_path / "new", {"_schemas-0": list(steps)})
+    names = ("subject", "version", "id", "guid", "schemaType", "schema", "references")
+    before, after = (
+        [{name: each[name] for name in names} for each in objects(disk) if each["type"] == "schemaVersion"]
+        for disk in (DISK, tmp_path / "new")
+    )
+    assert after == before
+    assert [each["subject"] for each in found if each.get("deleted")] == ["users-value"]
+    assert "not empty" in run(DISK, "--export", tmp_path / "out").stderr
+
+
+def _arguments(request: dict[str, Any]) -> dict[str, Any]:
+    more: dict[str, Any] = {name: request[name] for name in ("schemaType", "references") if name in request}
+    names = {"subject": request["subject"], "version": request["version"], "schema_id": request["id"]}
+    return {**names, "text": request["schema"], **more}
+
+
+def test_references_in_a_circle_missing_or_deep(tmp_path: Path) -> None:
+    deep = 300
+    steps = [schema(f"d{each}", 1, each, ADDRESS, references=[reference(f"d{each + 1}", 1)]) for each in range(deep)]
+    steps.append(schema("x", 1, deep, "1", references=[reference("y", 1), reference("none", 4)]))
+    steps.append(schema("y", 1, deep + 1, "2", references=[reference("x", 1), reference("y", 1)]))
+    write(tmp_path / "disk", {"_schemas-0": list(steps)})
+    assert run(tmp_path / "disk", "--export", tmp_path / "out").exit_code == 0
+    names = [each.name.split(".")[1] for each in sorted((tmp_path / "out").iterdir())]
+    assert len(names) == deep + 2
+    assert names[:2] == [f"d{deep - 1}", f"d{deep - 2}"]
+    assert {*names[-2:]} == {"x", "y"}
+
+
+def test_file_names_of_an_export_cannot_lead_outside(tmp_path: Path) -> None:
+    write(tmp_path / "disk", {"_schemas-0": [schema("../../x\0\x1b/" + "é" * 300, 1, 1, ORDER_1)]})
+    assert run(tmp_path / "disk", "--export", tmp_path / "out").exit_code == 0
+    (file,) = (tmp_path / "out").iterdir()
+    assert file.name.startswith("000001..._.._x___")
+
+
+def test_two_clusters_are_two_registries(tmp_path: Path) -> None:
+    write(tmp_path / "d" / "1", {"_schemas-0": SCHEMAS}, cluster="one")
+    write(tmp_path / "d" / "2", {"_schemas-0": [schema("a", 1, 1, ORDER_1)]}, cluster="two")
+    found = [each for each in objects(tmp_path / "d") if each["type"] == "schemaVersion"]
+    assert {Path(each["source"]).parent.name for each in found} == {"1", "2"}
+    result = run(tmp_path / "d")
+    assert result.stdout.count("_schemas-0:\n") == 2
+    assert run(tmp_path / "d", "--export", tmp_path / "out").exit_code == 0
+    assert [len(list((tmp_path / "out" / each).iterdir())) for each in "12"] == [6, 1]
+    write(tmp_path / "d" / "3", {"_schemas-0": SCHEMAS[:5]}, cluster="one")  # another replica, which is behind
+    result = run(tmp_path / "d")
+    assert result.stdout.count("_schemas-0:\n") == 2
+    assert f"{tmp_path}/d/3/_schemas-0: not read" in result.stderr
+
+
+def test_several_partitions(tmp_path: Path) -> None:
+    write(tmp_path, {"_schemas-0": SCHEMAS, "_schemas-1": [schema("a", 1, 1, ORDER_1)]})
+    assert "a registry refuses a topic with several partitions" in run(tmp_path).stderr
+
+
+def test_a_directory_that_was_to_be_deleted(tmp_path: Path) -> None:
+    gone = f"_schemas-0.{'0' * 32}-delete"
+    write(tmp_path, {gone: SCHEMAS, "_schemas-0": [schema("orders-value", 1, 9, '"long"')]})
+    found = objects(tmp_path, "--deleted")
+    assert ("orders-value", 3, "hardDeleted") in {(each["subject"], each["id"], each["state"]) for each in found}
+    assert {Path(each["source"]).name for each in found} == {gone}
+    shutil.rmtree(tmp_path / "_schemas-0")  # the topic has been deleted: nothing else is left
+    assert len(objects(tmp_path, "--deleted")) == 8
+
+
+def test_another_name_of_the_topic(tmp_path: Path) -> None:
+    write(tmp_path, {"schemas.eu-0": SCHEMAS})
+    assert "no _schemas found" in run(tmp_path).stderr
+    assert run(tmp_path).exit_code == 2
+    assert objects(tmp_path, "--schemas-topic", "schemas.eu")
+
+
+@each_case(
+    "options",
+    [
+        ("--usage", "--history"),
+        ("--usage", "--deleted"),
+        ("--topic", "x", "--deleted"),
+        ("--export", "out", "--history"),
+    ],
+)
+def test_options_that_contradict_each_other(options: tuple[str, ...]) -> None:
+    assert run(DISK, *options).exit_code == 2
+
+
+def test_no_control_character_reaches_a_terminal(tmp_path: Path) -> None:
+    nasty = "a\x1b[2J\u202eb\r\n"
+    value = {
+        "subject": nasty,
+        "version": 1,
+        "id": 1,
+        "schema": nasty,
+        "schemaType": nasty,
+        "references": [{"name": nasty}],
+    }
+    config = {"compatibilityLevel": nasty, nasty: nasty}
+    steps = [
+        Step(schema_key(nasty, 1), value | {"metadata": {nasty: nasty}}),
+        Step({"keytype": "CONFIG", "subject": nasty}, config),
+    ]
+    write(tmp_path, {"_schemas-0": [*steps, Step({"keytype": nasty}, None)]})
+    for options in ([], ["--id", "1"], ["--history"], ["--columns", "subject,schema,schemaType,references,metadata"]):
+        result = run(tmp_path, *options)
+        assert not {"\x1b", "\u202e", "\r"} & {*result.stdout, *result.stderr}, options
+        assert result.exit_code == 0
+
+
+@each_case("damage", DAMAGES, [each.__name__ for each in DAMAGES])
+def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
+    shutil.copytree(DISK, tmp_path / "disk")
+    for partition in ("_schemas-0", "orders-0"):
+        path = tmp_path / "disk" / partition / LOG
+        data = bytearray(path.read_bytes())
+        damage(data, random.Random(53))
+        path.write_bytes(data)
+    for options in (["--history"], ["--usage"], ["--deleted", "--json"]):
+        assert run(tmp_path / "disk", *options).exit_code in (0, 2)
+
+
+@pytest.mark.every_disk
+def test_a_hundred_thousand_versions(tmp_path: Path) -> None:
+    """Memory and time are bounded. The time is that of the CPU, with room for a busy machine."""
+    count, out = 100_000, []
+    for base in range(0, count, 100):
+        steps = [
+            schema(
+                f"com.shop.team{n % 97}.topic-{n // 10}-value", n % 10 + 1, n + 1, ORDER_1.replace("Order", f"Order{n}")
+            )
+            for n in range(base, base + 100)
+        ]
+        out.append(batch([record(n, encoded(s.key), encoded(s.value)) for n, s in enumerate(steps)], offset=base))
+    write(tmp_path, {"_schemas-0": []})
+    (tmp_path / "_schemas-0" / LOG).write_bytes(b"".join(out))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    arguments = [sys.executable, "-c", MEASURE, "registry", str(tmp_path), "--json"]
+    done = subprocess.run(arguments, capture_output=True, env=os.environ, check=True, cwd=FIXTURES.parent)
+    assert done.stdout.count(b'"schemaVersion"') == count
+    assert int(done.stderr.split()[-1]) < 100 * 1024
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before.ru_utime < 20
