@@ -173,6 +173,8 @@ class Lazy(click.Group):
                 click.echo("Aborted!", err=True)
                 status = 1
         except click.ClickException as error:
+            if isinstance(error, click.NoSuchOption):
+                error = _with_path(error, sys.argv[1:] if args is None else args)
             error.show()
             status = error.exit_code
         sys.exit(status)
@@ -204,6 +206,19 @@ class Lazy(click.Group):
             formatter.write(f"\n{title}\n")
             with formatter.indentation():
                 formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+
+def _with_path(error: click.NoSuchOption, words: Sequence[str]) -> click.NoSuchOption:
+    """Return the error, with how a path that begins with a dash has to be written, if there is one: a topic may have
+    such a name."""
+    from kdump.log import file_system
+    from kdump.render.escape import printable
+
+    path = next((each for each in words if each.startswith(error.option_name[:2]) and file_system.exists(each)), None)
+    if path is None:
+        return error
+    text = f"{error.message} For the path, write ./{printable(path)}, and ./* for all"
+    return click.NoSuchOption(error.option_name, text, ctx=error.ctx)
 
 
 VERSION_HELP = "Show the version, and whether the core is compiled, and exit."

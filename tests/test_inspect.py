@@ -33,6 +33,7 @@ from kdump.log.source import FileSource
 from kdump.render.inspect_views import JsonView
 from tests import craft
 from tests.conftest import FIXTURES, SEED, each_segment, numbers_in, sample, seeded, segment, some_segments
+from tests.forensics.disks import data
 from tests.forks import become_kdump
 
 PAYMENTS = segment("clean-1/payments-0")
@@ -1022,3 +1023,21 @@ def test_conditions_that_entries_meet() -> None:
     assert run(folder / f"{0:020}.index", "--offset", "0..").exit_code == 0
     assert run(folder / f"{0:020}.timeindex", "--time", "2000-01-01..").exit_code == 0
     assert run(folder / f"{120:020}.snapshot", "--producer-id", "-5").exit_code == 1
+
+
+def test_an_offset_that_compaction_removed(tmp_path: Path) -> None:
+    """The next one is named, whichever of them was removed; the exit status is that of a filter that leaves nothing."""
+    log, offsets = tmp_path / f"{0:020}.log", [3, 4, 9, 20]
+    log.write_bytes(b"".join(data(offset, -1) for offset in offsets))
+    for offset in range(21):
+        done = run(log, "--offset", str(offset))
+        following = next(each for each in offsets if each >= offset)
+        if offset == following:
+            assert (done.exit_code, done.stderr) == (0, "")
+        elif following == offsets[0]:
+            assert (done.exit_code, "the first offset here is 3" in done.stderr) == (2, True)
+        else:
+            assert (
+                done.exit_code,
+                f"no record: compaction removed it, or it is lost; the next is {following}" in done.stderr,
+            ) == (1, True)

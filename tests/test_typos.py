@@ -298,3 +298,14 @@ def test_an_empty_list_of_parts() -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     line = refused("cluster", DISK, "--show", "summary,topics", "--topic", "nope", out=Path("unused"))
     assert unmatched(line) == ["--topic nope"]
+
+
+@pytest.mark.parametrize("name", ["-x-0", "--payments-0", "-0"])
+def test_a_path_that_begins_with_a_dash(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    done = run("ls", name)
+    assert done.exit_code == 2
+    assert f"write ./{name}, and ./* for all" in done.stderr
+    assert run("ls", f"./{name}").exit_code in (0, 2)
+    assert "write ./" not in run("ls", "--no-such-option").stderr

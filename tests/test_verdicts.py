@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from filecmp import cmpfiles, dircmp
@@ -25,6 +26,8 @@ import kdump
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few, seeded
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, copy_disk
+from tests.each_case import each_case
+from tests.forensics.disks import data, partition
 
 RECIPES = [*DAMAGES, *DOUBTS]
 COMFORT = ("OK", "NO DAMAGE")
@@ -117,3 +120,26 @@ def test_names_that_a_broker_parses(name: str, clean: bool, tmp_path: Path) -> N
     parsed = name == "5.log"
     assert (run("restart-plan", root).exit_code == 3) == (not parsed)
     assert ("NumberFormatException" in said) == (not parsed)
+
+
+@each_case("stated", [-1, 0, 5, 13, 14, 500])
+def test_what_a_broker_does_with_the_beginning_of_a_header(
+    stated: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """verify says that a broker exits where restart-plan does, whatever number of bytes is left of the header."""
+    root = tmp_path_factory.mktemp("disk")
+    (root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    (root / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    (root / "recovery-point-offset-checkpoint").write_text("0\n1\npayments 0 3\n")
+    folder = partition(root, data(0, 1, count=3))
+    (folder / f"{0:020}.timeindex").touch()
+    log = folder / f"{0:020}.log"
+    sound = log.read_bytes()
+    for size in (12, 16, 17, 18, 40, 60):
+        log.write_bytes(sound + (struct.pack(">qi", 3, stated) + b"\1" * 60)[:size])
+        stops = "DOES NOT START" in run("restart-plan", root, "--kafka-version", "4.3").stdout
+        text = " ".join(run("verify", root).stdout.split())
+        exits = "loads the log after a clean shutdown exits" in text
+        exits |= "a length below 14 while loading the log exits" in text and stated < 14
+        assert exits == stops, size
+        assert not (stops and "the broker appends after them" in text)

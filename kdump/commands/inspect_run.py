@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timezone, tzinfo
 from functools import partial
@@ -17,6 +18,8 @@ from kdump.commands.output_options import CSV, JSON, TABLE
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.format.errors import DecodeError
+from kdump.log.batch_records import records
 from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, KINDS, FileKind
@@ -26,7 +29,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Limits, Problem, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.search_coverage import SearchCoverage
-from kdump.log.selection import Selection
+from kdump.log.selection import Range, Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.escape import path_text
@@ -125,6 +128,7 @@ class InspectRun:
         self._fast_entries: FastEntries | None = None
         """Writes the entries of indexes, many at a time; None if that is not possible."""
         self._nothing = False
+        self._inputs: list[Target] = []
         self._extracts = False
         self._has_committed = False
         """Whether a file was shown as a read_committed consumer sees it."""
@@ -145,7 +149,7 @@ class InspectRun:
         if replace(self.selection, gate=None).is_all or not is_empty:
             return 0
         outside = self._outside()
-        print_error(outside or "nothing matches")
+        print_error(outside or self._gap() or "nothing matches")
         return 2 if outside else 1
 
     def _search_status(self, coverage: SearchCoverage) -> int:
@@ -183,12 +187,40 @@ class InspectRun:
             return f"offset {offsets.last} does not exist: the first offset here is {min(low)}"
         return ""
 
+    def _gap(self) -> str:
+        """Return a message if no record has the selected offsets, with the offset of the next one; else an empty
+        string."""
+        offsets = self.selection.offsets
+        if offsets is None or offsets.first is None or self.selection != Selection(offsets=offsets):
+            return ""
+        following = self._next_record(offsets.first)
+        if following is None:
+            return ""
+        last = "" if offsets.last in (None, offsets.first) else f"..{offsets.last}"
+        return f"offset {offsets.first}{last}: no record: compaction removed it, or it is lost; the next is {following}"
+
+    def _next_record(self, offset: int) -> int | None:
+        """Return the offset of the first record at `offset` or above; None if there is none, or it cannot be read."""
+        scan = RegionScan(Selection(offsets=Range(offset, None)), self.scan.limits, keeps=True)
+        for target in self._inputs:
+            try:
+                window = scan.open(target)
+                with closing(window.source):
+                    for region in scan.chosen(target, window):
+                        found = (record.offset for record in records(region)) if isinstance(region, Batch) else ()
+                        following = [each for each in found if each is not None and each >= offset]
+                        if following:
+                            return min(following)
+            except (SourceError, DecodeError):
+                return None
+        return None
+
     def run(self) -> None:
         """Show everything that is selected."""
         if self.selection.times is not None:
             first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
             print_error(f"time range {first}..{last}")
-        files = list(self.files)
+        files = self._inputs = list(self.files)
         self._say_unread(files)
         following = self.options.follow and bool(files)
         view = self._view(len(files) > 1 or following)

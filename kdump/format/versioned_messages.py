@@ -214,6 +214,8 @@ class _MessageReader:
             last, start = tag, self.position
             size = self.unsigned(TAG_SIZE, TAG_SIZE.name, depth)
             stop = self.position + size
+            if stop > end and tag not in struct.tagged:  # MessageUtil reads it as a byte array
+                raise LengthError(self.name, TAG_SIZE.name, start, size, end - self.position)
             if stop > end:
                 raise self.error(TAG_SIZE.name, start, f"tag {tag} has {size} bytes, {end - self.position} bytes left")
             node = struct.tagged.get(tag)

@@ -105,6 +105,8 @@ class Region:
         """CRC-32C of its bytes, if it has been computed."""
         self.broker_view: BrokerView | None = None
         """Of junk: what a broker makes of it, if that was determined where the bytes are."""
+        self.stated: int | None = None
+        """Of the beginning of a header at the end: the length in it, if a broker reads it."""
 
     @property
     def end(self) -> int:

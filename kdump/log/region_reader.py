@@ -281,7 +281,10 @@ class Reader:
             return recovered
         end = self._end() if next_valid is None else next_valid
         if next_valid is None and error is not None and error.code == "trailing-bytes":
-            return Region(TORN, position, end - position, error.reason, code=error.code)
+            torn = Region(TORN, position, end - position, error.reason, code=error.code)
+            if torn.size > LEAST:  # FileLogInputStream.nextBatch
+                torn.stated = int.from_bytes(head[8:12], "big", signed=True)
+            return torn
         if error is not None:
             code = error.code if self._in_place(claim, head, end) else ""
             return self._junk(position, end, error.reason, header, code)

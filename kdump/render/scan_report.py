@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
-from kdump.check.finding import Finding
+from kdump.check.finding import INFO, Finding
 from kdump.check.missing_totals import MissingTotals
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text
@@ -66,6 +66,9 @@ class ScanReport(Sink[FleetEnd]):
         report.shown_info = counts
         totals = CheckTotals(**{name: summary[name] for name in ("partitions", "files", "bytes", "batches", "records")})
         totals.damaged_batches, totals.damaged_records = summary["damagedBatches"], summary["damagedRecords"]
+        differing = [each for each in summary["replicas"] if each["severity"] != INFO]
+        missing.differing = len(differing)
+        missing.truncated = sum(each["lost"] or 0 for each in differing)
         totals.missing = missing
         totals.not_in_bundle = Counter(summary.get("notInBundle") or {})
         totals.unread, totals.notes = list(summary["unread"]), list(summary["notes"])

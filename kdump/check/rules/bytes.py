@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.advice import RECOVER_ONE, RESTORE, SAVE_RECORDS, SKIP, STOPS, TRUNCATES
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
 from kdump.format.batch_header import BatchHeader
+from kdump.format.legacy_message import MIN_MESSAGE_SIZE
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -196,6 +197,12 @@ def region_finding(part: SegmentContext, region: Region, end: int | None, *, ser
     code = CODES[region.code]
     at_end = part.last and part.recovers is not False and region.end == end
     severity, consequence = ERROR, None
+    below = region.stated is not None and region.stated < MIN_MESSAGE_SIZE
+    if below and not at_end:
+        consequence = (
+            f"their length, {region.stated}, is below {MIN_MESSAGE_SIZE}: a broker that loads the log after a clean "
+            "shutdown exits (CorruptRecordException); recovery truncates these bytes"
+        )
     if at_end and region.kind == TORN:
         severity = WARNING
         consequence = (

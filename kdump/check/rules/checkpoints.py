@@ -30,6 +30,7 @@ CHECKPOINT_INVALID = Code(
     source="CheckpointFile.read, LogManager.loadLogs, LogCleanerManager, UnifiedLog",
 )
 
+CLEANER = "cleaner-offset"
 CHECKPOINT_BEYOND_LOG = Code(
     code="checkpoint-beyond-log",
     family="checkpoints",
@@ -37,11 +38,15 @@ CHECKPOINT_BEYOND_LOG = Code(
     meaning="A checkpoint contains an offset outside the log.",
     consequence="the broker continues from the log's own end",
     fix=(
-        "Find out what truncated the log before the broker starts: the records above its end are lost here, and "
-        "another replica may have them. If log-start-offset-checkpoint is above the log end, back the partition's "
-        "directory up first: at startup the broker deletes every segment of the log"
+        "Nothing for cleaner-offset-checkpoint alone. Otherwise find out what truncated the log before the broker "
+        "starts: the records above its end are lost here, and another replica may have them. If "
+        "log-start-offset-checkpoint is above the log end, back the partition's directory up first: at startup the "
+        "broker deletes every segment of the log"
     ),
-    source="LogManager.loadLog, UnifiedLog.updateHighWatermark, LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd",
+    source=(
+        "LogManager.loadLog, UnifiedLog.updateHighWatermark, LogCleanerManager.cleanableOffsets, "
+        "LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd"
+    ),
     unless="error for a log start offset above the log's end; info for partitions that are not in the directory",
     needs_log_dir=True,
 )
@@ -58,6 +63,10 @@ def beyond_log(known: PartitionContext, log_end: int) -> Iterator[Finding]:
         if name == "replication-offset":
             gone = f"offsets {log_end}..{noted.offset - 1}, which consumers may have read, are lost here"
             consequence = f"{gone}; the broker continues from the log's own end; {who_has_it(known.replicas)}"
+        if name == CLEANER:
+            consequence = (
+                "the cleaner starts again at the log start offset: it reads the log once more; nothing is lost"
+            )
         yield CHECKPOINT_BEYOND_LOG.finding(
             noted.target._replace(topic=known.topic, partition=known.partition),
             message=message,
