@@ -341,13 +341,18 @@ def test_a_history_shows_the_time(columns: int, monkeypatch: pytest.MonkeyPatch)
 def test_records_behind_are_counted_without_markers_and_gaps(
     seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Compared with a model, for each offset that a group may have committed."""
+    """Compared with a model, for each offset that a group may have committed. Before damage, it is unknown."""
     root, random = tmp_path_factory.mktemp("disk"), seeded(f"records behind {seed}")
-    log, offsets, end = [], [], 0
-    for _ in range(12):
+    log, offsets, end, known_from = [], [], 0, 0
+    damaged = random.choice([None, random.randrange(1, 10)])
+    for number in range(12):
         end += random.choice([0, 0, 3])  # removed by compaction
         count = random.choice([0, 1, 2, 5])
         log.append(data(end, 1, count=count) if count else marker(end, 1))
+        if damaged is not None and number == damaged + 1:
+            known_from = end
+        if number == damaged:
+            log[-1] = log[-1][:-1] + bytes([log[-1][-1] ^ 1])
         offsets += range(end, end + count)
         end += count or 1
     half = random.randrange(1, 12)
@@ -360,5 +365,5 @@ def test_records_behind_are_counted_without_markers_and_gaps(
     assert last is not None
     assert last.logEndOffset == end
     for offset in range(end + 1):
-        known = None if offset < last.logStartOffset else sum(each >= offset for each in offsets)
+        known = None if offset < max(last.logStartOffset, known_from) else sum(each >= offset for each in offsets)
         assert found.records_from("payments", 0, offset) == known

@@ -5,6 +5,8 @@ Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetChec
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import closing
 from typing import NamedTuple
@@ -26,6 +28,8 @@ from kdump.state.unknown_offsets import UNREADABLE
 
 MOST_COUNTED = 1000
 """Maximum number of offsets among which records are counted."""
+MOST_TAILS = 1000
+"""Maximum number of partitions whose last offsets are kept."""
 
 
 class LogOffsets(NamedTuple):
@@ -50,6 +54,9 @@ class LogOffsetsByPartition:
         """Topics with a directory that is still being deleted."""
         self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
         self._ends: dict[tuple[str, int], LogOffsets | None] = {}
+        self._tails: dict[tuple[str, int], tuple[int, array[int]]] = {}
+        """Of each partition, the offsets of its last records, and from which offset on they are all known: many groups
+        read one topic."""
         for directory in directories:
             for partition in directory.partitions:
                 if partition.topic is None or partition.partition is None:
@@ -75,24 +82,15 @@ class LogOffsetsByPartition:
         end = self.end(topic, partition)
         if end is None or not 0 <= end.logEndOffset - offset <= MOST_COUNTED or offset < end.logStartOffset:
             return None
-        place = next(each for _, each in self.found[topic, partition] if each.path == end.path)
-        scan = RegionScan(Selection(offsets=Range(offset, end.logEndOffset)), Limits(), keeps=True)
-        logs = [each.log for each in place.segments if each.log is not None]
-        later = [number for number, each in enumerate(logs) if (each.name_offset or 0) > offset]
-        count = 0
-        for log in logs[max(0, (later[0] if later else len(logs)) - 1) :]:
-            try:
-                window = scan.open(log)
-                with closing(window.source):
-                    for region in scan.chosen(log, window):
-                        if not isinstance(region, Batch) or damage_of(region) is not None:
-                            return None
-                        if region.isControlBatch:
-                            continue
-                        count += sum((each.offset or 0) >= offset for each in records(region, values=False))
-            except (SourceError, DecodeError):
-                return None
-        return count
+        if offset == end.logEndOffset:
+            return 0
+        if (topic, partition) not in self._tails:
+            place = next(each for _, each in self.found[topic, partition] if each.path == end.path)
+            if len(self._tails) >= MOST_TAILS:
+                del self._tails[next(iter(self._tails))]
+            self._tails[topic, partition] = _tail(place, max(end.logStartOffset, end.logEndOffset - MOST_COUNTED), end)
+        first, offsets = self._tails[topic, partition]
+        return None if offset < first else len(offsets) - bisect_left(offsets, offset)
 
     def _of(self, directory: LogDirectory, partition: PartitionDirectory) -> LogOffsets | None:
         assert partition.topic is not None
@@ -116,3 +114,27 @@ class LogOffsetsByPartition:
             self._checkpoints[target.path], unknown = offsets(target)
             self.problems += [unknown.reason] if unknown and unknown.code == UNREADABLE else []
         return self._checkpoints[target.path]
+
+
+def _tail(place: PartitionDirectory, first: int, end: LogOffsets) -> tuple[int, array[int]]:
+    """Return the offsets of the records from `first` on, without markers, and the offset from which on they are all
+    known: after the last damage."""
+    scan = RegionScan(Selection(offsets=Range(first, end.logEndOffset)), Limits(), keeps=True)
+    logs = [each.log for each in place.segments if each.log is not None]
+    later = [number for number, each in enumerate(logs) if (each.name_offset or 0) > first]
+    offsets, known = array("q"), True
+    for log in logs[max(0, (later[0] if later else len(logs)) - 1) :]:
+        try:
+            window = scan.open(log)
+            with closing(window.source):
+                for region in scan.chosen(log, window):
+                    if not isinstance(region, Batch) or damage_of(region) is not None:
+                        offsets, known = array("q"), False
+                        continue
+                    if not known:
+                        first, known = region.baseOffset or 0, True
+                    if not region.isControlBatch:
+                        offsets.extend(each.offset or 0 for each in records(region, values=False))
+        except (SourceError, DecodeError):
+            offsets, known = array("q"), False
+    return (first if known else end.logEndOffset), offsets
