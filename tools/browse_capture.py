@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kdump.browse.app import BrowseApp
 from kdump.browse.browser import Browser
-from kdump.browse.command_list import markdown_table
+from kdump.browse.command_list import COMMANDS
 from kdump.commands.browse import prompt_parsers
 from tools.capture import FONT_FACE
 
@@ -96,6 +96,16 @@ async def _drawn(picture: Picture) -> str:
             await wait_until_idle(app)
         drawn = app.export_screenshot(title=f"kdump browse {picture.path}", simplify=True)
         return FONT_FACE.sub("", drawn)  # no font is downloaded
+
+
+def markdown_table() -> str:
+    """Return the table of docs/browse.md."""
+    lines = ["| key | command | what it does |", "| --- | --- | --- |"]
+    for command in COMMANDS:
+        shown = f"`{command.usage}`" if command.name and command.name != "command" else ""
+        text = command.help.replace("kdump inspect", "[kdump inspect](inspect.md)")
+        lines.append(f"| {command.label} | {shown} | {text} |")
+    return "\n".join(lines)
 
 
 BEGIN, END = "<!-- commands -->\n", "<!-- end -->\n"

@@ -227,13 +227,3 @@ def help_text(width: int = 78) -> str:
             lines += [f"{left:<{indent}}{first}"] if len(left) < indent else [left, " " * indent + first]
             lines += [" " * indent + each for each in rest]
     return "\n".join([*lines, "", "Nothing is written to the disk that is read."])
-
-
-def markdown_table() -> str:
-    """Return the table of docs/browse.md."""
-    lines = ["| key | command | what it does |", "| --- | --- | --- |"]
-    for command in COMMANDS:
-        shown = f"`{command.usage}`" if command.name and command.name != "command" else ""
-        text = command.help.replace("kdump inspect", "[kdump inspect](inspect.md)")
-        lines.append(f"| {command.label} | {shown} | {text} |")
-    return "\n".join(lines)

@@ -185,7 +185,7 @@ class ScanCommand:
         return 2 if summary["unread"] else 0
 
     def _scan(self, stack: ExitStack, store: Any, began: float) -> dict[str, Any]:
-        from kdump.spark import delta, iceberg
+        from kdump.spark import table_formats
         from kdump.spark.result import require_readable
         from kdump.spark.scan import scan
         from kdump.spark.session import is_for_this_process, require_java, running
@@ -198,9 +198,9 @@ class ScanCommand:
             require_readable(spark, store)
             return spark
 
-        also = {DELTA: delta, ICEBERG: iceberg}.get(self.table_format)
-        if also is not None:
-            also.require(store)
+        has_format = self.table_format in (DELTA, ICEBERG)
+        if has_format:
+            table_formats.require(store, self.table_format)
         is_here = not store.is_remote and is_for_this_process(self.options.master, self.conf, self.options.paths)
         if is_here:
             require_java()
@@ -213,8 +213,8 @@ class ScanCommand:
 
             done = scan(tasks, self.scan, store, show)
         summary = summarize(start, tasks, self.scan, store, done, began)
-        if also is not None:
-            also.publish(store)
+        if has_format:
+            table_formats.publish(store, self.table_format)
         put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"), done.run)
         self.sink.add(
             FleetEnd(

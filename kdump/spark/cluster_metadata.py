@@ -13,11 +13,10 @@ from kdump.cluster.metadata import MetadataCopies
 from kdump.format.known_releases import config_default
 from kdump.format.numbers import parse_long
 from kdump.render.escape import path_text
-from kdump.spark.arrow import plain
-from kdump.spark.arrow_types import TYPES
+from kdump.spark.arrow import TYPES, plain
 from kdump.spark.bundles import mount_for_task
+from kdump.spark.scan_setup import TaskReadLimits
 from kdump.spark.store import OWN, Store
-from kdump.spark.task_read_limits import TaskReadLimits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.topic_config import effective
 

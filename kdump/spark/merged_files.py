@@ -10,9 +10,8 @@ from itertools import count, groupby
 from secrets import token_hex
 from typing import NamedTuple
 
-from kdump.spark.pack_reader import rows_in
 from kdump.spark.pack_writer import table_writer
-from kdump.spark.packs import PACKED, Pack, TableRows, table_file
+from kdump.spark.packs import PACKED, Pack, TableRows, rows_in, table_file
 from kdump.spark.store import Store
 from kdump.spark.tables import RESULTS
 from kdump.spark.task_runner import TaskRunner

@@ -13,13 +13,12 @@ from kdump.log.directory_listing import length
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.render.escape import path_text
-from kdump.spark.arrow_types import arrow_schema
+from kdump.spark.arrow import arrow_schema
 from kdump.spark.bundles import mount_for_task
-from kdump.spark.chunk_writer import ChunkWriter, KeptRows
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.disk_identity import DiskIdentity
-from kdump.spark.pack_reader import entries
-from kdump.spark.packs import ENDING, UNITS, Pack, all_packs
+from kdump.spark.pack_writer import ChunkWriter, KeptRows
+from kdump.spark.packs import ENDING, UNITS, Pack, all_packs, entries
 from kdump.spark.read_task import TaskItem
 from kdump.spark.resume_point import is_unchanged, parse_resume_point
 from kdump.spark.scan_setup import ScanSetup

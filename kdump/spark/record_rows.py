@@ -108,11 +108,15 @@ class RecordRows:
                 sequences(values, columns, header.baseSequence)
             else:
                 numbers(values, columns, STORED[name], 0)
+        self._texts(columns)
+        self.count += count
+
+    def _texts(self, columns: RecordColumns) -> None:
+        """Add keys, values and headers."""
         for name, text in self.texts.items():
             pieces(text, columns, TEXTS[name])
         if self.headers is not None:
             header_lists(self.headers, columns)
-        self.count += count
 
     def _others(self, batch: Batch, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         if isinstance(batch, LegacyRecordBatch) and batch.is_compressed and not self.selection.chooses_records:
@@ -141,10 +145,7 @@ class RecordRows:
                 numbers(values, columns, TIMESTAMP_DELTA, 0)
             else:
                 numbers(values, columns, STORED[name], 0)
-        for name, text in self.texts.items():
-            pieces(text, columns, TEXTS[name])
-        if self.headers is not None:
-            header_lists(self.headers, columns)
+        self._texts(columns)
         if "crc" in self.rare:
             self.rare["crc"].update(zip(rows, columns.block[HEADERS_START : count * RECORD_WIDTH : RECORD_WIDTH]))
         if "crcValid" in self.rare:

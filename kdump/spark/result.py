@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from kdump.log.directory_listing import is_directory, is_url
-from kdump.spark.arrow_types import spark_type
+from kdump.spark.arrow import spark_type
 from kdump.spark.cluster_metadata import ASSIGNMENT, CLUSTERS
 from kdump.spark.coordinator_logs import COORDINATORS, STATE
 from kdump.spark.packs import ENTRY, LIST, committed, finish_commit, listed
@@ -109,3 +110,21 @@ def view(spark: SparkSession, store: Store, table: SparkTable, *, one_task: bool
     """Create a view of a table that a scan has derived from the others."""
     files = [store.path(table.name)] if is_directory(store.path(table.name)) else []
     _view(spark, table.name, table.ddl(), files, one_task=one_task)
+
+
+@contextmanager
+def kept_views(spark: SparkSession, queries: Mapping[str, str], *, keep: bool = True) -> Iterator[None]:
+    """Create a view of each query, which may read those before it. Their rows are kept as long as this context, so that
+    queries that read them several times have small plans: for small tables, planning takes longer than computing. With
+    `keep` False, a query that reads a view computes it."""
+    frames = []
+    try:
+        for name, sql in queries.items():
+            frame = spark.sql(sql)
+            if keep:
+                frames.append(frame.cache())
+            frame.createOrReplaceTempView(name)
+        yield
+    finally:
+        for frame in reversed(frames):
+            frame.unpersist()

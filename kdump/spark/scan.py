@@ -16,11 +16,10 @@ from kdump.spark.merged_files import merge_files
 from kdump.spark.packs import UNITS, Pack, all_packs, commit, committed, finish_commit, new_run, refuse_old
 from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group
-from kdump.spark.scan_setup import ScanSetup
+from kdump.spark.scan_setup import ScanSetup, task_read_limits
 from kdump.spark.scan_sources import FindTask, Sources, find_sources, merged, named, paths_of
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
-from kdump.spark.task_read_limits import task_read_limits
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import UnitSums
 

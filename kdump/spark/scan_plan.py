@@ -20,8 +20,7 @@ from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import Fleet, FoundDirectory
 from kdump.spark.merged_files import SMALL
-from kdump.spark.pack_reader import entries
-from kdump.spark.packs import LAYOUT, PLANNED, Pack
+from kdump.spark.packs import LAYOUT, PLANNED, Pack, entries
 from kdump.spark.read_chunk import Chunk, ChunkFile, ChunkResult, SliceJob, put_chunk, read_chunk, resumed_job
 from kdump.spark.read_task import OPENING
 from kdump.spark.scan_setup import ScanSetup

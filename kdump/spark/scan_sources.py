@@ -17,10 +17,9 @@ from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
 from kdump.spark.bundles import recorded_place, same_place
 from kdump.spark.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
-from kdump.spark.fleet import expanded, facts, find
-from kdump.spark.remote_topics import NamesTask, id_of, read_names
+from kdump.spark.fleet import NamesTask, expanded, facts, find, id_of, read_names
+from kdump.spark.scan_setup import TaskReadLimits
 from kdump.spark.store import StoreError
-from kdump.spark.task_read_limits import TaskReadLimits
 from kdump.spark.task_runner import TaskRunner
 
 DECODED = (OFFSETS_TOPIC, TRANSACTION_TOPIC, METADATA_TOPIC)

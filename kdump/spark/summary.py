@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow.compute as pc
 
 from kdump.answer import Object, answer_keys, answer_object
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
+from kdump.check.rules.bytes import UNREADABLE_BYTES
 from kdump.forensics.scan_answer import (
     DiskCopy,
     FleetSummary,
@@ -21,19 +25,15 @@ from kdump.forensics.scan_answer import (
 )
 from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
-from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions
-from kdump.spark.difference_table import update_differences
-from kdump.spark.fleet_sums import fleet_sums
-from kdump.spark.kept_views import kept_views
-from kdump.spark.packs import COUNTS, LIST, Pack
-from kdump.spark.replica_differences import MAX_COPIES, not_compared
-from kdump.spark.result import open_result, view_clusters, view_entries
+from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions, fleet_sums
+from kdump.spark.packs import COUNTS, LIST, Pack, entries, rows_of
+from kdump.spark.replica_differences import MAX_COPIES, not_compared, update_differences
+from kdump.spark.result import kept_views, open_result, view_clusters, view_entries
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
+from kdump.spark.scan_setup import task_read_limits
 from kdump.spark.session import SMALL_BYTES
-from kdump.spark.severe_findings import FindingsTask, severe_findings, worst
 from kdump.spark.store import OWN, SUMMARY, Store
-from kdump.spark.tables import RESULTS
-from kdump.spark.task_read_limits import task_read_limits
+from kdump.spark.tables import FINDINGS, RESULTS
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
 
@@ -255,3 +255,46 @@ def units_with_findings(
         by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row))
     for place, own in sorted(by_place.items()):
         yield place, sorted(own, key=lambda finding: (finding.file, finding.position))
+
+
+Row = dict[str, Any]
+MAX_FINDINGS = 2000
+"""Maximum number of findings to print."""
+COLUMNS = [key.name for key in answer_keys(Finding)]
+
+
+class FindingsTask(NamedTuple):
+    """The input of a task: packs whose findings are read."""
+
+    store: Store
+    packs: tuple[Pack, ...]
+
+
+def severe_findings(task: FindingsTask) -> list[Row]:
+    """Return the worst errors and warnings of some packs, without what could not be read, which is no finding of
+    kdump verify. Raises StoreError."""
+    return worst(chain.from_iterable(_severe(task.store, pack) for pack in task.packs if FINDINGS.name in pack.tables))
+
+
+def worst(found: Iterable[Row]) -> list[Row]:
+    """Return the first MAX_FINDINGS rows: errors before warnings."""
+    return heapq.nsmallest(MAX_FINDINGS, found, key=_order)
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    return SEVERITIES.index(row["severity"]), row["source"] or "", row["file"], row["position"]
+
+
+def _severe(store: Store, pack: Pack) -> Iterator[Row]:
+    """Yield them of a pack; nothing is read of units that have none."""
+    ranges = [
+        (rows["start"], rows["count"])
+        for entry in entries(store, pack, ["codes", "rows"])
+        if any(each["severity"] != INFO for each in entry["codes"] or ())
+        for rows in entry["rows"]
+        if rows["table"] == FINDINGS.name
+    ]
+    for batch in rows_of(store, pack, FINDINGS.name, sorted(ranges)):
+        unread = pc.and_(pc.equal(batch["code"], UNREADABLE_BYTES.code), pc.equal(batch["size"], 0))
+        chosen = pc.and_(pc.not_equal(batch["severity"], INFO), pc.invert(pc.fill_null(unread, False)))
+        yield from batch.filter(chosen).select(COLUMNS).to_pylist()

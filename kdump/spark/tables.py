@@ -115,9 +115,13 @@ def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str]
 
 
 def with_time(column: SparkColumn) -> list[SparkColumn]:
-    """A column in epoch ms, and the same as a timestamp."""
+    """Return a column in epoch ms, and the same as a timestamp."""
     about = f"{column.name} as a timestamp; null outside the years 1 to 9999"
     return [column, SparkColumn(_time_name(column.name), TIMESTAMP, "", about, of=column.name)]
+
+
+def _times(name: str, meaning: str) -> list[SparkColumn]:
+    return with_time(SparkColumn(name, BIGINT, "epoch ms", meaning))
 
 
 def _type(key: Key, widths: dict[str, str]) -> str:
@@ -281,14 +285,8 @@ TRANSACTIONS = _table(
             "",
             "partitions of the transaction; none once all have a COMMIT or ABORT marker",
         ),
-        *with_time(
-            SparkColumn("transactionStartTimestampMs", BIGINT, "epoch ms", "when the transaction began; -1: not set")
-        ),
-        *with_time(
-            SparkColumn(
-                "transactionLastUpdateTimestampMs", BIGINT, "epoch ms", "when its state last changed; -1: not set"
-            )
-        ),
+        *_times("transactionStartTimestampMs", "when the transaction began; -1: not set"),
+        *_times("transactionLastUpdateTimestampMs", "when its state last changed; -1: not set"),
         SparkColumn("transactionTimeoutMs", BIGINT, "ms", "time after which the coordinator aborts the transaction"),
         SparkColumn("clientTransactionVersion", INT, "", "2: every transaction has its own producer epoch (KIP-890)"),
         _TOMBSTONE,
@@ -324,8 +322,8 @@ PRODUCERS = _table(
         SparkColumn("batches", BIGINT, "", "number of batches"),
         SparkColumn("records", BIGINT, "", "number of records"),
         SparkColumn("size", BIGINT, "bytes", "size of the batches"),
-        *with_time(SparkColumn("firstTimestamp", BIGINT, "epoch ms", "smallest maxTimestamp of a batch")),
-        *with_time(SparkColumn("lastTimestamp", BIGINT, "epoch ms", "largest maxTimestamp of a batch")),
+        *_times("firstTimestamp", "smallest maxTimestamp of a batch"),
+        *_times("lastTimestamp", "largest maxTimestamp of a batch"),
     ],
 )
 REPLICA_DIFFERENCES = _table(
@@ -396,8 +394,8 @@ PARTITIONS = _table(
         SparkColumn("size", BIGINT, "bytes", "size of the segments"),
         SparkColumn("batches", BIGINT, "", "number of batches"),
         SparkColumn("records", BIGINT, "", "number of records in valid batches"),
-        *with_time(SparkColumn("oldestTimestamp", BIGINT, "epoch ms", "of the batches")),
-        *with_time(SparkColumn("newestTimestamp", BIGINT, "epoch ms", "of the batches")),
+        *_times("oldestTimestamp", "of the batches"),
+        *_times("newestTimestamp", "of the batches"),
     ],
     derived=True,
 )
@@ -409,7 +407,7 @@ OPEN_TRANSACTIONS = _table(
         SparkColumn("producerId", BIGINT, "", "ID of the producer"),
         SparkColumn("producerEpoch", INT, "", "epoch of that producer"),
         SparkColumn("firstOffset", BIGINT, "offset", "first offset of the transaction"),
-        *with_time(SparkColumn("timestamp", BIGINT, "epoch ms", "of its first batch")),
+        *_times("timestamp", "of its first batch"),
         SparkColumn("records", BIGINT, "", "records of it in the partition"),
         SparkColumn("transactionalId", STRING, "", "from __transaction_state; null if it is not on the disks"),
         SparkColumn("coordinatorState", STRING, "", "its newest state there, such as Ongoing; null if it is not there"),

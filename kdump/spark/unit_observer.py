@@ -3,15 +3,106 @@ batches."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from kdump.check.rule import BatchContext, Observer, SegmentContext
-from kdump.core.header_columns import HeaderColumns
+from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec
+from kdump.format.batch_header import codec_name
 from kdump.log.producer_sums import ProducerSums
 from kdump.render.escape import path_text
 from kdump.spark.batch_rows import BatchColumns
-from kdump.spark.unit_totals import UnitTotals
+
+Object = dict[str, Any]
+
+
+class UnitTotals:
+    """Counts of one unit."""
+
+    def __init__(self) -> None:
+        self.formats: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+        self.data = [0, 0, 0]
+        self.negative = 0
+        self.oldest: int | None = None
+        self.newest: int | None = None
+        self.segments = 0
+        self.size = 0
+
+    def batch(self, seen: BatchContext) -> None:
+        """Count one batch."""
+        batch = seen.batch
+        count = batch.possible_records
+        counted = [self.formats[f"{batch.magic}/{batch.compression}"]]
+        if not batch.isControlBatch:
+            counted.append(self.data)
+        for sums in counted:
+            sums[0] += 1
+            sums[1] += count
+            sums[2] += batch.size
+        if not seen.is_valid:
+            return
+        newest = batch.maxTimestamp
+        if newest is not None and newest >= 0:
+            oldest = newest if batch.baseTimestamp is None or batch.hasDeleteHorizonMs else batch.baseTimestamp
+            self._times(oldest, newest)
+        elif newest is not None and count:
+            self.negative += 1
+
+    def batches(self, heads: HeaderColumns, first: int, stop: int) -> None:
+        """Count the batches first..stop-1: valid, without control batches and without delete horizons."""
+        for sums in by_codec(heads, first, stop):
+            for counted in (self.formats[f"2/{codec_name(sums.codec)}"], self.data):
+                counted[0] += sums.batches
+                counted[1] += sums.records
+                counted[2] += sums.bytes
+        seen = batch_ages(heads, first, stop)
+        self._times(seen.oldest, seen.newest)
+        self.negative += seen.negative
+
+    def _times(self, oldest: int, newest: int) -> None:
+        """Extend the range of timestamps (epoch ms; -1: none)."""
+        if newest >= 0:
+            self.newest = newest if self.newest is None else max(self.newest, newest)
+        if oldest >= 0:
+            self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
+
+    def segment(self, row: Object) -> None:
+        """Count one segment, given its row."""
+        self.segments += 1
+        self.size += row["size"]
+
+    def state(self) -> Object:
+        """Return the counts so far as a JSON object."""
+        counted = {name: getattr(self, name) for name in ("data", "negative", "oldest", "newest", "segments", "size")}
+        return {"formats": dict(self.formats), **counted}
+
+    def resume(self, state: Object) -> None:
+        """Restore the counts from a state. Raises KeyError, TypeError or ValueError if it is not a state."""
+        for name, (batches, records, size) in state["formats"].items():
+            self.formats[name] = [int(batches), int(records), int(size)]
+        batches, records, size = state["data"]
+        self.data = [int(batches), int(records), int(size)]
+        self.negative = int(state["negative"])
+        self.oldest, self.newest = (None if state[name] is None else int(state[name]) for name in ("oldest", "newest"))
+        self.segments, self.size = int(state["segments"]), int(state["size"])
+
+    def as_columns(self) -> Object:
+        """Return the counts as columns of the unit's entry (kdump.spark.packs.ENTRY)."""
+        return {
+            "formats": [_format(name, sums) for name, sums in sorted(self.formats.items())],
+            **dict(zip(("dataBatches", "dataRecords", "dataBytes"), self.data)),
+            "negative": self.negative,
+            "oldest": self.oldest,
+            "newest": self.newest,
+            "segments": self.segments,
+            "size": self.size,
+        }
+
+
+def _format(name: str, sums: list[int]) -> Object:
+    magic, _, compression = name.partition("/")
+    return {"magic": int(magic), "compression": compression, **dict(zip(("batches", "records", "bytes"), sums))}
 
 
 class UnitObserver(Observer):

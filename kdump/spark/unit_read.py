@@ -22,8 +22,8 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
-from kdump.spark.chunk_writer import ChunkWriter, KeptRows
 from kdump.spark.disk_identity import DiskIdentity
+from kdump.spark.pack_writer import ChunkWriter, KeptRows
 from kdump.spark.packs import COUNTS
 from kdump.spark.resume_point import (
     ResumePoint,
@@ -38,8 +38,7 @@ from kdump.spark.resume_point import (
 )
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.tables import PRODUCERS
-from kdump.spark.unit_observer import UnitObserver
-from kdump.spark.unit_totals import UnitTotals
+from kdump.spark.unit_observer import UnitObserver, UnitTotals
 from kdump.state.partition_summary import segments_of
 
 RESUMED = {name: of for name, of in COUNTS.items() if name != "partitions"}

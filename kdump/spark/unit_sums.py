@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kdump.forensics.scan_answer import BatchFill, FleetTimestamps, FleetTopic, FormatUse
-from kdump.spark.pack_reader import entries
-from kdump.spark.packs import COUNTS, Pack
+from kdump.spark.packs import COUNTS, Pack, entries
 from kdump.spark.store import Store
 
 Object = dict[str, Any]

@@ -13,7 +13,7 @@ import pytest
 from kdump.log import offset_index_lookup
 from kdump.log.offset_index_lookup import open_index_lookup
 from kdump.log.paths import target
-from kdump.log.time_index_lookup import last_entry_before
+from kdump.log.start_position import last_entry_before
 from tests.conftest import SEED
 
 BASE = 7_000_000_000

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.format.numbers import int64
 from kdump.render.all_answers import TYPES as OBJECTS
-from kdump.spark.arrow_types import TYPES
+from kdump.spark.arrow import TYPES
 from kdump.spark.data_source_options import parse
 from kdump.spark.filters import PushedFilters
 from kdump.spark.table_read import TableRead

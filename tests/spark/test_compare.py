@@ -9,13 +9,13 @@ import pytest
 
 from kdump.forensics.scan_answer import ReplicaDifference
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
-from kdump.spark.possible_records import POSSIBLE_RECORDS
 from kdump.spark.replica_differences import (
     COMPACTED,
     DAMAGED,
     DIVERGED,
     MAX_COPIES,
     MISSING,
+    POSSIBLE_RECORDS,
     not_compared,
     replica_differences,
 )

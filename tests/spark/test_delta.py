@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kdump.commands import scan as command
-from kdump.spark import delta
+from kdump.spark import table_formats
 from kdump.spark.scan import ScanOptions, scan
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import TABLES
@@ -42,7 +42,7 @@ def test_each_scan_is_a_version(spark: Any, tmp_path: Path) -> None:
     counts = []
     for version in range(2):
         scan(SparkTasks(spark), ScanOptions((str(disk),), brokers={str(disk): "the left/one"}), store)
-        made = delta.publish(store)
+        made = table_formats.publish(store, "delta")
         assert {"segments", "batches", "checkpoints"} <= set(made)
         for name, columns in names.items():
             table = by_delta(out / name)
@@ -60,12 +60,12 @@ def test_each_scan_is_a_version(spark: Any, tmp_path: Path) -> None:
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(StoreError, match=r"pip install deltalake$"):
-        delta.require(Store(str(tmp_path)))
+        table_formats.require(Store(str(tmp_path)), "delta")
 
 
 def test_not_on_a_url() -> None:
     with pytest.raises(StoreError, match="local directory"):
-        delta.require(Store("memory://out"))
+        table_formats.require(Store("memory://out"), "delta")
 
 
 def test_the_option_is_there() -> None:

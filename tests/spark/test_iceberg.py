@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.commands import scan as command
-from kdump.spark import iceberg
-from kdump.spark.arrow_types import arrow_schema
-from kdump.spark.result_files import parquet_files
+from kdump.spark import table_formats
+from kdump.spark.arrow import arrow_schema
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store, StoreError
+from kdump.spark.table_formats import parquet_files
 from kdump.spark.tables import RESULTS
 from tests.conftest import FIXTURES
 from tests.spark.test_incremental import run
@@ -27,7 +27,7 @@ def by_iceberg(out: Path, name: str) -> pa.Table:
     """Return the table as a reader finds it that knows only its directory."""
     from pyiceberg.table import StaticTable
 
-    return StaticTable.from_metadata(str(out / iceberg.PLACE / name)).scan().to_arrow()
+    return StaticTable.from_metadata(str(out / table_formats.PLACE / name)).scan().to_arrow()
 
 
 def by_parquet(out: Path, name: str) -> list[str]:
@@ -50,14 +50,14 @@ def test_each_scan_is_a_version(tmp_path: Path) -> None:
     before = 0
     for version in (1, 2, 3):
         run(disk, out, brokers={str(disk): "the left/one %41"}, split_bytes=1 << 20)
-        made = iceberg.publish(store)
+        made = table_formats.publish(store, "iceberg")
         assert {"segments", "batches", "records", "findings", "checkpoints"} <= set(made)
         for name in made:
             found = by_iceberg(out, name)
             assert found.schema.names == arrow_schema(RESULTS[name]).names
             assert sorted(str(list(row.values())) for row in found.to_pylist()) == by_parquet(out, name)
-            place = out / iceberg.PLACE / name / "metadata"
-            assert (place / iceberg.HINT).read_text() == str(version)
+            place = out / table_formats.PLACE / name / "metadata"
+            assert (place / table_formats.HINT).read_text() == str(version)
             said = json.loads((place / f"v{version}.metadata.json").read_text())
             assert len(said["snapshots"]) == 1
             assert len(list(place.glob("*.json"))) == 1
@@ -79,8 +79,8 @@ def test_what_a_filter_leaves(tmp_path: Path) -> None:
 
     out = tmp_path / "out"
     run(FIXTURES / "clean-2", out, records=False)
-    iceberg.publish(Store(str(out)))
-    table = StaticTable.from_metadata(str(out / iceberg.PLACE / "batches"))
+    table_formats.publish(Store(str(out)), "iceberg")
+    table = StaticTable.from_metadata(str(out / table_formats.PLACE / "batches"))
     every = by_iceberg(out, "batches").to_pylist()
     offsets = [row["baseOffset"] for row in every if row["topic"] == "ledger"]
     assert offsets
@@ -96,13 +96,13 @@ def test_what_a_filter_leaves(tmp_path: Path) -> None:
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyiceberg.catalog.memory", None)
     with pytest.raises(StoreError, match=r"pip install 'pyiceberg\[sql-sqlite\]'$"):
-        iceberg.require(Store(str(tmp_path)))
+        table_formats.require(Store(str(tmp_path)), "iceberg")
 
 
 @pytest.mark.every_disk
 def test_not_on_a_url() -> None:
     with pytest.raises(StoreError, match="local directory"):
-        iceberg.require(Store("memory://out"))
+        table_formats.require(Store("memory://out"), "iceberg")
 
 
 def test_the_option_is_there() -> None:

@@ -24,8 +24,7 @@ import pytest
 
 from kdump.log.region import Limits
 from kdump.spark.merged_files import SMALL, Merged, MergeTask, merge_files
-from kdump.spark.pack_reader import entries, rows_of
-from kdump.spark.packs import COUNTS, UNITS, Pack, TableRows, committed
+from kdump.spark.packs import COUNTS, UNITS, Pack, TableRows, committed, entries, rows_of
 from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.scan import ScanOptions, ScanResult, scan
 from kdump.spark.segment_split import opened
@@ -318,14 +317,14 @@ def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.mark.every_disk
 def test_what_happens_to_a_log(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
-    still.setattr("kdump.spark.chunk_writer.SPAN", 1)
+    still.setattr("kdump.spark.pack_writer.SPAN", 1)
     assert history("short", 1, tmp_path) > 0
 
 
 @pytest.mark.every_disk
 @pytest.mark.parametrize("seed", range(40))
 def test_what_may_happen_to_a_log(seed: int, tmp_path: Path, still: pytest.MonkeyPatch) -> None:
-    still.setattr("kdump.spark.chunk_writer.SPAN", 1 if seed % 2 else 8 << 30)
+    still.setattr("kdump.spark.pack_writer.SPAN", 1 if seed % 2 else 8 << 30)
     history(seed, 25, tmp_path)
 
 
@@ -543,7 +542,7 @@ def test_other_options_begin_anew(tmp_path: Path, still: pytest.MonkeyPatch) -> 
 
 def test_a_long_check_that_was_interrupted_goes_on(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     """It resumes not only after a partition, but also after some of its segments."""
-    still.setattr("kdump.spark.chunk_writer.SPAN", 1)
+    still.setattr("kdump.spark.pack_writer.SPAN", 1)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     names = [*map(str, in_four(disk))]
     broken = logs(disk)[3]
@@ -591,7 +590,7 @@ def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path, stil
 
 def test_a_killed_task_leaves_what_it_had(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     """Spark runs a failed task again: it uses what the first attempt has saved."""
-    still.setattr("kdump.spark.chunk_writer.SPAN", 1)
+    still.setattr("kdump.spark.pack_writer.SPAN", 1)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     names = [*map(str, in_four(disk))]
     failing = _failing_at(logs(disk)[3])

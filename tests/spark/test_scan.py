@@ -23,7 +23,7 @@ from crc32c import crc32c
 from kdump.cli import cli
 from kdump.spark import session
 from kdump.spark.packs import LAYOUT, LIST
-from kdump.spark.possible_records import POSSIBLE_RECORDS
+from kdump.spark.replica_differences import POSSIBLE_RECORDS
 from kdump.spark.result import open_result
 from kdump.spark.scan import ALL, ScanOptions, scan
 from kdump.spark.store import Store, StoreError

@@ -24,8 +24,8 @@ from kdump.spark.coordinator_logs import (
 )
 from kdump.spark.data_source_options import OptionError
 from kdump.spark.scan import ScanOptions, scan
+from kdump.spark.scan_setup import task_read_limits
 from kdump.spark.store import Store
-from kdump.spark.task_read_limits import task_read_limits
 from tests.conftest import DISKS, FIXTURES
 from tests.spark import same
 from tests.spark.test_incremental import Here

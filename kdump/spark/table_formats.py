@@ -1,26 +1,29 @@
-"""Publishes a scan's tables as Iceberg tables: writes metadata for the existing Parquet files to DIR/_iceberg.
+"""Publishes a scan's tables in table formats, next to the existing Parquet files, so that readers see each scan as one
+version, never a part of it.
 
-There is no catalog: each table has the layout of Iceberg's HadoopTables, with the newest metadata named in
-version-hint.text, so that readers need only the table's path. All columns are resolved by name, because the files have
-no field IDs.
-
-Source: Iceberg's table spec (column projection, name mapping) and HadoopTableOperations, written through pyiceberg.
+Delta: a transaction log in the directory of each table (Delta Lake's protocol, the action `add`), written through
+delta-rs. Iceberg: metadata in DIR/_iceberg, written through pyiceberg. There is no catalog: each table has the layout
+of Iceberg's HadoopTables, with the newest metadata named in version-hint.text, so that readers need only the table's
+path. All columns are resolved by name, because the files have no field IDs (Iceberg's table spec, column projection
+and name mapping; HadoopTableOperations).
 """
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import shutil
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kdump.extras import how_to_install
 from kdump.log.directory_listing import is_directory, is_url
-from kdump.spark.arrow_types import arrow_schema
-from kdump.spark.result_files import ParquetFile, parquet_files
+from kdump.spark.arrow import arrow_schema
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS, SparkTable
 
@@ -28,44 +31,94 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table as Iceberg
 
+DELTA, ICEBERG = "delta", "iceberg"
+MODULES = {DELTA: "deltalake", ICEBERG: "pyiceberg.catalog.memory"}
+"""What each format is written with."""
 PLACE = "_iceberg"
 """Spark ignores directories whose names start with an underscore."""
 HINT = "version-hint.text"
 NAMESPACE = "kdump"
 
 
-def require(store: Store) -> None:
-    """Raise StoreError if Iceberg tables cannot be written."""
+def require(store: Store, table_format: str) -> None:
+    """Raise StoreError if tables of that format cannot be written."""
+    module, name = MODULES[table_format], table_format.capitalize()
     try:
-        import pyiceberg.catalog.memory  # noqa: F401
+        importlib.import_module(module)
     except ImportError:
-        raise StoreError(f"Iceberg tables need the package pyiceberg: {how_to_install('iceberg')}") from None
+        package = module.partition(".")[0]
+        raise StoreError(f"{name} tables need the package {package}: {how_to_install(table_format)}") from None
     if is_url(store.root):
-        raise StoreError(f"{store.root}: Iceberg tables can only be written to a local directory")
+        raise StoreError(f"{store.root}: {name} tables can only be written to a local directory")
 
 
-def publish(store: Store) -> list[str]:
+def publish(store: Store, table_format: str) -> list[str]:
     """Commit one more version of each table of a result, with its current files. Returns the names of the tables.
     Raises StoreError."""
+    tables = [table for table in RESULTS.values() if is_directory(store.path(table.name))]
+    if table_format == DELTA:
+        _publish_delta(store, tables)
+    else:
+        _publish_iceberg(store, tables)
+    return [table.name for table in tables]
+
+
+class ParquetFile(NamedTuple):
+    """A Parquet file: absolute path, name, size in bytes, modification time in epoch ms, and number of rows."""
+
+    path: str
+    name: str
+    size: int
+    modified: int
+    rows: int
+
+
+def parquet_files(root: str) -> Iterator[ParquetFile]:
+    """Yield every Parquet file in a table's directory, in a fixed order. Raises OSError, or what pyarrow raises."""
+    for name in sorted(os.listdir(root)):
+        if name.startswith((".", "_")) or not name.endswith(".parquet"):
+            continue
+        path = os.path.join(root, name)
+        status = os.stat(path)
+        yield ParquetFile(path, name, status.st_size, int(status.st_mtime * 1000), pq.read_metadata(path).num_rows)
+
+
+def _publish_delta(store: Store, tables: list[SparkTable]) -> None:
+    from deltalake import DeltaTable, Schema
+    from deltalake.exceptions import DeltaError
+    from deltalake.transaction import AddAction, create_table_with_add_actions
+
+    for table in tables:
+        path = store.path(table.name)
+        try:
+            actions: list[Any] = [
+                AddAction(file.name, file.size, {}, file.modified, True, json.dumps({"numRecords": file.rows}))
+                for file in parquet_files(path)
+            ]
+            schema = Schema.from_arrow(arrow_schema(table))
+            if DeltaTable.is_deltatable(path):
+                DeltaTable(path).create_write_transaction(actions, "overwrite", schema)
+            else:
+                create_table_with_add_actions(path, schema, actions, "error")
+        except (DeltaError, OSError, ValueError) as error:
+            raise StoreError(f"{path}: cannot write the Delta table: {error}") from error
+
+
+def _publish_iceberg(store: Store, tables: list[SparkTable]) -> None:
     from pyiceberg.catalog.memory import InMemoryCatalog
     from pyiceberg.exceptions import CommitFailedException, ValidationError
 
-    made = []
     failures = (OSError, ValueError, pa.ArrowException, CommitFailedException, ValidationError)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         catalog = InMemoryCatalog("kdump")  # temporary: only the metadata in the directory matters
         catalog.create_namespace(NAMESPACE)
-        for table in RESULTS.values():
-            if not is_directory(store.path(table.name)):
-                continue
+        for table in tables:
             try:
                 _publish(catalog, store, table)
             except failures as error:
                 place = f"{store.path(PLACE)}/{table.name}"
                 raise StoreError(f"{place}: cannot write the Iceberg table: {error}") from error
-            made.append(table.name)
-    return made
 
 
 def _publish(catalog: Catalog, store: Store, table: SparkTable) -> None:
