@@ -146,6 +146,7 @@ class Node:
             if any(STARTED.search(line) for line in lines):
                 time.sleep(4)
                 break
+        time.sleep(1)  # the exception follows the line that it is fatal
         lines = said(log.read_text(errors="replace"))
         halted = process.poll() is not None or any(HALTED.search(line) for line in lines)
         process.terminate()

@@ -23,7 +23,17 @@ if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
 
 OnProgress = Callable[[int, int], None]
 OF_QUORUM = (
-    *("voters", "leader", "kraft_version", "end_offset", "features", "is_partial", "brokers", "controllers"),
+    *(
+        "voters",
+        "leader",
+        "kraft_version",
+        "end_offset",
+        "features",
+        "is_partial",
+        "is_too_large",
+        "brokers",
+        "controllers",
+    ),
     *("refusals", "places", "levels", "frames"),
 )
 """What is kept of each copy: the quorum, and what kdump.cluster.metadata_refusals needs."""

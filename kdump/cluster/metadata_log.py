@@ -28,7 +28,7 @@ from kdump.log.record import Record
 from kdump.log.region import Limits
 from kdump.state import metadata_node_handlers
 from kdump.state.as_of import AsOf, ChangeListener
-from kdump.state.internal_records import MAX_PROBLEMS, ROOM, too_large
+from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_large
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_node_handlers import TRANSACTION_TYPES
 from kdump.state.metadata_replay import MetadataReplay
@@ -57,7 +57,8 @@ def read_metadata(
         return MetadataImage(problems=[unread(SourceError(listing_error(error, folder)))])
     if not files.snapshots and not files.segments:
         return None
-    return _MetadataReader(files, AsOf(), bounded(limits), ROOM, None, False, on_progress).read(files.snapshots[::-1])
+    reader = _MetadataReader(files, AsOf(), bounded(limits), ROOM_METADATA, None, False, on_progress)
+    return reader.read(files.snapshots[::-1])
 
 
 def replay_metadata(
@@ -150,6 +151,7 @@ class _MetadataReader:
         replay.in_log = True
         self._read_log(replay, start)
         replay.metadata.gap = self.gap
+        replay.metadata.is_too_large = replay.is_full
         replay.metadata.is_partial = replay.is_partial or replay.is_full or self.gap is not None
         return replay.metadata
 

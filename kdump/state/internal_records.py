@@ -12,6 +12,8 @@ MAX_VALUE_BYTES = 512 * 1024
 MAX_PROBLEMS = 100
 ROOM = 48 * 1024 * 1024
 """Memory budget in bytes for state that is kept in addition to other work."""
+ROOM_METADATA = 128 * 1024 * 1024
+"""The same for the metadata of a cluster, which decides more: that of 300,000 partitions, which take half of it."""
 ROOM_ALONE = 512 * 1024 * 1024
 """Memory budget in bytes if showing the state is the only work."""
 ENTRY = 300

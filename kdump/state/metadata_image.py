@@ -181,6 +181,8 @@ class MetadataImage:
     a release reads only in versions that it knows."""
     is_partial: bool = False
     """Whether records are missing from the replay: nothing follows from what is unknown."""
+    is_too_large: bool = False
+    """Whether they are missing because they did not fit into memory."""
     gap: int | None = None
     """Offset of the first record that is invalid or missing, at which a node's replay ends; None if there is none."""
     problems: list[str] = field(default_factory=list)

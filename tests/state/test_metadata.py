@@ -450,7 +450,7 @@ def test_what_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROOM", 10 * ENTRY)
+    monkeypatch.setattr(module, "ROOM_METADATA", 10 * ENTRY)
     found = read(tmp_path, l0=log([topic(f"t{i}", chr(33 + i)) for i in range(90)]))
     assert 1 < len(found.topics) < 6
     assert found.end_offset == 90
@@ -484,7 +484,7 @@ def test_a_log_without_transactions_is_read_once(tmp_path: Path, monkeypatch: py
 
 
 def test_partitions_leave_room_for_configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROOM", 30 * ENTRY)
+    monkeypatch.setattr(module, "ROOM_METADATA", 30 * ENTRY)
     values = [topic("a", "A"), *[partition("A", i, [1], dirs="x") for i in range(90)], config(2, "a", "x", "1")]
     found = read(tmp_path, l0=log(values))
     assert 5 < len(found.topics["a"].partitions) < 20

@@ -42,6 +42,8 @@ def add_refused(
     if not with_levels:
         found = [each for each in found if each in metadata.refusals]
     first = next((each for each in found if each.exception), None)
+    if first is None and metadata.is_too_large:
+        plan.doubts.append("the metadata is too large for kdump: whether the node can apply each record is unknown")
     if first is None:
         return
     what = refused_text(first, metadata)
