@@ -235,6 +235,26 @@ def undamaged(states: States) -> States:
     return states._replace(find=find, only_if=f"{states.only_if}, and {words}" if states.only_if else words)
 
 
+def of_one_node(states: States) -> States:
+    """Return that a command states a fact about a node: all directories are of one. restart-plan is given one node's
+    log.dirs; other commands take a directory whose meta.properties cannot be read for another node's, or a copy, if
+    both have a live partition."""
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        live: dict[str, set[str]] = {row["directory"]: set() for row in everything["ls"]["logDirectory"]}
+        for row in everything["ls"]["partitionLog"]:
+            if row["state"] == "live":
+                live[row["source"]].add(os.path.basename(row["partitionDirectory"]))
+        every = everything["ls"]["logDirectory"]
+        doubtful = [row["directory"] for row in every if row["nodeId"] is None or "meta.properties" in row["broken"]]
+        if any(live[one] & live[other] for one in doubtful for other in live if other != one):
+            return iter(())
+        return iter(states.find(everything))
+
+    words = "no live partition is also in a directory whose meta.properties cannot be read"
+    return states._replace(find=find, only_if=f"{states.only_if}, and {words}" if states.only_if else words)
+
+
 def recovers_once(steps: list[Row]) -> bool:
     """Return True if a startup recovers each segment at most once, and none because of a damaged index."""
     found = [step["file"] for step in steps if step["kind"] == "recover"]
@@ -779,15 +799,18 @@ FACTS: list[Fact] = [
         "",
         "MetadataVersion",
         "cluster.release_evidence:applied_release",
-        (
-            at("producers", "producerPartition.kafkaVersion", of=the_disk),
-            at("retention", "retention.kafkaVersion", of=the_disk, only_if=SERVED),
-            at(
-                "restart-plan",
-                "restartPlan.release.version",
-                lambda row: (row["release"] or {}).get("version"),
-                the_disk,
-            ),
+        tuple(
+            of_one_node(states)
+            for states in (
+                at("producers", "producerPartition.kafkaVersion", of=the_disk),
+                at("retention", "retention.kafkaVersion", of=the_disk, only_if=SERVED),
+                at(
+                    "restart-plan",
+                    "restartPlan.release.version",
+                    lambda row: (row["release"] or {}).get("version"),
+                    the_disk,
+                ),
+            )
         ),
     ),
     Fact(
@@ -797,8 +820,8 @@ FACTS: list[Fact] = [
         "ConfigurationsImage",
         "forensics.retention.configs:settings",
         (
-            at("retention", "retention.isConfigKnown", of=topic, only_if=LIVE),
-            at("space", "spaceTopic.isConfigKnown", of=topic),
+            of_one_node(at("retention", "retention.isConfigKnown", of=topic, only_if=LIVE)),
+            of_one_node(at("space", "spaceTopic.isConfigKnown", of=topic)),
         ),
     ),
     Fact(
