@@ -23,8 +23,10 @@ from hypothesis import strategies as st
 
 from kdump import __version__
 from kdump.cli import cli
+from kdump.format.kafka_release import NEWEST
 from kdump.log import batch_records, legacy_records
 from kdump.render import dumplog_batch
+from kdump.render.dumplog_decoders import DECODERS
 from kdump.render.java import double, file_text, jackson
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, few, oracle_files, sample, seeded
@@ -425,3 +427,12 @@ def test_versions_of_a_txnindex(tmp_path: Path) -> None:
     newer = dump("--files", path, "--kafka-version", "4.4")
     assert (newer.exit_code, len(newer.stdout.splitlines())) == (1, 1)
     assert "the entry has version 1, only 0 is supported" in newer.stderr
+
+
+def test_messages_of_exceptions() -> None:
+    """Numbers wrap as in Java, and an unknown tagged field is read with its size: the messages of kafka-dump-log."""
+    frame = DECODERS["cluster-metadata-decoder"](NEWEST, 174, None, bytes.fromhex("ccf8c9d3795390 7cfbfc"))
+    assert "unknown frame version 31820(only frame version 1 is supported)" in str(frame[1])
+    value = bytes.fromhex("0000 01010101 0101 ffffffff01 00")
+    group = DECODERS["offsets-decoder"](NEWEST, 0, b"\0\3\0\5group", value)
+    assert str(group[0]).endswith("Error reading byte array of 536870911 byte(s): only 1 byte(s) available.")

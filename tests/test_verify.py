@@ -30,7 +30,7 @@ from kdump.render.next_command import next_command
 from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, few, numbers_in, read_regions, sample
-from tests.damages import DAMAGES, DOUBTS, Damage, Expected
+from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, Expected, copy_disk
 from tests.lookalikes import LOOKALIKES, Lookalike
 from tests.restored_disk import RARE, RestoredDisks
 
@@ -509,3 +509,21 @@ def test_totals_say_what_they_leave_out(tmp_path: Path) -> None:
     segment.write_bytes(craft.batch(three))
     assert "3 records" in verify(segment.parent)[1]
     assert "valid batches" not in verify(segment.parent)[1]
+
+
+def test_small_files_and_indexes_as_a_broker_uses_them(tmp_path: Path) -> None:
+    """The zero topic ID is no topic ID; a broker never deletes an empty last segment, and takes a negative
+    position in an index for 0."""
+    disk = copy_disk(DISKS / DISK_PATHS["clean-1"], tmp_path / "disk")
+    home = disk / "orders-none-0"
+    (home / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
+    with open(home / f"{0:020}.index", "r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"\xa0\xac\x43\xa0")
+    for suffix in (".log", ".index", ".timeindex"):
+        (disk / "ledger-0" / f"{0:020}{suffix}").write_bytes(bytes(0 if suffix == ".log" else 240))
+    _, found, _ = rows(disk)
+    severities = {(Path(each["file"]).name, each["code"]): each["severity"] for each in found}
+    assert severities[("partition.metadata", "partition-metadata-invalid")] == "error"
+    assert severities[(f"{0:020}.index", "index-mismatch")] == "warning"
+    assert severities[(f"{0:020}.timeindex", "index-padding")] == "warning"

@@ -18,6 +18,7 @@ from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
 from kdump.forensics.release_doubts import release_doubts
 from kdump.format.kafka_release import KafkaRelease
+from kdump.kafka.segment_recovery import first_unflushed
 from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.paths import Target
 from kdump.log.region import Limits
@@ -139,11 +140,15 @@ def _is_reported(finding: Finding, question: ProducersQuery) -> bool:
 
 def _base(scan: PartitionScan, place: PartitionInput) -> Target | None:
     """Return the producer snapshot from which a broker starts: the newest valid one above the log start and not above
-    the log end (ProducerStateManager.truncateAndReload deletes the others); None if there is none."""
+    the log end (ProducerStateManager.truncateAndReload deletes the others); None if there is none. After an unclean
+    shutdown, it is not above the first segment that recovery rebuilds (LogLoader.recoverSegment)."""
     known, segments = place.known, place.partition.segments
     if known.last is False or not place.partition.snapshots:
         return None
     end = log_end(place.partition, [])
+    if known.clean is False:
+        bases, point = [segment.offset for segment in segments], known.checkpoints.get("recovery-point-offset")
+        end = bases[first_unflushed(bases, 0 if point is None else point.offset)]
     start = known.log_start_offset(segments[0].offset) or 0
     for target in reversed(place.partition.snapshots):
         offset = target.name_offset or 0

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, TooLargeError
 from kdump.format.kafka_release import newer_text
 from kdump.format.layout import Field, Span
+from kdump.format.numbers import int16, int32
 from kdump.format.plain_messages import Plain, plain_reader
 from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
 from kdump.format.varint import read_unsigned
@@ -161,8 +162,10 @@ def read_frame(value: bytes | None, spans: list[Span] | None = None) -> Metadata
     for field in FIELDS:
         start = position
         number, position = read_unsigned(value, start, len(value), 32, FRAME, field.name)
+        number = int32(number)  # ByteUtils.readUnsignedVarint
         if number > MAX_SHORT:
             raise TooLargeError(FRAME, field.name, start, f"{number} does not fit into an INT16")
+        number = int16(number)  # AbstractApiMessageSerde.unsignedIntToShort casts a negative one
         if not numbers and number != FRAME_VERSION:
             raise FrameVersionError(FRAME, field.name, start, number, FRAME_VERSION)
         numbers.append(number)

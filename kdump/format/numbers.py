@@ -18,6 +18,11 @@ MAX_DIGITS = 30
 """A number of so many digits is no long, whatever follows."""
 
 
+def int16(number: int) -> int:
+    """Return the number wrapped to 16 bits, as a Java cast to short."""
+    return (number + 0x8000 & 0xFFFF) - 0x8000
+
+
 def int32(number: int) -> int:
     """Return the number wrapped to 32 bits, as a Java int that overflows."""
     return (number + 0x80000000 & 0xFFFFFFFF) - 0x80000000

@@ -308,7 +308,7 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
         why = f": {stops[0].message}{more}" if stops else ""
         return "DOES NOT START", f"{why}; once it does, it {' and '.join(parts)}" if parts else why
     if plan.withoutMetadata:
-        logs = [each for each in logs if each.state not in ("delete", "stray")]
+        logs = [each for each in logs if each.state not in ("delete", "stray") and not each.stray]
         count = f"{'all ' if len(logs) > 1 else ''}{count_text(len(logs), 'partition')}"
         heading = "there is no metadata log here"
         if plan.withoutTopics:

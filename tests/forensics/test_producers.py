@@ -18,7 +18,7 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.producer_ledger import NO_STATE, NOT_IN_SNAPSHOT, PART
-from tests.conftest import DISKS, ORACLE
+from tests.conftest import DISKS, ORACLE, ROOT
 from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, snapshot
 
@@ -305,3 +305,14 @@ def test_more_producers_than_are_kept(tmp_path: Path, monkeypatch: pytest.Monkey
     summary = next(each for each in answers if isinstance(each, PartitionProducers))
     assert summary.forgotten == 900
     assert any(isinstance(each, Note) and "900" in each.message for each in answers)
+
+
+def test_a_snapshot_that_recovery_rebuilds_is_not_loaded(tmp_path: Path) -> None:
+    """After an unclean shutdown, snapshots above the first segment that is recovered are rebuilt from the batches."""
+    disk = shutil.copytree(ROOT / "fixtures" / "crash-1", tmp_path / "disk")
+    shutil.copy(DISKS / "kafka-4.3" / "crash-1" / "meta.properties", disk)
+    for clean in (False, True):
+        if clean:
+            (disk / ".kafka_cleanshutdown").touch()
+        (found,) = (x for x in ask(disk) if isinstance(x, PartitionProducers) and x.topic == "payments")
+        assert found.stateOffset == (120 if clean else None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kdump.check.finding import ERROR, WARNING, Code, Finding
 from kdump.check.rules.newer_release import newer_release
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.known_releases import at_most, newest
 from kdump.format.meta_properties import DIRECTORY_ID, TRIMMED
 from kdump.format.numbers import parse_int
@@ -85,8 +86,8 @@ def content(target: Target, values: dict[str, str], release: KafkaRelease = NEWE
         elif version != "0":
             severity = None if number is None else WARNING
             yield _found(PARTITION_METADATA_INVALID, target, "version", version, "0", severity=severity)
-        if topic_id is None or not UUID.match(topic_id):
-            yield _found(PARTITION_METADATA_INVALID, target, "topic_id", topic_id, "a 22-character ID")
+        if topic_id is None or topic_id == ZERO_UUID or not UUID.match(topic_id):
+            yield _found(PARTITION_METADATA_INVALID, target, "topic_id", topic_id, "a 22-character ID other than zero")
     elif target.kind is file_kinds.META_PROPERTIES:
         yield from _meta_properties(target, values, release)
     elif target.kind is file_kinds.CLEAN_SHUTDOWN:
@@ -162,7 +163,7 @@ def other_topic_id(target: Target, items: Iterable[Item], topic_id: str) -> Iter
     for item in items:
         if isinstance(item, Entry) and item.values.get("name") == "topic_id":
             stored = item.values["value"]
-            if stored != topic_id:
+            if stored not in (topic_id, ZERO_UUID):
                 yield PARTITION_METADATA_INVALID.finding(
                     target,
                     message=f"topic_id is {stored}, but {topic_id} in the cluster's metadata",

@@ -23,7 +23,7 @@ from kdump.format.batch_header import KNOWN_ATTRIBUTES
 from kdump.format.control_record import CONTROL_TYPES, decode_control
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import newer_text
-from kdump.format.numbers import int64
+from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import undecoded_count_problem
@@ -131,11 +131,15 @@ ATTRIBUTES_RESERVED = Code(
     unless="info for the attributes of a record",
 )
 
+SKIPPED = "consumers skip messages whose offset is not above the one before (CompletedFetch.nextFetchedRecord)"
 OFFSET_DELTA_INVALID = Code(
     code="offset-delta-invalid",
     family="records",
     severity=ERROR,
-    meaning="A record's offsetDelta is negative, not above the previous one, or above lastOffsetDelta.",
+    meaning=(
+        "A record's offsetDelta is negative, not above the previous one, or above lastOffsetDelta; or the offset of a "
+        "message inside a wrapper is not above that of the previous one."
+    ),
     consequence=(
         "from offset {offset} on, a consumer receives records with wrong offsets and skips those below its position"
     ),
@@ -433,17 +437,26 @@ def _control(target: Target, make: Make, batch: DefaultRecordBatch) -> Iterator[
 
 def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bool) -> Iterator[Finding]:
     last = largest = None
+    repeated: tuple[int, int] | None = None  # the first offset that is not above an earlier one, and that one
+    highest = LONG_MIN
     count = unkeyed = 0
     other_magic: int | None = None
     ordinary = batch.inner if batch.looked_inside and not batch.problems else None
     if ordinary is not None:
-        seen = check_records(ordinary, 0, 0, 0)
+        seen = check_records(ordinary, LONG_MIN, LONG_MAX, 0)
+        if seen.misplaced:
+            base = batch.inner_base or 0
+            repeated = int64(seen.wrong_delta + base), int64(seen.wrong_previous + base)
         last, count, unkeyed = int64(ordinary.offset_delta[-1] + (batch.inner_base or 0)), len(ordinary), seen.unkeyed
         largest = seen.largest_timestamp if batch.magic else None
     for record in legacy_records.messages(batch, keys=False, values=False) if ordinary is None else ():
         count += 1
         yield from record_findings(target, record)
         last = record.offset
+        if last is not None:
+            if last <= highest and repeated is None:
+                repeated = last, highest
+            highest = max(highest, last)
         if record.timestamp is not None:
             largest = record.timestamp if largest is None else max(largest, record.timestamp)
         if record.magic != batch.magic:
@@ -454,6 +467,9 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
     if not batch.is_compressed:
         yield from _message_attributes(make, batch)
         return
+    if repeated is not None:
+        message = f"the inner offset {repeated[0]} follows {repeated[1]}"
+        yield make(OFFSET_DELTA_INVALID, message=message, actual=repeated[0], consequence=SKIPPED)
     mild = {"severity": WARNING, "consequence": "current brokers and consumers use the inner messages and ignore it"}
     if batch.header.keySize >= 0:
         yield make(MESSAGE_SET_INVALID, message="a wrapper with a key", **mild)

@@ -42,7 +42,7 @@ from kdump.forensics.restart.root_files import (
     write_stops,
     write_warning,
 )
-from kdump.forensics.restart.stray_partitions import StrayPartitions
+from kdump.forensics.restart.stray_partitions import WITHOUT_ID, StrayPartitions
 from kdump.forensics.work_progress import WorkProgress
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
 from kdump.kafka import checkpoint_file
@@ -401,6 +401,12 @@ class LogManager:
             plan.stops.append(StartupFailure(EXIT, path, None, None, message, f"{exception} KRaft mode.", remedy))
             return True
         plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
+        is_kraft = self.release.mode == KRAFT and not self.strays.of_zookeeper
+        if topic_id is None and is_kraft and STRAY_WITHOUT_ID.applies(self.release) and not plan.stray:
+            plan.stray = WITHOUT_ID  # whatever the controllers have (BrokerMetadataPublisher.initializeManagers)
+            plan.remedy = (
+                f"copy partition.metadata from another replica of {plan.name}, if its log is that of this topic"
+            )
         if not plan.stray:
             return False
         if not STRAYS_RENAMED.applies(self.release):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_table import PartitionRegistration
 
+WITHOUT_ID = "it has no partition.metadata, so its topic ID is unknown"
+
 
 class StrayPartitions:
     """Finds stray partitions. Without `metadata` none is reported, except on the disk of a broker that ran with
@@ -52,7 +54,7 @@ class StrayPartitions:
                     f"damaged: {write}"
                 )
         if topic_id is None:
-            return "it has no partition.metadata, so its topic ID is unknown", remedy
+            return WITHOUT_ID, remedy
         now = f"the topic {topic} has the ID {known.id}" if known is not None else f"there is no topic {topic}"
         if known is not None and known.id == topic_id:
             now = f"the topic {topic} has no partition {partition}"

@@ -102,18 +102,19 @@ class BatchIndex:
         self._sort()
 
     def _prefer_contiguous(self) -> None:
-        """Replace a batch of the chain that leaves a gap by another one in its place that does not."""
+        """Replace a batch of the chain by the first one in its place that leaves no gap, if it is not that one."""
         numbers = array("i", (number for number in range(len(self)) if self.marks[number] & CHAIN))
         expected, before = self.name, -1
         for at, number in enumerate(numbers):
             after = numbers[at + 1] if at + 1 < len(numbers) else len(self)
             follows = self.bases[after] if after < len(self) else self.beyond
-            if expected is not None and self.bases[number] != expected:
+            if expected is not None:
                 others = (other for other in range(before + 1, after) if self._continues(other, expected, follows))
-                if (other := next(others, None)) is not None:
+                first = next(others, number)
+                if first != number and (first < number or self.bases[number] != expected):
                     self.marks[number] &= ~CHAIN
-                    self.marks[other] |= CHAIN
-                    number = other
+                    self.marks[first] |= CHAIN
+                    number = first
             expected, before = self.lasts[number] + 1, number
 
     def _continues(self, number: int, expected: int, follows: int | None) -> bool:

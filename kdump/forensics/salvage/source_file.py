@@ -12,6 +12,7 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
+from kdump.check.rules.records import OFFSET_DELTA_INVALID
 from kdump.forensics.salvage.file_parts import InputFile
 from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
 from kdump.format.checksum import checksum
@@ -142,7 +143,8 @@ class SourceFile:
         code, reason = _invalid_reason(batch)
         odd: list[str] = []
         for finding in record_rules.findings(self._part, self.known, batch) if not code else ():
-            if finding.severity == ERROR and finding.code in UNSOUND:
+            is_loaded = isinstance(batch, LegacyRecordBatch) and finding.code == OFFSET_DELTA_INVALID.code
+            if finding.severity == ERROR and finding.code in UNSOUND and not is_loaded:
                 code, reason = finding.code, finding.message
                 break
             if finding.severity == ERROR and finding.code not in odd:

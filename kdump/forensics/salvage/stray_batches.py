@@ -77,8 +77,8 @@ class StrayBatchPlacement:
         left_out = [number for number in self.index.astray if self._place(number)]
         corrected = {number for number, _ in self.mended}
         for number in self.index.astray:
-            if number not in corrected:
-                self._doubt_next(number)
+            if number not in corrected and (doubted := self._flip_after(number)) is not None:
+                self.losses.add_doubtful(*doubted)
         for number in left_out:
             self.index.leave_out(number)
         for number, base in self.mended:
@@ -110,6 +110,8 @@ class StrayBatchPlacement:
         is_far = abs(entry.base - expected) >= REACH
         if not (fits or (not in_place and (is_flip or is_far))) or self._is_double(number, entry):
             return False
+        if fits and not is_flip and self._flip_after(number) is not None:
+            return False
         if fits:
             self.mended.append((number, expected))
             return False
@@ -118,19 +120,20 @@ class StrayBatchPlacement:
             self.losses.add(expected, expected + room - 1)
         return True
 
-    def _doubt_next(self, number: int) -> None:
-        """Record a loss if the batch after one that is astray may have the damaged base offset instead: one flipped bit
-        puts it after that batch. Its offset in the file is used."""
+    def _flip_after(self, number: int) -> tuple[int, int] | None:
+        """Return the offsets of the batch after one that is astray if it may have the damaged base offset instead: one
+        flipped bit puts it after that batch. Nothing decides, so that the offsets in the file are used."""
         index, next_number = self.index, number + 1
         at = bisect_right(index.chain, number)
         if at == len(index.chain) or index.chain[at] != next_number or index.marks[next_number] & FIXED:
-            return
+            return None
         expected = index.lasts[number] + 1
         follows = index.bases[index.chain[at + 1]] if at + 1 < len(index.chain) else index.beyond
         before = index.lasts[index.chain[at - 1]] if at else (index.name or 0) - 1
         entry, room = index.entry(next_number), None if follows is None else follows - expected
-        if before < index.bases[number] and _is_one_bit(entry.base, expected, room, entry.last - entry.base + 1):
-            self.losses.add_doubtful(expected, expected + entry.last - entry.base)
+        span = entry.last - entry.base + 1
+        is_possible = before < index.bases[number] and _is_one_bit(entry.base, expected, room, span)
+        return (expected, expected + span - 1) if is_possible else None
 
     def _leave_out(self, entry: IndexedBatch, reason: str) -> None:
         self.losses.add_doubtful(entry.base, entry.last)
