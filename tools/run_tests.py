@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 WORKERS = "3"
@@ -29,29 +30,35 @@ def main(arguments: list[str]) -> int:
         started = time.monotonic()
         if subprocess.run([tools / tool, *options], check=False).returncode:
             failed.append(name)
-        _report(name, started, name in failed)
+        _report(name, time.monotonic() - started, name in failed)
     if failed:
         return 1  # it takes a second to find out, and a minute to run what follows
-    started = time.monotonic()
-    with subprocess.Popen(
-        [str(tools / TYPES[0]), *TYPES[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as types:
+    with ThreadPoolExecutor(1) as pool:
+        types = pool.submit(_timed, [str(tools / TYPES[0]), *TYPES[1:]])
+        started = time.monotonic()
         tests = [sys.executable, "-m", "pytest", "-n", WORKERS]
         if subprocess.run(tests, env=environment, check=False).returncode:
             failed.append("tests")
-        _report("tests", started, "tests" in failed)
-        printed, _ = types.communicate()
-        if types.returncode:
+        _report("tests", time.monotonic() - started, "tests" in failed)
+        done, seconds = types.result()
+        if done.returncode:
             failed.append("types")
-            print(printed, end="")
-        _report("types (while the tests ran)", started, "types" in failed)
+            print(done.stdout, end="")
+        _report("types (while the tests ran)", seconds, "types" in failed)
     if failed:
         print(f"FAILED: {', '.join(failed)}")
     return bool(failed)
 
 
-def _report(stage: str, started: float, failed: bool) -> None:
-    print(f"{stage}: {time.monotonic() - started:.0f} s{', FAILED' if failed else ''}", flush=True)
+def _timed(arguments: list[str]) -> tuple[subprocess.CompletedProcess[str], float]:
+    """Run a program, and return what it wrote, and how many seconds it took."""
+    started = time.monotonic()
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done, time.monotonic() - started
+
+
+def _report(stage: str, seconds: float, failed: bool) -> None:
+    print(f"{stage}: {seconds:.0f} s{', FAILED' if failed else ''}", flush=True)
 
 
 if __name__ == "__main__":
