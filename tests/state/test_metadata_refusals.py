@@ -102,8 +102,8 @@ def test_a_billion_partitions(tmp_path: Path) -> None:
     assert list(read(tmp_path, l0=data).topics["a"].partitions) == [10**9]
 
 
-@pytest.mark.parametrize(
-    ("level", "line", "who"),
+@each_case(
+    "level, line, who",
     [(99, "4.3", "both"), (31, "4.3", "controller"), (31, "4.4", ""), (1, "4.0", "both"), (1, "3.9", "")],
 )
 def test_levels_are_those_of_the_release(tmp_path: Path, level: int, line: str, who: str) -> None:
