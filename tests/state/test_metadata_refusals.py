@@ -24,6 +24,7 @@ from kdump.kafka.server_properties import ServerProperties
 from tests import command
 from tests.conftest import DISKS
 from tests.craft import with_metadata_record
+from tests.each_case import each_case
 from tests.state.test_metadata import (
     ABORT,
     BEGIN,
