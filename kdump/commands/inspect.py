@@ -36,6 +36,7 @@ FORMAT_HELP = (
     "Decode keys as auto (text, else hex), utf-8, json, hex, base64, int8 to int64, uint8 to uint64, float32, float64, "
     "uuid, boolean, avro or protobuf (in the framing of Confluent's clients), or with an installed decoder."
 )
+SCHEMAS_HELP = "Decode keys and values with a schema ID by the schemas of the registry whose topic _schemas is here."
 SCHEMA_HELP = (
     "Use this schema (.avsc, or a descriptor set) for values in avro or protobuf, or for keys if only they need one."
 )
@@ -114,6 +115,7 @@ class InspectOptions(CommandOptions):
     no_decode: bool
     key_format: str | None
     value_format: str | None
+    schemas: str | None
     schema: str | None
     key_schema: str | None
     kind: str | None
@@ -185,6 +187,7 @@ class InspectOptions(CommandOptions):
     shell_complete=one_of(_formats, ask=True),
     help="Decode values; takes the same formats as --key-format.",
 )
+@click.option("--schemas", metavar="PATH", help=SCHEMAS_HELP)
 @click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
 @click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need another one.")
 @redact_options("With --json: ")
@@ -268,7 +271,7 @@ def _refuse_contradictions(options: InspectOptions) -> None:
 
 def _refuse_idle_decoders(options: InspectOptions) -> None:
     """Raise UsageError for decoders of something that is not shown, and for schemas that are not used."""
-    given = options.given("decoder", "key_format", "value_format")
+    given = options.given("decoder", "key_format", "value_format", "schemas")
     if given and options.extract:
         raise click.UsageError(f"--extract writes raw bytes, and cannot be combined with {given[0]}")
     if given and not options.records and options.form not in (TEMPLATE, HEX):
@@ -292,6 +295,7 @@ def _decode_options(options: InspectOptions) -> DecodeOptions:
         value_format=options.value_format,
         key_schema=options.key_schema or (None if value_has_schema else options.schema),
         value_schema=options.schema if value_has_schema else None,
+        schemas=options.schemas,
     )
 
 

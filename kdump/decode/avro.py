@@ -21,22 +21,46 @@ byte."""
 def avro_payload(path: str) -> Payload:
     """Return the function that decodes by the schema in the file `path`: an .avsc, or a schema registry's response that
     contains one. Raises DecoderError."""
-    try:
-        import fastavro
-    except ImportError:
-        raise DecoderError(f"Avro needs the package fastavro: {how_to_install('avro')}") from None
+    needs_fastavro()
     try:
         with open(path, "rb") as file:
             schema = json.loads(file.read())
         if isinstance(schema, dict) and "type" not in schema and isinstance(schema.get("schema"), str):
             schema = json.loads(schema["schema"])
-        named: dict[str, Any] = {}
-        parsed = fastavro.parse_schema(schema, named_schemas=named)
     except OSError as error:
         raise DecoderError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise DecoderError(f"{path}: not an Avro schema: {type(error).__name__}: {error}") from None
+    return schemas_payload([schema], path)
+
+
+def needs_fastavro() -> None:
+    """Raise DecoderError if fastavro is not installed."""
+    try:
+        import fastavro  # noqa: F401
+    except ImportError:
+        raise DecoderError(f"Avro needs the package fastavro: {how_to_install('avro')}") from None
+
+
+def schemas_payload(schemas: list[Any], path: str) -> Payload:
+    """Return the function that decodes by the last of these schemas, which may name types of those before it. `path`:
+    where they are from. Raises DecoderError."""
+    import fastavro
+
+    named: dict[str, Any] = {}
+    try:
+        for schema in schemas:
+            parsed = fastavro.parse_schema(schema, named_schemas=named)
+        # The reader finds names within types, but not those that are the whole schema, or branches of it.
+        if isinstance(parsed, list):
+            parsed = [named.get(each, each) if isinstance(each, str) else each for each in parsed]
+        elif isinstance(parsed, str):
+            parsed = named.get(parsed, parsed)
+        read = _reader(_Types(parsed, named, path).holds_itself)
+    except DecoderError:
+        raise
     except Exception as error:  # fastavro raises many types
         raise DecoderError(f"{path}: not an Avro schema: {type(error).__name__}: {error}") from None
-    read = _reader(_Types(parsed, named, path).holds_itself)
 
     def payload(data: bytes, start: int, indexes: tuple[int, ...]) -> tuple[Any, str]:
         stream = io.BytesIO(data)

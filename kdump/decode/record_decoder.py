@@ -39,7 +39,7 @@ NULL = DecodedPart(None)
 class DecodeOptions:
     """The user's options. `decoder`: one decoder for all files; `by_topic`: decode Kafka's own topics by their names;
     `key_format` and `value_format`: None if not set; `key_schema` and `value_schema`: files with the schemas of these
-    formats."""
+    formats. `schemas`: a path with a schema registry's topic, whose schemas decode what has no format."""
 
     decoder: str | None = None
     by_topic: bool = True
@@ -47,6 +47,7 @@ class DecodeOptions:
     value_format: str | None = None
     key_schema: str | None = None
     value_schema: str | None = None
+    schemas: str | None = None
 
 
 class KeyValueDecoder:
@@ -108,6 +109,11 @@ class RecordDecoder:
         self.options = options
         self.key = self._part_decoder(options.key_format, options.key_schema)
         self.value = self._part_decoder(options.value_format, options.value_schema)
+        self.by_registry: PartDecoder | None = None
+        if options.schemas is not None:
+            from kdump.decode.registry_decoder import RegistryDecoder
+
+            self.by_registry = RegistryDecoder(options.schemas)
         self.whole: PartDecoder | None = None
         if options.decoder is not None and options.decoder not in KAFKA:
             from kdump.decode.plugins import plugin
@@ -151,6 +157,8 @@ class RecordDecoder:
             from kdump.decode.kafka_topic_decoders import kafka_decoder
 
             decoder = kafka_decoder(name, self._names_near(target))
+        if name is None and self.by_registry is not None:
+            return KeyValueDecoder("registry", self.key or self.by_registry, self.value or self.by_registry, None)
         if self.key is None and self.value is None:
             return decoder
         return KeyValueDecoder(name or "", self.key, self.value, decoder)

@@ -55,15 +55,17 @@ class SchemaMark(NamedTuple):
 def marks_of(record: Record) -> Iterator[SchemaMark]:
     """Yield what may be a schema ID in the record; a header goes before the first bytes, as for Confluent's
     deserializers."""
-    headers = dict(record.headers) if record.header_count else {}
+    headers = record.headers if record.header_count else []
     for part, data in (("key", record.key), ("value", record.value)):
-        if data is None:
-            continue
-        named = headers.get(HEADERS[part])
-        found = None if named is None else _mark(part, HEADER, named)
-        found = found or _mark(part, PREFIX, data)
+        found = None if data is None else mark_in(part, headers, data)
         if found is not None:
             yield found
+
+
+def mark_in(part: str, headers: list[tuple[bytes, bytes | None]], data: bytes) -> SchemaMark | None:
+    """Return what may be a schema ID in a key or value; None if there is nothing."""
+    named = dict(headers).get(HEADERS[part]) if headers else None
+    return (_mark(part, HEADER, named) if named is not None else None) or _mark(part, PREFIX, data)
 
 
 def _mark(part: str, where: str, data: bytes) -> SchemaMark | None:
