@@ -55,7 +55,7 @@ TEXT_FIELDS: dict[str, tuple[TextField, ...]] = {
         TextField("leaderEpoch", "number", "latest epoch that the node has seen; it does not vote in an older one"),
         TextField("votedId", "number", "ID of the node that it voted for in that epoch; -1: none"),
         TextField("votedDirectoryId", "UUID", "directory ID of the node that it voted for"),
-        TextField("appliedOffset", "number", "not used"),
+        TextField("appliedOffset", "number", "always 0: KRaft never sets it"),
         TextField("currentVoters", "list", "the voters, each with a voterId"),
     ),
     "clean-shutdown": (
@@ -64,3 +64,13 @@ TEXT_FIELDS: dict[str, tuple[TextField, ...]] = {
     ),
 }
 """Fields by the name of the kind of file (kdump.log.file_kinds)."""
+_LINES = "line 1: version; line 2: number of entries; then one entry a line"
+TEXT_ABOUT = {
+    "offset-checkpoint": f"replication-, recovery-point-, log-start- or cleaner-offset-checkpoint; {_LINES}",
+    "leader-epoch-checkpoint": f"leader epochs of a partition, and where they begin; {_LINES}",
+    "partition-metadata": "partition.metadata: one property a line",
+    "meta-properties": "meta.properties: one property a line",
+    "quorum-state": "JSON: what a node knows of the quorum, and its vote",
+    "clean-shutdown": ".kafka_cleanshutdown: JSON (empty before 3.7)",
+}
+"""What each kind of file is, and its lines."""

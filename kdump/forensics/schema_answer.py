@@ -13,7 +13,9 @@ class StructAnswer(NamedTuple):
 
     name: Annotated[str, Doc("name of the layout, or Kafka's name of the message")]
     group: Annotated[str, Doc("heading under which it is listed")]
-    kind: Annotated[str, Doc("layout (has one form) or message (has versions, from Kafka's schema)")]
+    kind: Annotated[
+        str, Doc("layout (has one form), text (a text file) or message (has versions, from Kafka's schema)")
+    ]
     source: Annotated[str, Doc("section of the documentation, Kafka's class, or Kafka's schema")]
     about: Annotated[str, Doc("description, or where it occurs")]
     size: Annotated[int | None, Doc("size; null if it varies", BYTES)]

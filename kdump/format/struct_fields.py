@@ -37,7 +37,10 @@ class StructField(NamedTuple):
 def rows(struct: NamedStruct, version: int | None = None) -> Iterator[StructField]:
     """Yield the fields of a structure in the order of their bytes. For a message: the fields of all versions in the
     order of the schema, or those of `version`, which must be valid."""
-    if struct.schema is None:
+    if struct.text_fields:
+        for field in struct.text_fields:
+            yield StructField(field.name, 0, field.type, meaning=field.meaning)
+    elif struct.schema is None:
         yield from _layout_rows(struct.fields, struct.positions, 0)
     elif version is None:
         yield from _Merged(struct.schema).rows()

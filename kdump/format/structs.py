@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from kdump.format.layout import Field, Layout
 from kdump.format.message_about import ABOUT
 from kdump.format.schema import MessageSchema, load_folder
+from kdump.format.text_file_fields import TEXT_ABOUT, TEXT_FIELDS, TextField
 
 LAYOUTS = {
     "Batches and records": ("batch_header", "record", "legacy_message"),
@@ -24,6 +25,15 @@ LAYOUTS = {
     ),
 }
 """Modules of kdump.format whose layouts are listed, by heading."""
+TEXT_FILES = {
+    "offset-checkpoint": "OffsetCheckpointFile",
+    "leader-epoch-checkpoint": "LeaderEpochCheckpointFile",
+    "partition-metadata": "PartitionMetadataFile",
+    "meta-properties": "MetaPropertiesVersion",
+    "quorum-state": "FileQuorumStateStore",
+    "clean-shutdown": "CleanShutdownFileHandler",
+}
+"""Kinds of text files (kdump.format.text_file_fields), and Kafka's class."""
 MESSAGES = {
     "control": "Values of control records, and the consumer protocol",
     "group-coordinator": "Records of __consumer_offsets",
@@ -48,6 +58,7 @@ class NamedStruct(NamedTuple):
     positions: dict[str, int] = {}
     size: int | None = None
     schema: MessageSchema | None = None
+    text_fields: tuple[TextField, ...] = ()
 
 
 def structs() -> Iterator[NamedStruct]:
@@ -55,6 +66,8 @@ def structs() -> Iterator[NamedStruct]:
     for group, modules in LAYOUTS.items():
         for name in modules:
             yield from _declared(import_module(f"kdump.format.{name}"), group)
+    for kind, source in TEXT_FILES.items():
+        yield NamedStruct(kind, "Text files", source, TEXT_ABOUT[kind], text_fields=TEXT_FIELDS[kind])
     names = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
     for folder in dict.fromkeys([*MESSAGES, *sorted(names)]):
         group = MESSAGES.get(folder, f"Messages of {folder}")
@@ -114,6 +127,7 @@ def find(name: str) -> NamedStruct:
         lambda plain: plain_name in plain,
     ):
         found = [each for each in known if matches(_plain(each.name))] if plain_name else []
+        found = [each for each in found if not each.text_fields or _plain(each.name) == plain_name]
         if len(found) == 1:
             return found[0]
         if found:

@@ -18,7 +18,7 @@ def struct_object(struct: NamedStruct) -> Object:
         StructAnswer(
             name=struct.name,
             group=struct.group,
-            kind="message" if schema else "layout",
+            kind="message" if schema else "text" if struct.text_fields else "layout",
             source=struct.source,
             about=struct.about,
             size=struct.size,

@@ -87,6 +87,8 @@ class StructReport(Sink[NamedStruct]):
 
 def _title(struct: NamedStruct, version: int | None) -> str:
     schema = struct.schema
+    if struct.text_fields:
+        return "text"
     if schema is None:
         return "variable size" if struct.size is None else f"{struct.size} bytes"
     flexible = versions_text(schema.flexible)
