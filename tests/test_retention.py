@@ -19,6 +19,7 @@ from tests.craft import batch, flip, message, one, record, wrapper
 from tests.each_case import each_case
 from tests.forensics.disks import coordinator, cut, data, marker, partition
 from tests.retention_cases import CASES, Case, write
+from tests.state.test_groups import int32, segment, short, text
 from tools.retention_trials import FACTS, outcome
 
 NOW = ("--now", "2026-11-21T08:00")
@@ -505,3 +506,21 @@ def test_state_that_must_stay_is_not_deleted_silently(name: str, tmp_path_factor
         assert ("ERROR: cleanup.policy" in run(root, config).stdout) == loses
         forever = lines("retention", root, config, "--config=retention.ms=-1")
         assert [each["stateLostAt"] for each in forever if each["type"] == "retention"] == [None]
+
+
+@each_case("share", range(4))
+def test_the_snapshot_that_holds_the_pruning_is_named(share: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Of share partitions that all have a snapshot, and all but one a newer one: that one, whatever updates follow."""
+
+    def key(kind: int, number: int) -> bytes:
+        return short(kind) + text("g") + b"T" * 16 + int32(number)
+
+    whole = short(0) + int32(1) * 3 + bytes(24) + b"\x01\0"
+    update = short(0) + int32(1) + int32(4) + b"\xff" * 8 + b"\x01" + b"\x01\x00\x04" + int32(3)
+    steps = [(key(0, number), whole) for number in range(4)]
+    steps += [(key(0, number), whole) for number in range(4) if number != share] + [(key(1, share), update)]
+    root = tmp_path_factory.mktemp("disk")
+    partition(root, segment(*steps), name="__share_group_state-0")
+    holds = [each for each in lines("retention", root, "--config=cleanup.policy=delete") if each.get("hold")]
+    assert [(each["hold"], each["offset"]) for each in holds] == [("shareSnapshot", share)]
+    assert f"-{share} at offset {share}: " in holds[0]["message"]

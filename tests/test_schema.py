@@ -19,8 +19,11 @@ from kdump.format.layout import Layout, Span
 from kdump.format.schema import load
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import MESSAGES, NamedStruct, UnknownStruct, find, structs
+from kdump.format.text_file_fields import TEXT_FIELDS
 from kdump.format.versioned_messages import try_decode
 from kdump.render.all_answers import TYPES
+from tests.command import run
+from tests.conftest import DISKS
 from tools.condense_schemas import condense, in_jars
 
 ALL = list(structs())
@@ -290,3 +293,14 @@ def test_every_message_is_told_of() -> None:
     from kdump.format.message_about import ABOUT
 
     assert set(ABOUT) == {struct.name for struct in structs() if struct.schema is not None}
+
+
+def test_text_files_are_structures() -> None:
+    """Each kind by its name; inspect shows the lines before the entries, too."""
+    for kind, fields in TEXT_FIELDS.items():
+        shown = run("schema", kind).stdout
+        assert all(field.name in shown for field in fields), kind
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        path = DISKS / "kafka-4.3" / "clean-1" / name
+        version, count, *_ = path.read_text().splitlines()
+        assert run("inspect", path).stdout.startswith(f"version {version}, count {count}\n")

@@ -140,6 +140,10 @@ class TableView:
 
     def entry(self, target: Target, entry: Entry) -> int:
         if not entry.type:
+            if entry.what in ("version", "count") and self.names is None:
+                number = printable(bytes(entry.data).decode("utf-8", "replace").strip())
+                self._title += f" version {number}" if entry.what == "version" else f", count {number}"
+                self._title = self._title.lstrip()
             return 0
         self._for(entry.type).add(entry)
         return 1
