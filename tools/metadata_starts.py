@@ -26,10 +26,11 @@ from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
 from kdump.kafka.server_properties import read_properties
 from tests.craft import split, with_metadata_record
-from tools.metadata_trials import IDS, TRIED, Entry, value_of
+from tools.metadata_trials import IDS, ROOT, TRIED, Entry, value_of
 from tools.trials.cluster import LISTENERS, STARTED, free_port, said
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
+RESULTS = ROOT / "docs" / "metadata-starts.json"
 CONTROLLER, COMBINED, BROKER = ROLES = ("controller", "combined", "broker")
 SECONDS = 300
 HALTED = re.compile(r"Encountered fatal fault|Exiting Kafka due to fatal exception|Got exception while starting")
@@ -213,7 +214,7 @@ def differences(says: dict[str, Any], does: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    options = trial_options(__doc__, "docs/metadata-starts.json").parse_args()
+    options = trial_options(__doc__, str(RESULTS)).parse_args()
     record = RecordedResults(options.out, CASES)
     with tempfile.TemporaryDirectory(prefix="metadata-base-") as folder:
         disks: dict[str, Path] = {}

@@ -41,7 +41,7 @@ from tests.state.test_metadata import (
     topic,
     uuid,
 )
-from tools import metadata_trials
+from tools import metadata_starts, metadata_trials
 
 TRIALS: dict[str, Any] = json.loads(metadata_trials.RESULTS.read_text())
 CASES = {case.name: case for case in metadata_trials.cases(newest())}
@@ -65,6 +65,12 @@ def test_each_difference_has_a_reason() -> None:
         assert result["cases"] > 900, name
         assert result["refused"] > 300, name
         assert all(each["reason"] for each in result["differences"]), name
+
+
+def test_real_nodes_did_what_was_predicted() -> None:
+    starts = json.loads(metadata_starts.RESULTS.read_text())
+    assert len(starts) >= 40
+    assert not [each["name"] for each in starts if each["differences"]]
 
 
 def test_what_follows_a_refused_record_is_replayed(tmp_path: Path) -> None:
