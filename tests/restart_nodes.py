@@ -457,3 +457,40 @@ def overflow_missing_index(root: Path) -> None:
 @recipe("crash-1", "all offsets of a segment are too far from its name, after kill -9")
 def overflow_missing_index_crash(root: Path) -> None:
     overflowed(root)
+
+
+def as_magic_0(root: Path, attributes: int) -> None:
+    """Make the batch before an open transaction one of magic 0, whose attributes are the first byte of the checksum."""
+    log = Log(root, "payments-0")
+    place = next(number for number, data in enumerate(log.batches) if data[7] == 112)
+    data = bytearray(log.batches[place])
+    data[16:18] = bytes((0, attributes))
+    log.batches[place] = bytes(data)
+    log.write()
+
+
+@recipe("clean-1", "the magic of a batch before an open transaction is 0: a compressed message without a value")
+def magic_0_gzip(root: Path) -> None:
+    as_magic_0(root, 1)
+
+
+@recipe("clean-1", "the magic of a batch before an open transaction is 0: a message of magic 0 compressed with zstd")
+def magic_0_zstd(root: Path) -> None:
+    as_magic_0(root, 4)
+
+
+@recipe("clean-1", "the magic of a batch before an open transaction is 0: an unknown codec")
+def magic_0_codec(root: Path) -> None:
+    as_magic_0(root, 5)
+
+
+@recipe(
+    "crash-1", ".swap files of both segments, the first damaged, after kill -9: a snapshot between them is replaced"
+)
+def swaps_damaged_crash(root: Path) -> None:
+    folder = root / "users-0"
+    first, last = sorted(folder.glob("*.log"))
+    data = bytearray(first.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (folder / f"{first.name}.swap").write_bytes(data)
+    shutil.copy(last, folder / f"{last.name}.swap")

@@ -626,3 +626,45 @@ def test_the_way_down_to_an_older_release(disk: str, release: str, way_down: str
     result = run("restart-plan", tmp_path / "it" / disk, "--kafka-version", release)
     assert result.exit_code == 3
     assert way_down in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("attributes", "exception"),
+    [
+        (4, "InvalidRecordException: Invalid wrapper compressionType found in legacy deep record iterator 0"),
+        (5, "IllegalArgumentException: Unknown compression type id: 5"),
+    ],
+)
+def test_a_wrong_magic_before_an_open_transaction(attributes: int, exception: str, tmp_path: Path) -> None:
+    """The loaded log looks for the first unstable offset, and has to decompress the batch before it."""
+    disk = shutil.copytree(FIXTURES / "crash-1", tmp_path / "disk")
+    path = disk / "payments-0" / FIRST
+    data = bytearray(path.read_bytes())
+    batches = craft.split(bytes(data))
+    number = [craft.BATCH_HEADER.read(each).baseOffset for each in batches].index(112)
+    position = sum(map(len, batches[:number]))
+    data[position + 16 : position + 18] = bytes((0, attributes))
+    path.write_bytes(data)
+    for suffix in (".index", ".timeindex"):
+        path.with_suffix(suffix).touch()
+    for name in ("meta.properties", ".kafka_cleanshutdown"):
+        shutil.copy(DISK / name, disk)
+    plan = kdump.restart_plan([str(disk)], kafka_version="4.3.1")
+    assert [stop.exception for each in plan.partitions for stop in each.stops] == [exception]
+
+
+def test_a_snapshot_that_a_swap_replaces_is_written_again(crashed: Path) -> None:
+    home = crashed / "ledger-0"
+    first = own(crashed)
+    middle = len(first) // 2
+    base = craft.BATCH_HEADER.read(first[middle]).baseOffset
+    parts = {0: b"".join(first[:middle]), base: b"".join(first[middle:])}
+    for path in home.glob("*.snapshot"):
+        path.unlink()
+    for offset, data in parts.items():
+        for suffix in ("", ".swap"):
+            (home / f"{offset:020}.log{suffix}").write_bytes(data)
+    (home / f"{base:020}.snapshot").write_bytes(b"replaced")
+    (crashed / "recovery-point-offset-checkpoint").write_text(f"0\n1\nledger 0 {base}\n")
+    written = [Path(step.file).name for step in ledger(crashed).steps if step.kind == "write"]
+    assert f"{base:020}.snapshot" in written

@@ -6,9 +6,10 @@ and AbstractLegacyRecordBatch (ensureValid, baseOffset).
 
 from __future__ import annotations
 
-from kdump.format.batch_header import BATCH_HEADER, CRC_START
+from kdump.format.batch_header import BATCH_HEADER, CODECS, CRC_START
 from kdump.format.checksum import checksum
 from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
+from kdump.format.legacy_message import MESSAGES
 from kdump.kafka.errors import CorruptRecord, UnreadableMessage
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, legacy_header, read_batches
 from kdump.log.bundle_bytes import BundleBytes
@@ -49,7 +50,26 @@ def base_offset(window: Window, head: RecordBatchView) -> int:
         return batch.baseOffset
     wrong = batch.problems[0].reason if batch.problems else "its content is invalid"
     message = f"the broker has to decompress a message of magic {head.magic}, which cannot be read: {wrong}"
-    raise UnreadableMessage(message, "InvalidRecordException", head.position, head.baseOffset)
+    raise UnreadableMessage(message, _wrapper_exception(window, head), head.position, head.baseOffset)
+
+
+def _wrapper_exception(window: Window, head: RecordBatchView) -> str:
+    """Return the exception of a broker for a compressed message of magic 0 or 1 that it cannot read
+    (AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.value, Utils.sizeDelimited)."""
+    header, layout = legacy_header(window, head), MESSAGES[head.magic]
+    codec = header.attributes & 0x07
+    if codec >= len(CODECS):
+        return f"IllegalArgumentException: Unknown compression type id: {codec}"
+    if CODECS[codec] == "zstd":
+        what = "Invalid wrapper compressionType found in legacy deep record iterator"
+        return f"InvalidRecordException: {what} {head.magic}"
+    at, left = layout.size + max(0, header.keySize), head.size - layout.size - max(0, header.keySize) - 4
+    if left < 0:
+        return "IndexOutOfBoundsException"
+    size = int.from_bytes(window.view(head.position + at, 4), "big", signed=True)
+    return (
+        f"IllegalArgumentException: newLimit > capacity: ({size} > {left})" if size > left else "InvalidRecordException"
+    )
 
 
 def search(window: Window, target: int, start: int, end: int) -> RecordBatchView | None:

@@ -84,6 +84,10 @@ class _LogLoader:
                 self.epochs.written = True
         self._list_snapshots()
         swaps = self.files.finish()
+        left = set(self.files.files.values())  # a .swap file also replaces snapshots
+        for offset, snapshot in list(self.snapshots.files.items()):
+            if snapshot is not None and snapshot.path not in left:
+                del self.snapshots.files[offset]
         plan.newer += filter(None, [self.snapshots.newer()])
         before = {offset: target for offset, target in self.snapshots.files.items() if target is not None}
         self._open_segments()
@@ -102,6 +106,8 @@ class _LogLoader:
         self.snapshots.remove_stray([segment.base for segment in self.segments])
         state = ProducerStateManager(self.snapshots, how.release)
         self._rebuild(state, plan.logStartOffset, next_offset, how.clean)
+        if state.open:
+            self._find(max(min(state.open.values()), plan.logStartOffset))
         if not (plan.state or how.remote):
             below_start(self.segments, plan.logStartOffset, self.files)
         plan.segments, plan.openTransactions = max(1, len(self.segments)), len(state.open)
@@ -110,6 +116,14 @@ class _LogLoader:
         if self.epochs.written and plan.epochsAfter != plan.epochsBefore:
             report_epoch_changes(self.files)
         report_snapshot_changes(self.files, self.snapshots, {offset: target.path for offset, target in before.items()})
+
+    def _find(self, offset: int) -> None:
+        """Look for the batch of the first open transaction (UnifiedLog.maybeIncrementFirstUnstableOffset). Raises
+        KafkaError, SourceError."""
+        holding = [segment for segment in self.segments if segment.base <= offset]
+        if holding:
+            with holding[-1].window() as window:
+                holding[-1].find(window, offset)
 
     # --- producer snapshots ---
 
