@@ -12,11 +12,11 @@ import pytest
 import kdump
 from kdump.format import java_properties, text_files
 from kdump.format.structs import structs
+from kdump.format.text_file_fields import TEXT_FIELDS
 from kdump.log.file_kinds import by_name
 from tests.conftest import sample
 from tools import api_reference, architecture, format_reference
 from tools.format_reference import DOCS
-from tools.text_file_fields import TEXT_FIELDS
 
 FIXTURES = DOCS.parent / "fixtures"
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from kdump.format.text_file_fields import TEXT_FIELDS
 
 import kdump.format
 from kdump.cli import cli
@@ -20,6 +19,7 @@ from kdump.format.layout import Layout, Span
 from kdump.format.schema import load
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import MESSAGES, NamedStruct, UnknownStruct, find, structs
+from kdump.format.text_file_fields import TEXT_FIELDS
 from kdump.format.versioned_messages import try_decode
 from kdump.render.all_answers import TYPES
 from tests.command import run

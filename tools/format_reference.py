@@ -13,9 +13,9 @@ from kdump.format.enum_names import enum_names
 from kdump.format.kafka_release import NEWEST
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import NamedStruct, structs
+from kdump.format.text_file_fields import TEXT_FIELDS
 from kdump.log.file_kinds import KINDS
 from kdump.render.schema_objects import versions_text
-from tools.text_file_fields import TEXT_FIELDS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re.DOTALL)
