@@ -32,6 +32,7 @@ from kdump.log.live_files import SeenDirectory
 from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
+from tests.each_case import each_case
 from tests.test_damaged_disks import DAMAGES, LARGE
 from tools.incident import lay_out
 from tools.incident.disk import Disk
@@ -628,8 +629,8 @@ def test_the_way_down_to_an_older_release(disk: str, release: str, way_down: str
     assert way_down in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("attributes", "exception"),
+@each_case(
+    "attributes, exception",
     [
         (4, "InvalidRecordException: Invalid wrapper compressionType found in legacy deep record iterator 0"),
         (5, "IllegalArgumentException: Unknown compression type id: 5"),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import pytest
-
 from kdump.check.rules.records import OFFSET_DELTA_INVALID
 from tests import craft
+from tests.each_case import each_case
 from tests.forensics.salvaging import Run
 from tests.test_verify import rows
 
@@ -24,7 +23,7 @@ def is_skipped(offsets: list[int]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("magic", [0, 1])
+@each_case("magic", [0, 1])
 def test_offsets_of_inner_messages(magic: int, tmp_path: Path) -> None:
     dice = random.Random(f"wrapper {magic}")
     path = tmp_path / "t-0" / f"{0:020}.log"

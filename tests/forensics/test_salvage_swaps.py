@@ -5,14 +5,13 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
-import pytest
-
 from kdump.check.options import Options
 from kdump.forensics.restart.access_rights import broker_rights
 from kdump.forensics.restart.log_loader import LoadParameters, load
 from kdump.forensics.restart.plan_values import PartitionPlan
 from kdump.log.live_files import see
 from tests import craft
+from tests.each_case import each_case
 from tests.forensics.salvaging import Run, offsets
 
 OLD = {0: range(8), 8: range(8, 16), 16: range(16, 20)}
@@ -47,7 +46,7 @@ MERGED = {0: (1, 3, 6, 9, 14)}
 CASES = [(new, stage) for new in (NEW, MERGED) for stage in range(2 * len(new) + 3)]
 
 
-@pytest.mark.parametrize(("new", "stage"), CASES)
+@each_case("new, stage", CASES)
 def test_an_interrupted_compaction(new: dict[int, tuple[int, ...]], stage: int, tmp_path: Path) -> None:
     """The output is the log that a startup loads; no part of it is called complete."""
     home = interrupted(tmp_path / "disk", new, stage)
@@ -62,7 +61,7 @@ def test_an_interrupted_compaction(new: dict[int, tuple[int, ...]], stage: int, 
     assert {each for one in served for each in offsets(Path(one.target.path))} == expected
 
 
-@pytest.mark.parametrize(("is_deleted", "with_deleted"), product((False, True), repeat=2))
+@each_case("is_deleted, with_deleted", list(product((False, True), repeat=2)))
 def test_a_damaged_swap(is_deleted: bool, with_deleted: bool, tmp_path: Path) -> None:
     """What is damaged in a .swap file comes from the segment that it replaces; from its .deleted file only on request.
     Without either it is lost."""
