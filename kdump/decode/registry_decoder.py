@@ -49,6 +49,7 @@ class RegistryDecoder:
             reason = f"{len(found)} registries found, not one" if found else f"no {SCHEMAS_TOPIC} found"
             raise DecoderError(problems[0] if problems else f"{path}: {reason}")
         self.known = KnownSchemas(read_registry(found[0], keep_gone=True))
+        self._found: dict[int | bytes | None, list[SchemaVersion]] = {}
         self._readers: dict[tuple[str, int, int], Reader | str] = {}
 
     def __call__(self, data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
@@ -56,21 +57,19 @@ class RegistryDecoder:
         mark = mark_in(context.part, context.headers, data)
         if mark is None:
             return NOTHING
-        named = f"ID {mark.id}" if mark.guid is None else f"GUID {mark.guid.hex()}"
-        versions = self.known.find(mark)
+        versions = self._versions(mark)
         if not versions:
-            raise FormatError(f"no schema with {named} in {self.path}")
+            raise FormatError(f"no schema with {_named(mark)} in {self.path}")
         if len(data) > MAX_FRAMED_BYTES:
             raise FormatError(f"too large to decode: {len(data)} bytes, at most {MAX_FRAMED_BYTES}")
         start = 0 if mark.where == HEADER else FRAME[mark.guid is None]
         fits: list[tuple[SchemaVersion, Any]] = []
         reasons: list[str] = []
-        for text in dict.fromkeys(each.text for each in versions):
-            version = next(each for each in versions if each.text == text)
+        for version in versions:
             try:
                 fits.append((version, self._read(version, data, start)))
             except FormatError as error:
-                reasons.append(f"{named}, {version.subject} version {version.version}: {error.reason}")
+                reasons.append(f"{_named(mark)}, {version.subject} version {version.version}: {error.reason}")
         if not fits:
             raise FormatError(reasons[0])
         version, value = fits[0]
@@ -78,6 +77,19 @@ class RegistryDecoder:
         shown |= {"schemaId": mark.id} if mark.guid is None else {"guid": version.guid}
         shown |= {"subject": version.subject, "version": version.version, "data": value}
         return DecodedPart(shown, note=_doubt(mark, fits, bool(reasons), context))
+
+    def _versions(self, mark: SchemaMark) -> list[SchemaVersion]:
+        """Return the versions with different texts that the mark may stand for."""
+        place = mark.id if mark.guid is None else mark.guid
+        found = self._found.get(place)
+        if found is None:
+            if len(self._found) >= MAX_CACHED:
+                self._found.clear()
+            by_text: dict[str, SchemaVersion] = {}
+            for each in self.known.find(mark):
+                by_text.setdefault(each.text, each)
+            self._found[place] = found = list(by_text.values())
+        return found
 
     def _read(self, version: SchemaVersion, data: bytes, start: int) -> Any:
         key = (version.subject, version.version, version.offset)
@@ -143,6 +155,10 @@ class RegistryDecoder:
             if len(stack) + len(found) > MAX_REFERENCES:
                 raise DecoderError(f"it references more than {MAX_REFERENCES} schemas")
         return list(found.values())
+
+
+def _named(mark: SchemaMark) -> str:
+    return f"ID {mark.id}" if mark.guid is None else f"GUID {mark.guid.hex()}"
 
 
 def _doubt(mark: SchemaMark, fits: list[tuple[SchemaVersion, Any]], others_failed: bool, context: RecordContext) -> str:
