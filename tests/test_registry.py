@@ -37,16 +37,8 @@ from tests.registry_disk import (
     write,
 )
 from tests.test_damaged_disks import DAMAGES
+from tests.test_memory import LIMIT, MEASURE, STEADY
 
-MEASURE = """
-import resource, runpy, sys
-sys.argv = ["kdump", *sys.argv[1:]]
-try:
-    runpy.run_module("kdump", run_name="__main__")
-finally:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
-"""
-"""Runs a command, and reports its peak memory in KiB."""
 DISK = FIXTURES / "registry-1"
 run = partial(command.run, "registry")
 
@@ -307,8 +299,16 @@ def test_a_hundred_thousand_versions(tmp_path: Path) -> None:
     write(tmp_path, {"_schemas-0": []})
     (tmp_path / "_schemas-0" / LOG).write_bytes(b"".join(out))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    arguments = [sys.executable, "-c", MEASURE, "registry", str(tmp_path), "--json"]
-    done = subprocess.run(arguments, capture_output=True, env=os.environ, check=True, cwd=FIXTURES.parent)
+    measured = tmp_path / "peak"
+    command_line = [sys.executable, "-m", "kdump", "registry", str(tmp_path), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", MEASURE, str(measured), *command_line],
+        capture_output=True,
+        env=os.environ | STEADY,
+        check=True,
+        cwd=FIXTURES.parent,
+    )
     assert done.stdout.count(b'"schemaVersion"') == count
-    assert int(done.stderr.split()[-1]) < 100 * 1024
+    status, peak = map(int, measured.read_text().split())
+    assert (status, peak < LIMIT) == (0, True)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before.ru_utime < 20
