@@ -110,7 +110,7 @@ class StrayBatchPlacement:
         is_far = abs(entry.base - expected) >= REACH
         if not (fits or (not in_place and (is_flip or is_far))) or self._is_double(number, entry):
             return False
-        if fits and not is_flip and self._flip_after(number) is not None:
+        if fits and self._flip_after(number) is not None and self._leaves_gap(number + 1):
             return False
         if fits:
             self.mended.append((number, expected))
@@ -134,6 +134,12 @@ class StrayBatchPlacement:
         span = entry.last - entry.base + 1
         is_possible = before < index.bases[number] and _is_one_bit(entry.base, expected, room, span)
         return (expected, expected + span - 1) if is_possible else None
+
+    def _leaves_gap(self, number: int) -> bool:
+        """Return True if offsets are missing between a batch of the chain and the next one."""
+        at = bisect_right(self.index.chain, number)
+        follows = self.index.bases[self.index.chain[at]] if at < len(self.index.chain) else self.index.beyond
+        return follows is not None and follows != self.index.lasts[number] + 1
 
     def _leave_out(self, entry: IndexedBatch, reason: str) -> None:
         self.losses.add_doubtful(entry.base, entry.last)
