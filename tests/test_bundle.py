@@ -155,14 +155,14 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return aged(copy_some(FIXTURES / "clean-1", tmp_path_factory.mktemp("some") / "disk", *SOME))
 
 
-HEALTHY = (
-    pytest.param("kafka-4.3/clean-0", marks=pytest.mark.every_disk),
-    "some of kafka-4.3/crash-1",
-    pytest.param("kafka-4.3/crash-1", marks=pytest.mark.every_disk),
-    pytest.param("some of kafka-2.8-legacy", marks=pytest.mark.every_disk),
-    pytest.param("kafka-2.8-legacy", marks=pytest.mark.every_disk),
-    "kafka-4.3-tiered/disk",
-)
+CRASHED, TIERED = "some of kafka-4.3/crash-1", "kafka-4.3-tiered/disk"
+
+
+def healthy_disks(*quick: str) -> list[Any]:
+    """Return the names of healthy disks as parameters; all but `quick` run in make test-all."""
+    legacy = ("some of kafka-2.8-legacy", "kafka-2.8-legacy")
+    names = ("kafka-4.3/clean-0", CRASHED, "kafka-4.3/crash-1", *legacy, TIERED)
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.every_disk) for name in names]
 
 
 def healthy(name: str, tmp_path: Path) -> Path:
@@ -172,7 +172,7 @@ def healthy(name: str, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("name", healthy_disks(CRASHED, TIERED))
 def test_the_answers_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
     disk = healthy(name, tmp_path)
     bundle = bundled(disk, tmp_path / "bundle")

@@ -33,11 +33,12 @@ from tests.craft import CODECS, batch, message, one, patch, record
 from tests.damages import aged, copy_disk
 from tests.test_bundle import (
     COMMANDS,
-    HEALTHY,
+    TIERED,
     _no_clock,
     answer,
     contents,
     healthy,
+    healthy_disks,
     in_place_of,
     rewritten,
     segment_of,
@@ -462,7 +463,7 @@ def in_any_order(rows: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.usefixtures("_no_clock")
-@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("name", healthy_disks(TIERED))
 def test_the_answers_of_a_redacted_bundle(name: str, tmp_path: Path) -> None:
     disk, out = healthy(name, tmp_path), tmp_path / "b"
     (tmp_path / "key").write_bytes(KEY)

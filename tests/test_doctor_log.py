@@ -237,6 +237,7 @@ def _read_slowly(doctor: Doctor, disks: Any, question: Question) -> None:
     doctor._reading = 3600
 
 
+@pytest.mark.every_disk
 def test_what_the_log_says_is_known_when_the_run_ends(tmp_path: Path) -> None:
     """Whenever it ends, the messages are items, or the page says that the log was not read."""
     case = on_a_smaller_disk("record-size-0", tmp_path)

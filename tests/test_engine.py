@@ -171,6 +171,7 @@ def built(tmp_path: Path, compiler: str, command: str) -> subprocess.CompletedPr
     return subprocess.run(build, cwd=copy, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.every_disk
 def test_without_a_compiler(tmp_path: Path) -> None:
     """Without a compiler, setup.py installs the same modules, as Python."""
     done = built(tmp_path, "/bin/false", "build")

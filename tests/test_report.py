@@ -399,6 +399,7 @@ def test_a_partition_without_segments(tmp_path: Path) -> None:
     assert "offsets missing" in read(tmp_path / "disk").totals.missing.text
 
 
+@pytest.mark.every_disk
 def test_several_processes_tell_the_same(damaged: Path) -> None:
     one, several = read(damaged), postmortem(str(damaged), Options(now=NOW), jobs=2)
     assert one.totals == several.totals

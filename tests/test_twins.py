@@ -139,6 +139,7 @@ def check(twins: tuple[Worker, ...], disk: Disk) -> None:
         agree(twins, [command_line(words, root) for words in COMMANDS])
 
 
+@pytest.mark.every_disk
 @pytest.mark.parametrize("disk", KNOWN, ids=range(len(KNOWN)))
 def test_known_numbers_at_the_edge(twins: tuple[Worker, ...], disk: Disk) -> None:
     check(twins, disk)

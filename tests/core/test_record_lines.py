@@ -105,7 +105,7 @@ FIELDS = st.fixed_dictionaries(
 
 
 @pytest.mark.sampled
-@examples(50)
+@examples(25)
 @given(st.lists(RECORD, min_size=1, max_size=5), FIELDS, st.booleans())
 def test_any_record(parts: list[bytes], fields: dict[str, int], sound: bool) -> None:
     data = craft.batch(parts, **fields)
@@ -118,7 +118,7 @@ def test_any_record(parts: list[bytes], fields: dict[str, int], sound: bool) -> 
 
 @pytest.mark.every_disk
 @pytest.mark.sampled
-@examples(50)
+@examples(25)
 @given(st.lists(RECORD, min_size=1, max_size=8))
 def test_any_room(parts: list[bytes]) -> None:
     """However small the buffer, and also for a line that is longer than the buffer."""
@@ -134,7 +134,7 @@ def test_any_room(parts: list[bytes]) -> None:
 
 
 @pytest.mark.sampled
-@examples(50)
+@examples(25)
 @given(st.lists(RECORD, min_size=1, max_size=3), st.booleans(), st.integers(1, 5))
 def test_a_line_in_pieces(content: list[bytes], sound: bool, large: int) -> None:
     """Keys, values and headers are split anywhere."""

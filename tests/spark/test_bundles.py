@@ -22,7 +22,7 @@ from tests.conftest import DISKS, FIXTURES, sample
 from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
 from tests.spark import same
 from tests.spark.test_incremental import Here, run
-from tests.test_bundle import HEALTHY, LEFT_OUT, bundled, healthy, unknown_keys
+from tests.test_bundle import LEFT_OUT, TIERED, bundled, healthy, healthy_disks, unknown_keys
 
 NOW = 1_800_000_000_000
 OF_DISK = [name for name in TABLES if name != "records"]
@@ -57,7 +57,7 @@ def _unmounted() -> Any:
     unmount_bundles()
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("name", healthy_disks(TIERED))
 def test_the_tables_of_a_healthy_disk(name: str, tmp_path: Path) -> None:
     disk = healthy(name, tmp_path)
     bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
@@ -106,6 +106,7 @@ def test_a_fleet_of_bundles(tmp_path: Path) -> None:
     assert more.read == 2  # its partitions
 
 
+@pytest.mark.every_disk
 def test_a_directory_with_bundles_and_more(tmp_path: Path) -> None:
     """What is next to the bundles is read, too, and what is left of a bundle is named."""
     here = tmp_path / "incident"

@@ -122,6 +122,7 @@ def of_a_segment(disk: str, **options: Any) -> None:
     assert {row["broker"] for row in rows} == {"2"}
 
 
+@pytest.mark.every_disk
 def test_a_store_that_is_not_there_is_a_finding() -> None:
     gone = json.dumps(
         {
