@@ -109,8 +109,10 @@ QUICK_COUNT = 80 * MIB // 4096
 @pytest.mark.parametrize(
     ("codec", "piped", "count"),
     [
-        ("none", True, QUICK_COUNT),
-        pytest.param("zstd", False, QUICK_COUNT, marks=pytest.mark.every_disk),
+        *(
+            pytest.param(codec, piped, QUICK_COUNT, marks=pytest.mark.every_disk)
+            for codec, piped in (("none", True), ("zstd", False))
+        ),
         *(
             pytest.param(codec, piped, COUNT, marks=pytest.mark.every_disk)
             for codec in craft.CODECS

@@ -353,6 +353,7 @@ def test_wrapping(text: str, width: int) -> None:
     assert all(width_of(line) <= max(width, 2) for line in lines)
 
 
+@pytest.mark.every_disk
 def test_scrolling_far_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browsing, "ROWS", 6)
     monkeypatch.setattr(level, "MAX_KEPT_ROWS", 18)

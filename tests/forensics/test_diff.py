@@ -183,7 +183,7 @@ def pairs(*, large: bool) -> Iterator[Any]:
                     yield pytest.param(path, there, id=f"{one}-{other}-{path.name}")
 
 
-PAIRS = covering(pairs(large=False), 12, lambda pair: [pair.values[0].name.partition("-")[0]], "pairs")
+PAIRS = covering(pairs(large=False), 24, lambda pair: [pair.values[0].name.partition("-")[0]], "pairs")
 BUNDLED_PAIRS = [[*pair.values] for pair in sample(PAIRS, 4, "bundled pairs")]
 
 
