@@ -18,7 +18,7 @@ SMALL = {"partitions": 4, "keys": 4000, "group offsets": 200, "overlapping trans
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("name", few(DISKS, 2))
+@pytest.mark.parametrize("name", few(DISKS, 1))
 def test_a_disk_is_sound_and_its_commands_succeed(name: str, tmp_path: Path) -> None:
     disk = make(tmp_path, name, SMALL.get(name, 100))
     result = CliRunner().invoke(cli, ["verify", "--json", str(disk)])

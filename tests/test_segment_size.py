@@ -30,6 +30,7 @@ def codes(*paths: Path) -> dict[str, str]:
     return {each["code"]: each["consequence"] for each in found if each["type"] == "finding" and NAME in each["file"]}
 
 
+@pytest.mark.every_disk
 def test_verify_and_restart_plan_agree(disk: Path) -> None:
     assert "exits" in codes(disk)["segment-too-large"]
     plans = objects("restart-plan", disk, status=3)

@@ -350,6 +350,7 @@ class Preads:
         return data
 
 
+@pytest.mark.every_disk
 def test_the_bytes_of_closed_segments_are_not_read(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     disk, out = a_disk(tmp_path), tmp_path / "out"
     paths = in_four(disk)
