@@ -554,7 +554,6 @@ def test_empty_and_odd_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert facts.name in text
 
 
-@pytest.mark.every_disk
 def test_extreme_numbers(tmp_path: Path) -> None:
     """Times and offsets beyond the numbers of a browser are reported, and stop nothing."""
     odd = [batch([record()], offset=i, maxTimestamp=time) for i, time in enumerate(((1 << 63) - 1, 1 << 61, -5, 0))]

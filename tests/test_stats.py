@@ -111,7 +111,6 @@ def test_naive_sums(path: Path) -> None:
     assert {each["producerId"]: each["records"] for each in said["topProducers"]["producers"]} == producers
 
 
-@pytest.mark.every_disk
 @each_case("words, path", [pair for name in ORACLE_DISKS for pair in logs(name)])
 def test_kafka_dump_log_says_the_same(words: Path, path: Path) -> None:
     batch_lines, record_lines = entries(words)
