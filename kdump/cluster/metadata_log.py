@@ -119,6 +119,8 @@ class _MetadataReader:
     """Offset of the first record that is missing or invalid, if any."""
     reading: str = ""
     """The segment with the record that was read last."""
+    last_epoch: int | None = None
+    """Leader epoch of that record's batch."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
         """Read the first of the `snapshots` that is valid and old enough, and the log after it; or the log alone."""
@@ -150,10 +152,27 @@ class _MetadataReader:
         replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
         replay.in_log = True
         self._read_log(replay, start)
+        older = self.last_epoch
+        if start is not None and older is not None and older < replay.metadata.snapshot_epoch:
+            replay = self._snapshot_alone(start, replay.metadata)
+            replay.note(
+                f"the records from offset {start} on are of leader epoch {older}, before that of the snapshot "
+                f"({replay.metadata.snapshot_epoch}): a node deletes them when it starts"
+            )
         replay.metadata.gap = self.gap
         replay.metadata.is_too_large = replay.is_full
         replay.metadata.is_partial = replay.is_partial or replay.is_full or self.gap is not None
         return replay.metadata
+
+    def _snapshot_alone(self, end: int, before: MetadataImage) -> MetadataReplay:
+        """Return the replay of the snapshot that ends there, without the log: KafkaRaftLog.truncateToLatestSnapshot."""
+        replay = self._replay()
+        path = next(path for offset, path in self.files.snapshots if offset == end)
+        _, replay.metadata.end_time = self._read_snapshot(replay, path)
+        self._begin_with(replay.metadata, end, path)
+        replay.metadata.problems[:0] = before.problems[:MAX_PROBLEMS]
+        self.gap = None
+        return replay
 
     @staticmethod
     def _begin_with(metadata: MetadataImage, end: int, path: str) -> None:
@@ -243,6 +262,7 @@ class _MetadataReader:
             if metadata.end_offset == 0 and start is None and record.offset > 0:
                 replay.is_partial = True
             metadata.end_offset, metadata.end_time = record.offset + 1, record.timestamp
+            self.last_epoch = record.batch.partitionLeaderEpoch
             replay.file, replay.is_partial = self.reading, replay.is_partial or self.gap is not None
             while dropped and dropped[-1][1] < record.offset:
                 dropped.pop()

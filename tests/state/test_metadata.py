@@ -27,7 +27,7 @@ from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.topic_config import effective
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, examples, numbers_in, seeded
-from tests.craft import batch, flip, rebase, record, split
+from tests.craft import batch, flip, one, rebase, record, split
 from tests.each_case import each_case
 
 CLEAN = FIXTURES / "clean-1"
@@ -107,7 +107,7 @@ def log(*batches: list[bytes], offset: int = 0) -> bytes:
     """Return a segment with these batches of metadata records."""
     data = b""
     for values in batches:
-        data += batch([record(i, value=value) for i, value in enumerate(values)], offset=offset)
+        data += batch([record(i, value=value) for i, value in enumerate(values)], offset=offset, partitionLeaderEpoch=1)
         offset += len(values)
     return data
 
@@ -253,6 +253,21 @@ def test_no_metadata(tmp_path: Path) -> None:
 
 
 # What records change.
+
+
+@pytest.mark.parametrize(("epoch", "left"), [(1, "a b"), (2, "a")])
+def test_records_of_an_older_epoch_than_the_snapshot_are_deleted(tmp_path: Path, epoch: int, left: str) -> None:
+    """KafkaRaftLog.truncateToLatestSnapshot."""
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / f"{1:020}-{epoch:010}.checkpoint").write_bytes(snapshot(topic("a", "A")))
+    values = [topic("a", "A"), topic("b", "B")]
+    batches = [one(value, number, partitionLeaderEpoch=1) for number, value in enumerate(values)]
+    (folder / f"{0:020}.log").write_bytes(b"".join(batches))
+    found = read_metadata(str(tmp_path))
+    assert found is not None
+    assert (names(found), found.end_offset) == (left, 1 + (epoch == 1))
+    assert any("a node deletes them" in each for each in found.problems) == (epoch == 2)
 
 
 def test_topics_come_and_go(tmp_path: Path) -> None:
