@@ -119,8 +119,8 @@ class _MetadataReader:
     """Offset of the first record that is missing or invalid, if any."""
     reading: str = ""
     """The segment with the record that was read last."""
-    last_epoch: int | None = None
-    """Leader epoch of that record's batch."""
+    newest_epoch: int | None = None
+    """Highest leader epoch of the batches that were read of the log: no checksum covers that of a batch."""
 
     def read(self, snapshots: Sequence[tuple[int, str]]) -> MetadataImage:
         """Read the first of the `snapshots` that is valid and old enough, and the log after it; or the log alone."""
@@ -152,7 +152,7 @@ class _MetadataReader:
         replay.metadata.problems[:0] = skipped[:MAX_PROBLEMS]
         replay.in_log = True
         self._read_log(replay, start)
-        older = self.last_epoch
+        older = self.newest_epoch
         if start is not None and older is not None and older < replay.metadata.snapshot_epoch:
             replay = self._snapshot_alone(start, replay.metadata)
             replay.note(
@@ -262,7 +262,7 @@ class _MetadataReader:
             if metadata.end_offset == 0 and start is None and record.offset > 0:
                 replay.is_partial = True
             metadata.end_offset, metadata.end_time = record.offset + 1, record.timestamp
-            self.last_epoch = record.batch.partitionLeaderEpoch
+            self.newest_epoch = max(self.newest_epoch or 0, record.batch.partitionLeaderEpoch or 0)
             replay.file, replay.is_partial = self.reading, replay.is_partial or self.gap is not None
             while dropped and dropped[-1][1] < record.offset:
                 dropped.pop()

@@ -7,8 +7,8 @@ from datetime import tzinfo
 from typing import Any
 
 from kdump.format.count_text import first_of
-from kdump.render.escape import path_text, printable
-from kdump.render.state_tables import StateTables, TableRows
+from kdump.render.escape import printable
+from kdump.render.state_tables import HeadedTables
 from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.times import iso
@@ -17,18 +17,8 @@ Object = dict[str, Any]
 LABEL = 12
 
 
-class ClusterReport(TableRows):
+class ClusterReport(HeadedTables):
     """Writes the summary of a copy of the metadata, then its tables."""
-
-    def __init__(self, output: Output, tables: StateTables) -> None:
-        super().__init__(output, tables)
-        self._begun = False
-
-    def part(self, name: str, *, was_named: bool = False) -> None:
-        self.end()
-        head = painter(self.output.colour)(printable(path_text(name)) + ":", "head")
-        self.output.line(("\n" if self._begun else "") + head)
-        self._begun, self.written = True, False
 
     def add(self, answer: Object) -> None:
         if answer["type"] == "cluster":

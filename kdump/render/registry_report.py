@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from kdump.forensics.registry_answer import RegisteredVersion
-from kdump.render.escape import path_text, printable
-from kdump.render.state_tables import StateTables, TableRows
+from kdump.render.escape import printable
+from kdump.render.state_tables import HeadedTables, StateTables
 from kdump.render.stdout import Output
 from kdump.render.style import painter
 from kdump.render.times import iso
@@ -16,19 +16,12 @@ MAX_INDENTED = 200_000
 """Maximum number of characters of a schema that is shown indented."""
 
 
-class RegistryReport(TableRows):
+class RegistryReport(HeadedTables):
     """Writes versions, settings, changes or usage as tables; `details`: versions one by one, with their schemas."""
 
     def __init__(self, output: Output, tables: StateTables, *, details: bool) -> None:
         super().__init__(output, tables)
         self.details = details
-        self._begun = False
-
-    def part(self, name: str, *, was_named: bool = False) -> None:
-        self.end()
-        head = painter(self.output.colour)(printable(path_text(name)) + ":", "head")
-        self.output.line(("\n" if self._begun else "") + head)
-        self._begun, self.written = True, False
 
     def add(self, answer: Any) -> None:
         if self.details and isinstance(answer, RegisteredVersion):

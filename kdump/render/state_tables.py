@@ -11,6 +11,7 @@ from kdump.answer import ANSWERS, Key, answer_keys, answer_object, answer_type
 from kdump.forensics.cluster_answer import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
 from kdump.render.column_spec import ColumnSpec
+from kdump.render.escape import path_text, printable
 from kdump.render.forensic_tables import FORENSIC_TABLES, forensic_style
 from kdump.render.registry_tables import REGISTRY_TABLES, registry_style
 from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
@@ -18,6 +19,7 @@ from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
 from kdump.render.stdout import Output
+from kdump.render.style import painter
 from kdump.render.table import Column, Table, check_names
 
 Object = dict[str, Any]
@@ -301,6 +303,20 @@ class TableRows(Sink[Any]):
         if self._table is not None:
             self._table.flush()
             self._table = None
+
+
+class HeadedTables(TableRows):
+    """The same for several logs, each below a heading with its path."""
+
+    def __init__(self, output: Output, tables: StateTables) -> None:
+        super().__init__(output, tables)
+        self._begun = False
+
+    def part(self, name: str, *, was_named: bool = False) -> None:
+        self.end()
+        head = painter(self.output.colour)(printable(path_text(name)) + ":", "head")
+        self.output.line(("\n" if self._begun else "") + head)
+        self._begun, self.written = True, False
 
 
 class OneTable(Sink[Any]):

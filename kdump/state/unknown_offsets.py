@@ -29,8 +29,7 @@ class CheckpointFiles(NamedTuple):
             return Unknown(key, NO_FILE, f"no log directory was found around it, with a {name}-checkpoint", None)
         if name in self.unread:
             return self.unread[name]._replace(key=key)
-        file = os.path.join(self.directory, f"{name}-checkpoint")
-        return Unknown(key, NO_ENTRY, "the file does not list the partition", file)
+        return Unknown(key, NO_ENTRY, "the file does not list the partition", _path(self.directory, name))
 
 
 NO_FILES = CheckpointFiles("", {})
@@ -38,9 +37,11 @@ NO_FILES = CheckpointFiles("", {})
 
 def no_file(directory: str, name: str) -> Unknown:
     """Return why nothing is known from a checkpoint that a log directory does not have."""
-    return Unknown(
-        "", NO_FILE, "the log directory does not have the file", os.path.join(directory, f"{name}-checkpoint")
-    )
+    return Unknown("", NO_FILE, "the log directory does not have the file", _path(directory, name))
+
+
+def _path(directory: str, name: str) -> str:
+    return os.path.join(directory, f"{name}-checkpoint")
 
 
 def no_end(segments: int, errors: list[str]) -> Unknown:
