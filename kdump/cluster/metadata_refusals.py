@@ -41,13 +41,15 @@ def refusals(metadata: MetadataImage, release: KafkaRelease) -> list[Refusal]:
 
 
 def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
-    """Return the problems of a replay, those with a record that nodes of this release refuse with its exception."""
+    """Return the problems of a replay; those with a record that nodes of this release refuse state the exception and
+    the byte."""
     problems = list(metadata.problems)
     for each in refusals(metadata, release):
         start = f"at offset {each.offset}: "
         found = next((number for number, text in enumerate(problems) if text.startswith(start)), None)
         if found is not None:
-            problems[found] += f"; a node cannot apply it: {each.exception}"
+            where = f" (byte {each.position} of {os.path.basename(each.file)})" if each.file else ""
+            problems[found] += f"; a node cannot apply it: {each.exception}{where}"
         elif each.record:
             problems.append(f"{refused_text(each, metadata)}: a node cannot apply it: {each.exception}")
     return problems
