@@ -7,7 +7,7 @@ import sys
 REQUIREMENTS = {
     "remote": ("fsspec",),
     "avro": ("fastavro",),
-    "protobuf": ("protobuf",),
+    "protobuf": ("protobuf", "grpcio-tools"),
     "browse": ("textual",),
     "report": ("vl-convert-python", "jinja2"),
     "spark": ("pyspark", "pyarrow", "fsspec"),

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from kdump.decode.decoder_interface import MAX_FRAMED_BYTES, DecodedPart, FormatError, RecordContext
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT8, INT32, Field, Span, layout
-from kdump.format.varint import read_varint
+from kdump.format.varint import read_unsigned, read_varint
 
 Payload = Callable[[bytes, int, tuple[int, ...]], tuple[Any, str]]
 """(all bytes, start of the data, path to the message) -> value and note. May raise FormatError."""
@@ -89,17 +89,23 @@ class ConfluentDecoder:
         return DecodedPart(value, note=note)
 
 
-def message_path(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
+def message_path(data: bytes, start: int, *, zigzag: bool = True) -> tuple[tuple[int, ...], int]:
     """Return the path to the message in its schema, and the start of the data. The path is stored as a count and that
-    many indexes, all zigzag varints; a lone 0 stands for the first message. Raises FormatError."""
+    many indexes, all zigzag varints; a lone 0 stands for the first message. (Older clients in Python wrote plain
+    varints: use.deprecated.format.) Raises FormatError."""
+    read = read_varint if zigzag else _read_plain
     try:
-        count, position = read_varint(data, start, len(data), "MessageIndexes", "count")
+        count, position = read(data, start, len(data), "MessageIndexes", "count")
         if not 0 <= count <= DEEPEST:
             raise FormatError(f"{count} message indexes; 0 to {DEEPEST} are valid", start)
         path = []
         for _ in range(count):
-            index, position = read_varint(data, position, len(data), "MessageIndexes", "index")
+            index, position = read(data, position, len(data), "MessageIndexes", "index")
             path.append(index)
     except DecodeError as error:
         raise FormatError(f"message indexes: {error.reason}", error.position) from None
     return tuple(path) or (0,), position
+
+
+def _read_plain(data: bytes, position: int, end: int, struct: str, field: str) -> tuple[int, int]:
+    return read_unsigned(data, position, end, 32, struct, field)

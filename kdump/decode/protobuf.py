@@ -1,5 +1,4 @@
-"""Decodes Protobuf with a descriptor set from a file (protoc --include_imports --descriptor_set_out), using Google's
-library.
+"""Decodes Protobuf with a descriptor set (protoc --include_imports --descriptor_set_out), using Google's library.
 
 The path before the data contains indexes of messages in the file that was given to protoc, which is the last one in the
 set.
@@ -8,28 +7,45 @@ set.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kdump.decode.confluent import Payload
 from kdump.decode.decoder_interface import DecoderError, FormatError
 from kdump.decode.jsonable import to_json
 from kdump.extras import how_to_install
 
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
 
 def protobuf_payload(path: str) -> Payload:
     """Return the function that decodes by the descriptor set in the file `path`. Raises DecoderError."""
     try:
-        from google.protobuf import descriptor_pb2, json_format, message_factory, unknown_fields
-        from google.protobuf.descriptor_pool import DescriptorPool
+        from google.protobuf import descriptor_pb2
     except ImportError:
         raise DecoderError(f"Protobuf needs the package protobuf: {how_to_install('protobuf')}") from None
+    hint = "was it made by protoc --include_imports --descriptor_set_out?"
     try:
         with open(path, "rb") as file:
             found = descriptor_pb2.FileDescriptorSet.FromString(file.read())
-        if not found.file:
-            raise DecoderError(
-                f"{path}: not a descriptor set; create one with protoc --include_imports --descriptor_set_out"
-            )
+    except OSError as error:
+        raise DecoderError(f"{path}: {error.strerror}") from None
+    except Exception as error:  # the library raises many types
+        raise DecoderError(f"{path}: not a usable descriptor set ({error}): {hint}") from None
+    if not found.file:
+        raise DecoderError(
+            f"{path}: not a descriptor set; create one with protoc --include_imports --descriptor_set_out"
+        )
+    return descriptors_payload(found, path, hint)
+
+
+def descriptors_payload(found: FileDescriptorSet, path: str, hint: str = "") -> Payload:
+    """Return the function that decodes by the last file of a descriptor set. `path`: where it is from. Raises
+    DecoderError."""
+    from google.protobuf import json_format, message_factory, unknown_fields
+    from google.protobuf.descriptor_pool import DescriptorPool
+
+    try:
         pool = DescriptorPool()
         added = {proto.name for proto in found.file}
         for proto in found.file:
@@ -40,13 +56,8 @@ def protobuf_payload(path: str) -> Payload:
                     pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
             pool.AddSerializedFile(proto.SerializeToString())
             pool.FindFileByName(proto.name)
-    except OSError as error:
-        raise DecoderError(f"{path}: {error.strerror}") from None
-    except DecoderError:
-        raise
     except Exception as error:  # the library raises many types
-        hint = "was it made by protoc --include_imports --descriptor_set_out?"
-        raise DecoderError(f"{path}: not a usable descriptor set ({error}): {hint}") from None
+        raise DecoderError(f"{path}: not a usable descriptor set ({error}){hint and ': '}{hint}") from None
     main = found.file[-1]
     if not main.message_type:
         raise DecoderError(f"{path}: {main.name or 'the last file'} in the descriptor set defines no message")
@@ -69,9 +80,14 @@ def protobuf_payload(path: str) -> Payload:
             value = json_format.MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=pool)
             fields = unknown_fields.UnknownFieldSet(message)
             unknown = sorted({fields[i].field_number for i in range(len(fields))})
+            size = message.ByteSize()
+            message.DiscardUnknownFields()
+            nested = not unknown and message.ByteSize() < size
         except Exception as error:  # the library raises many types
             raise FormatError(f"does not match {name}: {error}"[:300], start) from None
         note = f"field numbers that {name} does not define: {', '.join(map(str, unknown[:20]))}" if unknown else ""
+        if nested:
+            note = f"fields that the messages in {name} do not define"
         return to_json(value), note
 
     return payload

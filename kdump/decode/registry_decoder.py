@@ -7,11 +7,12 @@ registry is contacted. What a schema does not fit whole is not decoded.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from kdump.cluster.schema_registries import SCHEMAS_TOPIC, find_registries, read_registry
 from kdump.decode.avro import needs_fastavro, schemas_payload
+from kdump.decode.confluent import Payload, message_path
 from kdump.decode.decoder_interface import (
     MAX_FRAMED_BYTES,
     NOTHING,
@@ -22,9 +23,15 @@ from kdump.decode.decoder_interface import (
 )
 from kdump.decode.formats import json_value
 from kdump.forensics.registry_export import referenced
-from kdump.forensics.registry_usage import HEADER, KnownSchemas, SchemaMark, mark_in
+from kdump.forensics.registry_usage import HEADER, HEADERS, KnownSchemas, SchemaMark, mark_in
 from kdump.log.errors import SourceError
-from kdump.state.schema_registry import DEFAULT_CONTEXT, HARD_DELETED, SchemaVersion
+from kdump.state.schema_registry import (
+    DEFAULT_CONTEXT,
+    HARD_DELETED,
+    IGNORED,
+    SchemaVersion,
+    split_subject,
+)
 
 MAX_REFERENCES = 1000
 """Maximum number of schemas that a schema references, directly or not."""
@@ -32,7 +39,42 @@ MAX_CACHED = 500
 """Maximum number of schemas that are kept parsed."""
 FRAME = {True: 5, False: 17}
 """Bytes before the data, by whether they hold an ID, or a GUID."""
-Reader = Callable[[bytes, int], Any]
+JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+class Framed(NamedTuple):
+    """A key or value: `data` from `start` on, and the bytes in which Protobuf's message indexes are, from `at` on."""
+
+    data: bytes
+    start: int
+    head: bytes
+    at: int
+
+
+class Reading(NamedTuple):
+    """A value that a schema fits. `indexes`: path to the Protobuf message."""
+
+    value: Any
+    indexes: tuple[int, ...] | None = None
+    note: str = ""
+
+
+class Fit(NamedTuple):
+    """A schema that fits, and the value by it."""
+
+    version: SchemaVersion
+    reading: Reading
+
+
+Reader = Callable[[Framed], Reading]
 
 
 class RegistryDecoder:
@@ -57,41 +99,58 @@ class RegistryDecoder:
         mark = mark_in(context.part, context.headers, data)
         if mark is None:
             return NOTHING
-        versions = self._versions(mark)
+        versions = self._versions(mark, context)
         if not versions:
             raise FormatError(f"no schema with {_named(mark)} in {self.path}")
         if len(data) > MAX_FRAMED_BYTES:
             raise FormatError(f"too large to decode: {len(data)} bytes, at most {MAX_FRAMED_BYTES}")
-        start = 0 if mark.where == HEADER else FRAME[mark.guid is None]
-        fits: list[tuple[SchemaVersion, Any]] = []
+        frame = FRAME[mark.guid is None]
+        framed = Framed(data, frame, data, frame)
+        if mark.where == HEADER:
+            framed = Framed(data, 0, dict(context.headers)[HEADERS[context.part]] or b"", frame)
+        fits: list[Fit] = []
         reasons: list[str] = []
         for version in versions:
             try:
-                fits.append((version, self._read(version, data, start)))
+                fits.append(Fit(version, self._read(version, framed)))
             except FormatError as error:
                 reasons.append(f"{_named(mark)}, {version.subject} version {version.version}: {error.reason}")
         if not fits:
             raise FormatError(reasons[0])
-        version, value = fits[0]
+        version, reading = fits[0]
         shown: dict[str, Any] = {"magic": int(mark.guid is not None)}
         shown |= {"schemaId": mark.id} if mark.guid is None else {"guid": version.guid}
-        shown |= {"subject": version.subject, "version": version.version, "data": value}
-        return DecodedPart(shown, note=_doubt(mark, fits, bool(reasons), context))
+        shown |= {"subject": version.subject, "version": version.version}
+        if reading.indexes is not None:
+            shown["messageIndexes"] = list(reading.indexes)
+        shown["data"] = reading.value
+        notes = (reading.note, _doubt(mark, fits, bool(reasons), context))
+        return DecodedPart(shown, note="; ".join(filter(None, notes)))
 
-    def _versions(self, mark: SchemaMark) -> list[SchemaVersion]:
-        """Return the versions with different texts that the mark may stand for."""
+    def _versions(self, mark: SchemaMark, context: RecordContext) -> list[SchemaVersion]:
+        """Return the versions with different texts that the mark may stand for, the likeliest first."""
         place = mark.id if mark.guid is None else mark.guid
         found = self._found.get(place)
         if found is None:
             if len(self._found) >= MAX_CACHED:
                 self._found.clear()
             by_text: dict[str, SchemaVersion] = {}
-            for each in self.known.find(mark):
+            for each in self.known.find_all(mark):
                 by_text.setdefault(each.text, each)
             self._found[place] = found = list(by_text.values())
-        return found
+        if len(found) < 2:
+            return found
+        usual = f"{context.topic}-{context.part}"
 
-    def _read(self, version: SchemaVersion, data: bytes, start: int) -> Any:
+        def likeliness(each: SchemaVersion) -> tuple[int, int, bool]:
+            is_newer = _is_older(context, each)
+            certainty = 3 if each.state == IGNORED else 2 * is_newer + (each.state == HARD_DELETED)
+            subject = 0 if split_subject(each.subject)[1] == usual else 1
+            return certainty, subject, each.context != DEFAULT_CONTEXT
+
+        return sorted(found, key=likeliness)
+
+    def _read(self, version: SchemaVersion, framed: Framed) -> Reading:
         key = (version.subject, version.version, version.offset)
         reader = self._readers.get(key)
         if reader is None:
@@ -104,13 +163,15 @@ class RegistryDecoder:
             self._readers[key] = reader
         if isinstance(reader, str):
             raise FormatError(reader)
-        return reader(data, start)
+        return reader(framed)
 
     def _reader(self, version: SchemaVersion) -> Reader:
         if version.schema_type == "JSON":
-            return lambda data, start: json_value(data[start:])
+            return _json_reader(version.text)
+        if version.schema_type == "PROTOBUF":
+            return self._protobuf_reader(version)
         if version.schema_type != "AVRO":
-            raise DecoderError(f"schemas of type {version.schema_type[:40]} in a registry are not supported")
+            raise DecoderError(f"schemas of type {version.schema_type[:40]} are not supported")
         needs_fastavro()
         texts = [each.text for each in self._with_references(version)]
         try:
@@ -119,13 +180,27 @@ class RegistryDecoder:
             raise DecoderError(f"not JSON: {type(error).__name__}: {error}") from None
         payload = schemas_payload(schemas, f"{version.subject} version {version.version}")
 
-        def read(data: bytes, start: int) -> Any:
-            value, left_over = payload(data, start, ())
+        def read(framed: Framed) -> Reading:
+            value, left_over = payload(framed.data, framed.start, ())
             if left_over:
                 raise FormatError("the schema does not fit: " + left_over.partition(";")[0])
-            return value
+            return Reading(value)
 
         return read
+
+    def _protobuf_reader(self, version: SchemaVersion) -> Reader:
+        from kdump.decode.proto_compiler import compiled
+        from kdump.decode.protobuf import descriptors_payload
+
+        texts: dict[str, str] = {}
+        for each in self._with_references(version):
+            for reference, (subject, number) in zip(each.references, referenced(each)):
+                other = self.known.registry.find(subject, number)
+                name = str(reference.get("name"))
+                if other is not None and texts.setdefault(name, other.text) != other.text:
+                    raise DecoderError(f"two schemas are referenced as {name[:100]}")
+        payload = descriptors_payload(compiled(version.text, texts), f"{version.subject} version {version.version}")
+        return lambda framed: _read_protobuf(payload, framed)
 
     def _with_references(self, version: SchemaVersion) -> list[SchemaVersion]:
         """Return what a schema references, each after what it references itself, and the schema at the end. Raises
@@ -157,21 +232,82 @@ class RegistryDecoder:
         return list(found.values())
 
 
+def _json_reader(text: str) -> Reader:
+    """Return the reader of JSON values. They are not validated, but for the type of the whole value."""
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DecoderError(f"not JSON: {type(error).__name__}: {error}") from None
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    kinds = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
+    names = [each for each in kinds if isinstance(each, str)]
+    types = tuple(each for name in names for each in JSON_TYPES.get(name, (object,)))
+
+    def read(framed: Framed) -> Reading:
+        value = json_value(framed.data[framed.start :])
+        is_number = isinstance(value, bool) and bool not in types and object not in types
+        if types and (is_number or not isinstance(value, types)):
+            raise FormatError(f"the schema does not fit: its type is {', '.join(names)[:100]}")
+        return Reading(value)
+
+    return read
+
+
+def _read_protobuf(payload: Payload, framed: Framed) -> Reading:
+    """Read a Protobuf message. Its indexes are zigzag varints, or plain ones of older clients: what fits goes,
+    zigzag first. Raises FormatError if the message does not fit whole."""
+    readings: list[Reading] = []
+    reasons: list[FormatError] = []
+    for path, end in _message_paths(framed, reasons):
+        try:
+            value, unknown = payload(framed.data, framed.start if framed.head is not framed.data else end, path)
+            if unknown:
+                raise FormatError(f"the schema does not fit: {unknown}")
+            readings.append(Reading(value, path))
+        except FormatError as error:
+            reasons.append(error)
+    if not readings:
+        raise reasons[0]
+    first, *others = readings
+    if others and others[0] != first:
+        return first._replace(note=f"message indexes {list(others[0].indexes or ())} fit, too")
+    return first
+
+
+def _message_paths(framed: Framed, reasons: list[FormatError]) -> Iterator[tuple[tuple[int, ...], int]]:
+    before = None
+    for zigzag in (True, False):
+        try:
+            found = message_path(framed.head, framed.at, zigzag=zigzag)
+        except FormatError as error:
+            reasons.append(error)
+            continue
+        if found != before:
+            yield found
+        before = found
+
+
 def _named(mark: SchemaMark) -> str:
     return f"ID {mark.id}" if mark.guid is None else f"GUID {mark.guid.hex()}"
 
 
-def _doubt(mark: SchemaMark, fits: list[tuple[SchemaVersion, Any]], others_failed: bool, context: RecordContext) -> str:
+def _is_older(context: RecordContext, version: SchemaVersion) -> bool:
+    """Return whether a record is older than the record of its schema."""
+    return context.timestamp is not None and version.timestamp is not None and context.timestamp < version.timestamp
+
+
+def _doubt(mark: SchemaMark, fits: list[Fit], others_failed: bool, context: RecordContext) -> str:
     """Return why the schema may be another than that of the producer; empty if nothing says so."""
-    version = fits[0][0]
+    version = fits[0].version
+    if version.state == IGNORED:
+        return f"by a schema that the registry ignores, {version.subject}: the ID was that of another already"
     if version.state == HARD_DELETED:
         return f"by a schema that is deleted for good, {version.subject}: its ID may have been given again"
-    if len(fits) > 1:
-        others = ", ".join(each.context for each, _ in fits[1:])
-        return f"read with the schema of context {version.context}; those of {others} fit, too"
+    others = list(dict.fromkeys(each.version.context for each in fits[1:] if each.version.context != version.context))
+    if others:
+        return f"read with the schema of context {version.context}; those of {', '.join(others)} fit, too"
     if others_failed and version.context != DEFAULT_CONTEXT:
         return f"read with the schema of context {version.context}; others with this ID do not fit"
-    if mark.guid is not None or context.timestamp is None or version.timestamp is None:
-        return ""
-    is_older = context.timestamp < version.timestamp
-    return "older than the schema's record: the ID may have been that of another schema" if is_older else ""
+    if mark.guid is None and _is_older(context, version):
+        return "older than the schema's record: the ID may have been that of another schema"
+    return ""

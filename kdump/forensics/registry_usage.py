@@ -103,23 +103,34 @@ class KnownSchemas:
     def __init__(self, registry: SchemaRegistry) -> None:
         self.registry = registry
         self.gone: dict[int, list[SchemaVersion]] = {}
+        self.ignored: dict[int, list[SchemaVersion]] = {}
         for each in registry.removed():
             if each.state == HARD_DELETED:
                 self.gone.setdefault(each.id, []).append(each)
+            else:
+                self.ignored.setdefault(each.id, []).append(each)
         self._guids: dict[bytes, list[SchemaVersion]] | None = None
 
     def find(self, mark: SchemaMark) -> list[SchemaVersion]:
         """Return the versions that a mark may stand for, of the default context first; those of deleted ones only if
         there are no others."""
         if mark.id is not None:
-            contexts = sorted(self.registry.contexts, key=lambda each: (each != DEFAULT_CONTEXT, each))
-            found = [each for each in (self.registry.find_id(context, mark.id) for context in contexts) if each]
-            return found or self.gone.get(mark.id, [])
+            return self._alive(mark.id) or self.gone.get(mark.id, [])
         if self._guids is None:
             self._guids = {}
             for each in (*self.registry.versions(), *self.registry.removed()):
                 self._guids.setdefault(bytes.fromhex(each.guid.replace("-", "")), []).append(each)
         return self._guids.get(mark.guid or b"", [])
+
+    def find_all(self, mark: SchemaMark) -> list[SchemaVersion]:
+        """Like `find`, with those that are deleted for good or ignored behind the others."""
+        if mark.id is None:
+            return self.find(mark)
+        return [*self._alive(mark.id), *self.gone.get(mark.id, []), *self.ignored.get(mark.id, [])]
+
+    def _alive(self, schema_id: int) -> list[SchemaVersion]:
+        contexts = sorted(self.registry.contexts, key=lambda each: (each != DEFAULT_CONTEXT, each))
+        return [each for each in (self.registry.find_id(context, schema_id) for context in contexts) if each]
 
 
 def usage(

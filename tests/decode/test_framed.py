@@ -296,7 +296,8 @@ def test_what_is_no_descriptor_set(data: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "module", "package"), [("avro", "fastavro", "fastavro"), ("protobuf", "google.protobuf", "protobuf")]
+    ("name", "module", "package"),
+    [("avro", "fastavro", "fastavro"), ("protobuf", "google.protobuf", "protobuf grpcio-tools")],
 )
 def test_without_the_library(name: str, module: str, package: str, avsc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)

@@ -8,8 +8,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests import command
 from tests.conftest import FIXTURES
 from tests.decode.test_kafka_topic_decoders import objects, run
+from tests.each_case import each_case
 from tests.registry_disk import (
     ADDRESS,
     LOG,
@@ -33,6 +37,11 @@ def read(place: Path, schemas: list[Step | None], *records: Step) -> list[dict[s
     """Return the records of a topic of that disk, decoded by its registry."""
     write(place, {"_schemas-0": schemas, "t-0": list(records)})
     found: list[dict[str, Any]] = objects(place / "t-0", "--schemas", place)
+    return found
+
+
+def registry_objects(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = command.objects("registry", path)
     return found
 
 
@@ -118,7 +127,7 @@ def test_schemas_that_are_none(tmp_path: Path) -> None:
         schema("a", 2, 2, '{"type":"nothing"}'),
         schema("a", 3, 3, deep),
         schema("a", 4, 4, '"int"', references=[reference("none", 9)]),
-        schema("a", 5, 5, '"int"', schemaType="PROTOBUF"),
+        schema("a", 5, 5, '"int"', schemaType="LATIN"),
         schema("a", 6, 6, '{"type":"array","items":"null"}'),
         *circle,
     ]
@@ -128,13 +137,143 @@ def test_schemas_that_are_none(tmp_path: Path) -> None:
         "not an Avro schema",
         "",
         "references none version 9",
-        "PROTOBUF",
+        "schemas of type LATIN are not supported",
         "take no bytes",
         "circle",
     ]
     for problem, words in zip(found, [*expected, "circle"], strict=True):
         assert isinstance(problem, str)
         assert words in problem
+
+
+SHOP = """syntax = "proto3";
+package shop;
+import "google/protobuf/timestamp.proto";
+import "shop/money.proto";
+message Order {
+  message Line { string sku = 1; Line inner = 2; }
+  message Note { int32 stars = 1; }
+  int64 id = 1;
+  google.protobuf.Timestamp at = 2;
+  shop.money.Money total = 3;
+}
+message Refund { string reason = 1; }
+"""
+MONEY = 'syntax = "proto3";\npackage shop.money;\nmessage Money { int64 units = 1; }\n'
+ORDER = b"\x08\x07" + b"\x12\x02\x08\x3c" + b"\x1a\x02\x08\x05"
+SHOP_SCHEMAS: list[Step | None] = [
+    schema("money", 1, 1, MONEY, schemaType="PROTOBUF"),
+    schema("shop", 1, 2, SHOP, schemaType="PROTOBUF", references=[reference("money", 1, "shop/money.proto")]),
+]
+
+
+def test_protobuf_of_the_fixture() -> None:
+    (found,) = objects(DISK / "refunds-0", "--schemas", DISK)
+    assert found["valueDecoded"] == {
+        "magic": 0,
+        "schemaId": 4,
+        "subject": "refunds-value",
+        "version": 1,
+        "messageIndexes": [0],
+        "data": {"reason": "late", "cents": "1234"},
+    }
+
+
+@each_case(
+    "payload, indexes, data",
+    [
+        (b"\0" + ORDER, [0], {"id": "7", "at": "1970-01-01T00:01:00Z", "total": {"units": "5"}}),
+        (b"\2\2\x0a\1x", [1], {"reason": "x"}),
+        (b"\1\1\x0a\1x", [1], {"reason": "x"}),
+        (b"\4\0\2\x08\5", [0, 1], {"stars": 5}),
+        (b"\2\0\1\x08\5", [0, 1], {"stars": 5}),
+    ],
+    ids=["first", "second", "second, older format", "nested", "nested, older format"],
+)
+def test_protobuf_messages(payload: bytes, indexes: list[int], data: dict[str, Any], tmp_path: Path) -> None:
+    (found,) = read(tmp_path, SHOP_SCHEMAS, Step(None, framed(2, payload)))
+    assert (found["valueDecoded"]["messageIndexes"], found["valueDecoded"]["data"]) == (indexes, data)
+
+
+def test_message_indexes_that_fit_in_both_formats(tmp_path: Path) -> None:
+    nested = "".join(f"message B{number} {{ int32 x = 1; }} " for number in range(11))
+    schemas: list[Step | None] = [
+        schema("a", 1, 1, f'syntax = "proto3"; message A {{ {nested} bytes a = 1; }}', schemaType="PROTOBUF")
+    ]
+    data = b"\x08\5\x08\5\x08\5\x08\x85\1"  # eight bytes after their length, or four numbers
+    write(tmp_path, {"_schemas-0": schemas, "t-0": [Step(None, framed(1, b"\2\0\x0a" + data))]})
+    said = run(tmp_path / "t-0", "--records", "--schemas", tmp_path).stdout
+    assert '"messageIndexes":[0],"data":{"a":"BQgFCAUIhQE="}' in said
+    assert "message indexes [0, 10] fit, too" in said
+
+
+def test_protobuf_with_a_guid_in_the_header_has_its_message_indexes_there(tmp_path: Path) -> None:
+    write(tmp_path / "1", {"_schemas-0": SHOP_SCHEMAS})
+    guid = next(each["guid"] for each in registry_objects(tmp_path / "1") if each.get("subject") == "shop")
+    name, value = guid_header(guid)
+    found = read(tmp_path / "2", SHOP_SCHEMAS, Step(None, b"\x0a\1y", ((name, value + b"\2\2"),)))
+    assert found[0]["valueDecoded"]["data"] == {"reason": "y"}
+    assert found[0]["valueDecoded"]["messageIndexes"] == [1]
+
+
+def proto(version: int, text: str, *references: dict[str, Any]) -> Step:
+    return schema("a", version, version, text, schemaType="PROTOBUF", references=list(references))
+
+
+def test_protobuf_that_does_not_fit_or_compile(tmp_path: Path) -> None:
+    plain = 'syntax = "proto3"; message A { A a = 1; int32 b = 2; }'
+    deep = 'syntax = "proto3"; ' + "message A { " * 2000 + "}" * 2000
+    schemas: list[Step | None] = [
+        proto(1, plain),
+        proto(2, "message {"),
+        proto(3, 'import "b.proto"; message A {}'),
+        proto(4, 'import "../b.proto"; message A {}', reference("a", 1, "../b.proto")),
+        proto(5, deep),
+        proto(6, 'syntax = "proto3"; enum E { A = 0; }'),
+        proto(7, plain, reference("a", 1, "b.proto"), reference("a", 6, "b.proto")),
+        proto(8, 'import "confluent/meta.proto"; message A { option (confluent.message_meta).doc = "x"; }'),
+    ]
+    payloads = [b"\0\x18\1", b"\0\x0a\2\x18\1", b"\0\x10", b"\x0a", b"", b"\3"]
+    records = [Step(None, framed(1, each)) for each in payloads]
+    found = values(tmp_path, schemas, *records, *[Step(None, framed(number, b"\0")) for number in range(2, 9)])
+    expected = [
+        "field numbers that A does not define: 3",
+        "fields that the messages in A do not define",
+        "does not match A",
+        "message indexes",
+        "message indexes",
+        "message indexes",
+        "not a Protobuf schema: 1:9: Expected message name",
+        'Import "b.proto" was not found',
+        "'../b.proto', which cannot be imported",
+        "not a Protobuf schema",
+        "defines no message",
+        "two schemas are referenced as b.proto",
+    ]
+    for problem, words in zip(found[:-1], expected, strict=True):
+        assert words in problem
+    assert found[-1] == {}
+
+
+def test_protobuf_without_protoc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.decode.proto_compiler.find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", "")
+    (found,) = objects(DISK / "refunds-0", "--schemas", DISK)
+    assert "need protoc: pip install protobuf grpcio-tools" in found["valueProblem"]
+    assert "valueDecoded" not in found
+
+
+def test_json_of_another_type_than_its_schema_is_not_decoded(tmp_path: Path) -> None:
+    schemas: list[Step | None] = [
+        schema("a", 1, 1, '{"type":"object"}', schemaType="JSON"),
+        schema("b", 1, 2, '{"type":["null","integer"]}', schemaType="JSON"),
+        schema("c", 1, 3, "true", schemaType="JSON"),
+    ]
+    records = [Step(None, framed(*each)) for each in ((1, b"123"), (1, b"{}"), (2, b"5"), (2, b"true"), (3, b"true"))]
+    found = values(tmp_path, schemas, *records)
+    assert "its type is object" in found[0]
+    assert "its type is null, integer" in found[3]
+    assert [found[1], found[2], found[4]] == [{}, 5, True]
 
 
 def test_a_chain_of_references_is_bounded(tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""Compiles the texts of Protobuf schemas (.proto) with protoc: that of the package grpcio-tools, else the one in PATH.
+
+protoc runs as a process of its own, because the texts come from a disk. Its input and output are in a temporary
+directory; it reads nothing else but the files of google.protobuf that it brings along.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from kdump.decode.decoder_interface import DecoderError
+from kdump.extras import how_to_install
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+SECONDS = 20
+"""Maximum time that protoc may take for a schema."""
+LONGEST_NAME = 1000
+MAIN = "kdump-main.proto"
+AT_LINE = re.compile(r":\d+:\d+: ")
+"""In what protoc says about a place in a file."""
+KNOWN = {
+    "confluent/meta.proto": (
+        'syntax = "proto3";\npackage confluent;\nimport "google/protobuf/descriptor.proto";\n'
+        "message Meta { string doc = 1; map<string, string> params = 2; repeated string tags = 3; }\n"
+        "extend google.protobuf.FileOptions { Meta file_meta = 1088; }\n"
+        "extend google.protobuf.MessageOptions { Meta message_meta = 1088; }\n"
+        "extend google.protobuf.FieldOptions { Meta field_meta = 1088; }\n"
+        "extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }\n"
+        "extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }\n"
+    ),
+    "confluent/type/decimal.proto": (
+        'syntax = "proto3";\npackage confluent.type;\n'
+        "message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }\n"
+    ),
+}
+"""Files that a registry has without a reference: their fields and numbers, as Confluent's registry defines them."""
+
+
+def compiled(text: str, references: Mapping[str, str]) -> FileDescriptorSet:
+    """Return the descriptors of a schema, those of its imports before it. `references`: texts by the names by which
+    they are imported. Raises DecoderError if there is no protoc, or the schema does not compile."""
+    try:
+        from google.protobuf import descriptor_pb2
+    except ImportError:
+        raise DecoderError(f"Protobuf needs the package protobuf: {how_to_install('protobuf')}") from None
+    try:
+        with tempfile.TemporaryDirectory(prefix="kdump-proto-") as folder:
+            for name, known in KNOWN.items():
+                _write(folder, name, known)
+            for name, referenced in references.items():
+                _write(folder, _checked(name), referenced)
+            _write(folder, MAIN, text)
+            out = os.path.join(folder, "out")
+            names = [f"-I{folder}", "--include_imports", f"--descriptor_set_out={out}", MAIN]
+            _run([*_protoc(), *names], folder)
+            with open(out, "rb") as file:
+                return descriptor_pb2.FileDescriptorSet.FromString(file.read())
+    except OSError as error:
+        raise DecoderError(f"protoc cannot run: {error}") from None
+    except subprocess.TimeoutExpired:
+        raise DecoderError(f"protoc did not end within {SECONDS} seconds") from None
+
+
+def _run(command: list[str], folder: str) -> None:
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").replace(folder + os.sep, "").split("\n")
+        reason = next((line for line in said if AT_LINE.search(line)), f"protoc ended with status {done.returncode}")
+        raise DecoderError(f"not a Protobuf schema: {reason.removeprefix(MAIN + ':')}"[:300])
+
+
+def _protoc() -> list[str]:
+    """Return the command that runs protoc. Raises DecoderError if there is none."""
+    if find_spec("grpc_tools") is not None:
+        return [sys.executable, "-I", "-m", "grpc_tools.protoc"]
+    path = shutil.which("protoc")
+    if path is None:
+        raise DecoderError(f"the texts of Protobuf schemas need protoc: {how_to_install('protobuf')}")
+    return [path]
+
+
+def _checked(name: str) -> str:
+    """Return the name of an import if it is one within a directory."""
+    parts = name.split("/")
+    if len(name) > LONGEST_NAME or "\0" in name or "\\" in name or name == MAIN or {"", ".", ".."} & set(parts):
+        raise DecoderError(f"it references {name[:100]!r}, which cannot be imported")
+    return name
+
+
+def _write(folder: str, name: str, text: str) -> None:
+    path = os.path.join(folder, *name.split("/"))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(text.encode("utf-8", "surrogatepass"))
