@@ -459,12 +459,13 @@ def overflow_missing_index_crash(root: Path) -> None:
     overflowed(root)
 
 
-def as_magic_0(root: Path, attributes: int) -> None:
-    """Make the batch before an open transaction one of magic 0, whose attributes are the first byte of the checksum."""
+def as_magic_0(root: Path, attributes: int, magic: int = 0) -> None:
+    """Make the batch before an open transaction one of another magic, whose attributes are the first byte of its
+    checksum."""
     log = Log(root, "payments-0")
     place = next(number for number, data in enumerate(log.batches) if data[7] == 112)
     data = bytearray(log.batches[place])
-    data[16:18] = bytes((0, attributes))
+    data[16:18] = bytes((magic, attributes))
     log.batches[place] = bytes(data)
     log.write()
 
@@ -494,3 +495,26 @@ def swaps_damaged_crash(root: Path) -> None:
     data[len(data) // 2] ^= 0xFF
     (folder / f"{first.name}.swap").write_bytes(data)
     shutil.copy(last, folder / f"{last.name}.swap")
+
+
+@recipe("clean-1", "the last bytes are a batch of magic 2 that is shorter than a header")
+def short_batch(root: Path) -> None:
+    path = max((root / "orders-none-0").glob("*.log"))
+    header = int.to_bytes(300, 8, "big") + int.to_bytes(14, 4, "big") + bytes(4) + b"\x02"
+    edit(path, lambda data: data + header.ljust(26, b"\0"))
+
+
+@recipe("clean-1", "the magic of a batch before an open transaction is -126: an unknown codec")
+def magic_negative_codec(root: Path) -> None:
+    as_magic_0(root, 6, magic=130)
+
+
+@recipe("clean-1", "the magic of a batch before an open transaction is -126: a compressed message")
+def magic_negative_gzip(root: Path) -> None:
+    as_magic_0(root, 1, magic=130)
+
+
+@recipe("clean-1", "one of two log directories is a file, and the first in log.dirs; metadata.log.dir is set")
+def first_is_a_file(root: Path) -> Node:
+    metadata = metadata_apart(root)
+    return Node((one_is_a_file(root).dirs[1], root), metadata)

@@ -15,12 +15,14 @@ class KafkaError(Exception):
 
 
 class CorruptRecord(KafkaError):
-    """CorruptRecordException or InvalidRecordException: recovery truncates there, everything else fails."""
+    """CorruptRecordException or InvalidRecordException: recovery truncates there, everything else fails. `thrown`: the
+    exception outside recovery, if it is another one."""
 
     position: int
 
-    def __init__(self, position: int, message: str, invalid: bool = False) -> None:
-        super().__init__(message, f"{'InvalidRecord' if invalid else 'CorruptRecord'}Exception: {message}", position)
+    def __init__(self, position: int, message: str, invalid: bool = False, thrown: str = "") -> None:
+        exception = f"{'InvalidRecord' if invalid else 'CorruptRecord'}Exception: {message}"
+        super().__init__(message, thrown or exception, position)
 
 
 class UnreadableMessage(KafkaError):

@@ -49,10 +49,12 @@ class RecordBatchView(NamedTuple):
 
 class NoBatch(NamedTuple):
     """The reason why Kafka reads no batch at a position, empty at the end of the file, and the message of the
-    CorruptRecordException that it throws, empty if it throws none."""
+    CorruptRecordException that it throws, empty if it throws none. `thrown`: the exception outside recovery, if it is
+    another one."""
 
     reason: str = ""
     exception: str = ""
+    thrown: str = ""
 
 
 class StreamStop(NamedTuple):
@@ -113,7 +115,8 @@ class FileLogInputStream:
             return RecordBatchView(position, size, base, base, magic - 256 * (magic > 127), None, timestamp)
         if len(view) < BATCH_HEADER.size:
             reason = f"{count_text(len(view), 'byte')} left, less than a"
-            return NoBatch(f"{reason} header", f"{reason} batch header")
+            thrown = f"KafkaException: Failed to load record batch at position {position}"  # loadBatchWithSize
+            return NoBatch(f"{reason} header", f"{reason} batch header", thrown)
         header = BATCH_HEADER.read(view)
         return RecordBatchView(position, size, base, header.lastOffset, magic, header)
 
@@ -148,7 +151,7 @@ def read_batches(window: Window, start: int, end: int, *, whole: bool = False) -
         found = stream.next_batch(position)
         if isinstance(found, NoBatch):
             if found.exception:
-                raise CorruptRecord(position, found.exception)
+                raise CorruptRecord(position, found.exception, thrown=found.thrown)
             return
         yield found
         if not whole:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kdump.format.batch_header import BATCH_HEADER, CODECS, CRC_START
 from kdump.format.checksum import checksum
 from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
-from kdump.format.legacy_message import MESSAGES
+from kdump.format.legacy_message import MESSAGE_V0, MESSAGES
 from kdump.kafka.errors import CorruptRecord, UnreadableMessage
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, legacy_header, read_batches
 from kdump.log.bundle_bytes import BundleBytes
@@ -39,27 +39,33 @@ def ensure_valid(window: Window, head: RecordBatchView) -> None:
 
 
 def base_offset(window: Window, head: RecordBatchView) -> int:
-    """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1 has to be decompressed for it. Raises
-    UnreadableMessage."""
-    if head.header is not None or head.magic < 0 or legacy_header(window, head).compression == "none":
+    """Return RecordBatch.baseOffset. A compressed message of magic 0 or 1, or with a negative magic, has to be
+    decompressed for it. Raises UnreadableMessage."""
+    if head.header is not None:
         return head.baseOffset
-    batch = FileLogInputStream(window).batch(head, Limits())
-    assert isinstance(batch, LegacyRecordBatch)
-    read_wrapper(batch)
-    if batch.baseOffset is not None:
-        return batch.baseOffset
-    wrong = batch.problems[0].reason if batch.problems else "its content is invalid"
+    codec = window.view(head.position + MESSAGE_V0.positions["attributes"], 1)[0] & 0x07
+    if not codec:
+        return head.baseOffset
+    wrong = "this magic is unknown"
+    if head.magic in MESSAGES:
+        batch = FileLogInputStream(window).batch(head, Limits())
+        assert isinstance(batch, LegacyRecordBatch)
+        read_wrapper(batch)
+        if batch.baseOffset is not None:
+            return batch.baseOffset
+        wrong = batch.problems[0].reason if batch.problems else "its content is invalid"
     message = f"the broker has to decompress a message of magic {head.magic}, which cannot be read: {wrong}"
-    raise UnreadableMessage(message, _wrapper_exception(window, head), head.position, head.baseOffset)
+    raise UnreadableMessage(message, _wrapper_exception(window, head, codec), head.position, head.baseOffset)
 
 
-def _wrapper_exception(window: Window, head: RecordBatchView) -> str:
-    """Return the exception of a broker for a compressed message of magic 0 or 1 that it cannot read
+def _wrapper_exception(window: Window, head: RecordBatchView, codec: int) -> str:
+    """Return the exception of a broker for a compressed message without magic 2 that it cannot read
     (AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.value, Utils.sizeDelimited)."""
-    header, layout = legacy_header(window, head), MESSAGES[head.magic]
-    codec = header.attributes & 0x07
     if codec >= len(CODECS):
         return f"IllegalArgumentException: Unknown compression type id: {codec}"
+    if head.magic not in MESSAGES:
+        return f"InvalidRecordException: Invalid wrapper magic found in legacy deep record iterator {head.magic}"
+    header, layout = legacy_header(window, head), MESSAGES[head.magic]
     if CODECS[codec] == "zstd":
         what = "Invalid wrapper compressionType found in legacy deep record iterator"
         return f"InvalidRecordException: {what} {head.magic}"

@@ -25,6 +25,7 @@ from kdump.log.region import (
     LegacyRecordBatch,
     Limits,
     Region,
+    short_view,
 )
 from kdump.log.source import Source
 from kdump.log.window import Window
@@ -132,7 +133,7 @@ class BundleBytes(BundleLog):
         view = region.broker_view
         if isinstance(region.claimed, BatchHeader):
             view = BrokerView(region.claimed.batchLength, region.claimed)
-        elif region.kind == TORN:
+        elif region.kind == TORN and view is None:
             view = BrokerView(MAX_LENGTH)
         if view is None:
             return
@@ -145,24 +146,24 @@ class BundleBytes(BundleLog):
 
 def broker_view(window: Window, region: Region) -> BrokerView | None:
     """Return what a broker finds where junk begins, or a batch that it takes for a message of magic 0 or 1. None if
-    that cannot be known without bytes of the junk, and for any other region."""
+    that cannot be known without bytes of the junk; of any other region, what its reader has found."""
     size = window.source.size
     if isinstance(region, DefaultRecordBatch) and region.stored_header.magic in (0, 1):
         covered = window.chunks(region.position + MESSAGE_CRC_START, region.size - MESSAGE_CRC_START)
         return BrokerView(region.size - LOG_OVERHEAD, None, checksum(0, covered))
     if region.kind != JUNK or size is None:
-        return None
+        return region.broker_view
     data = bytes(window.peek(region.position, BATCH_HEADER.size))
-    if len(data) < LOG_OVERHEAD:
-        return None
+    if len(data) < BATCH_HEADER.size:
+        return short_view(data)
     length = int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
     left = size - region.position - LOG_OVERHEAD
-    if region.code == "magic-unknown" and len(data) == BATCH_HEADER.size and 0 <= length <= left:
+    if region.code == "magic-unknown" and 0 <= length <= left:
         crc = checksum(2, window.peeks(region.position + CRC_START, length + LOG_OVERHEAD - CRC_START))
         return BrokerView(length, BATCH_HEADER.read(data), crc)
     if length > left:
         return BrokerView(MAX_LENGTH)
-    return BrokerView(length) if 0 <= length < MIN_MESSAGE_SIZE else None
+    return BrokerView(length) if length < MIN_MESSAGE_SIZE else None
 
 
 def header_data(header: BatchHeader | MessageHeader) -> bytes:

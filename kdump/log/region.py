@@ -74,6 +74,15 @@ class BrokerView(NamedTuple):
 MAX_LENGTH = (1 << 31) - 1
 
 
+def short_view(data: Bytes) -> BrokerView | None:
+    """Return what a broker finds in the last bytes of a file, fewer than a header has; None if it does not read them
+    (FileLogInputStream.nextBatch)."""
+    if len(data) <= v2.MAGIC_POSITION + 1:
+        return None
+    header = v2.BATCH_HEADER.read(bytes(data).ljust(v2.BATCH_HEADER.size, b"\0"))
+    return BrokerView(header.batchLength, header)
+
+
 class Region:
     """Bytes position..position+size-1 of a file. `kind` is torn, junk or padding, or in a subclass batch or run.
 
@@ -104,9 +113,8 @@ class Region:
         self.known_crc: int | None = None
         """CRC-32C of its bytes, if it has been computed."""
         self.broker_view: BrokerView | None = None
-        """Of junk: what a broker makes of it, if that was determined where the bytes are."""
-        self.stated: int | None = None
-        """Of the beginning of a header at the end: the length in it, if a broker reads it."""
+        """Of junk, and of the beginning of a header at the end: what a broker makes of it, if that was determined where
+        the bytes are."""
 
     @property
     def end(self) -> int:

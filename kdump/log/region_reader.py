@@ -30,6 +30,7 @@ from kdump.log.region import (
     as_magic_2,
     magic_problem,
     make_batch,
+    short_view,
 )
 from kdump.log.resync import NOT_ZERO, Resync
 from kdump.log.window import LARGE, Window
@@ -274,7 +275,7 @@ class Reader:
     def _broken(self, claim: HeaderCandidate) -> Region:
         """Return the region for an invalid header, or for a length that extends past the end."""
         header, error, position = claim.header, claim.error, claim.position
-        head = bytes(self.window.peek(position, LEAST))  # the search may read a pipe past it
+        head = bytes(self.window.peek(position, HEADER))  # the search may read a pipe past it
         next_valid = self.resync.next_valid(position + 1, None, position, self.last_good)
         recovered = self._recovered(claim, next_valid)
         if recovered is not None:
@@ -282,8 +283,7 @@ class Reader:
         end = self._end() if next_valid is None else next_valid
         if next_valid is None and error is not None and error.code == "trailing-bytes":
             torn = Region(TORN, position, end - position, error.reason, code=error.code)
-            if torn.size > LEAST:  # FileLogInputStream.nextBatch
-                torn.stated = int.from_bytes(head[8:12], "big", signed=True)
+            torn.broker_view = short_view(head)
             return torn
         if error is not None:
             code = error.code if self._in_place(claim, head, end) else ""
@@ -309,7 +309,7 @@ class Reader:
         if claim.header is not None:
             return self._fits_in(claim)
         length = int.from_bytes(head[8:12], "big", signed=True)
-        return len(head) == LEAST and claim.position + LOG_OVERHEAD + length == end
+        return len(head) >= LEAST and claim.position + LOG_OVERHEAD + length == end
 
     def _fits_in(self, claim: HeaderCandidate) -> bool:
         """Return True if the offset suggests a batch: it is in range of the known offsets, or none is known."""

@@ -119,7 +119,7 @@ def _broker_view(row: Any) -> BrokerView | None:
         return None
     length, seen, crc = row["brokerView"]
     found = None if seen is None else BATCH_HEADER.read(BATCH_HEADER.struct.pack(*seen))
-    return BrokerView(integer(length, 0, MAX_LENGTH), found, optional_long(crc))
+    return BrokerView(integer(length, -MAX_LENGTH - 1, MAX_LENGTH), found, optional_long(crc))
 
 
 def _header(values: Any) -> BatchHeader | MessageHeader:

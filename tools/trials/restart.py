@@ -135,11 +135,11 @@ def done(
         facts_of["recovered"] = sorted(recovered.get(f"{directory}/{own}", []))
         here = {each.partition("/")[2]: each for each in files if each.startswith(kept + "/")}
         was = before.get(directory, {})
-        facts_of["truncated"] = {
-            each: files[at][0]
-            for each, at in sorted(here.items())
-            if each.endswith(".log") and f"{own}/{each}" in was and files[at][0] < was[f"{own}/{each}"][0]
-        }
+        facts_of["truncated"] = {}
+        for each, at in sorted(here.items()):
+            installed = was.get(f"{own}/{each}.swap") or was.get(f"{own}/{each}")
+            if each.endswith(".log") and installed is not None and files[at][0] < installed[0]:
+                facts_of["truncated"][each] = files[at][0]
         facts_of["logs"] = sorted(each for each in here if each.endswith(".log"))
         facts_of["snapshots"] = sorted(each for each in here if each.endswith(".snapshot"))
         if moved.endswith("-delete"):  # up to 3.6

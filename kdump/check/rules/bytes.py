@@ -23,6 +23,10 @@ APPENDS = (
     "recovery truncates these bytes; after a clean shutdown the broker appends after them, and consumers cannot reach "
     "what it appends"
 )
+EARLIER_TAIL = (
+    "a read that reaches these bytes may fail; recovery of this segment truncates them, and deletes the segments after "
+    "it"
+)
 # Each in docs/remedy-trials.json: torn-index-removed, tail-index-removed.
 CUT_TAIL = (
     "First look for the missing records on another replica: if the log was longer before, its last records are lost "
@@ -197,12 +201,8 @@ def region_finding(part: SegmentContext, region: Region, end: int | None, *, ser
     code = CODES[region.code]
     at_end = part.last and part.recovers is not False and region.end == end
     severity, consequence = ERROR, None
-    below = region.stated is not None and region.stated < MIN_MESSAGE_SIZE
-    if below and not at_end:
-        consequence = (
-            f"their length, {region.stated}, is below {MIN_MESSAGE_SIZE}: a broker that loads the log after a clean "
-            "shutdown exits (CorruptRecordException); recovery truncates these bytes"
-        )
+    if code is TRAILING_BYTES and not at_end:
+        consequence = _short_tail(region, part)
     if at_end and region.kind == TORN:
         severity = WARNING
         consequence = (
@@ -230,6 +230,26 @@ def region_finding(part: SegmentContext, region: Region, end: int | None, *, ser
         actual=actual,
         severity=severity,
         consequence=consequence,
+    )
+
+
+def _short_tail(region: Region, part: SegmentContext) -> str | None:
+    """Return the impact of fewer bytes than a header has at the end of a segment, where it is not that of the code
+    (FileLogInputStream.nextBatch, loadBatchWithSize; LogSegment.readNextOffset)."""
+    if not part.last:
+        return EARLIER_TAIL
+    view = region.broker_view
+    if view is None or view.header is None:
+        return None
+    if view.length < MIN_MESSAGE_SIZE:
+        wrong, exception = f"length, {view.length}, is below {MIN_MESSAGE_SIZE}", "CorruptRecordException"
+    elif view.header.size <= region.size and view.header.magic >= 2:
+        wrong, exception = f"length, {view.length}, is that of a batch without a complete header", "KafkaException"
+    else:
+        return None
+    return (
+        f"their {wrong}: a broker that loads the log after a clean shutdown exits ({exception}); recovery truncates "
+        "these bytes"
     )
 
 
