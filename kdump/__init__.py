@@ -37,7 +37,8 @@ API = {
     "SalvageError": "kdump.forensics.salvage.sources",
     "OutputError": "kdump.forensics.output_directory",
     "Options": "kdump.check.options",
-    "Limits": "kdump.log.region",
+    "Limits": "kdump.log.run",
+    "Run": "kdump.log.run",
     "Region": "kdump.log.region",
     "Batch": "kdump.log.region",
     "Record": "kdump.log.record",
@@ -78,8 +79,9 @@ if TYPE_CHECKING:
     from kdump.log.errors import SourceError as SourceError
     from kdump.log.record import Record as Record
     from kdump.log.region import Batch as Batch
-    from kdump.log.region import Limits as Limits
     from kdump.log.region import Region as Region
+    from kdump.log.run import Limits as Limits
+    from kdump.log.run import Run as Run
     from kdump.render.postmortem.report import ReportFiles as ReportFiles
     from kdump.render.postmortem.report import report as report
 

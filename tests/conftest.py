@@ -26,8 +26,9 @@ from hypothesis import HealthCheck, settings
 from kdump.log.batch_records import records
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.region import Batch, LegacyRecordBatch, Limits, Region
+from kdump.log.region import Batch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
+from kdump.log.run import Limits
 from kdump.log.source import FileSource, SeekableSource, Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 from tests import effort

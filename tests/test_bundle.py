@@ -45,8 +45,8 @@ from kdump.log.bundle_tree import open_bundle
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.low_impact_reads import bytes_read
 from kdump.log.mounts import unmount_bundles
-from kdump.log.region import Limits
 from kdump.log.region_totals import RegionTotals
+from kdump.log.run import Limits
 from tests import restart_damages
 from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import objects, run

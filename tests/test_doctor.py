@@ -34,6 +34,7 @@ from kdump.forensics.doctor.run import Doctor, DoctorQuery
 from kdump.forensics.doctor.time_limit import TimeLimit
 from kdump.forensics.space.file_systems import FileSystem
 from kdump.log.errors import SourceError
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.render.all_answers import TYPES
 from kdump.render.doctor_report import DoctorReport
 from kdump.render.stdout import Output
@@ -395,7 +396,7 @@ def test_similar_items_are_one_entry_and_the_others_are_counted(capsys: pytest.C
     """However many groups were reset, and however many files stop a startup, it is a page."""
     report = DoctorReport(Output())
     question = Question("groups")
-    on = Examination(question, report.add, lambda count: None, lambda size: None, TimeLimit(60), AT, 0)
+    on = Examination(question, report.add, PLAIN_RUN, TimeLimit(60), AT, 0)
     for number in range(1000):
         on.item(8, "warning", "group-offsets-went-back", "disk", "they were reset", group=f"g-{number}")
         on.item(1, "error", "startup-stops", "disk", f"byte {number}", file=f"disk/f-{number}", commands=("kdump x",))
@@ -493,7 +494,7 @@ def test_files_that_go_away_meanwhile(disk: Path) -> None:
             topic, _, number = place.name.rpartition("-")
             leave_out(disk, topic, int(number))
 
-    doctor = Doctor(DoctorQuery([str(disk)], now=AT), found.append, on_progress=progress)
+    doctor = Doctor(DoctorQuery([str(disk)], now=AT), found.append, Run(more=progress))
     doctor.run()
     page = doctor.page()
     assert not places
@@ -542,7 +543,7 @@ def ended_at(root: Path, number: int) -> tuple[list[Any], Page, bool]:
         if count == number:
             raise Ended
 
-    doctor = Doctor(DoctorQuery([str(root)], now=AT), found.append, on_progress=progress)
+    doctor = Doctor(DoctorQuery([str(root)], now=AT), found.append, Run(more=progress))
     try:
         doctor.run()
     except Ended:

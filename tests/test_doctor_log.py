@@ -18,6 +18,7 @@ from kdump.forensics.doctor.run import Doctor, DoctorQuery
 from kdump.forensics.explain.answers import Explanation
 from kdump.forensics.explain.log_entries import SEVERE
 from kdump.forensics.explain.run import explain_log
+from kdump.log.run import PLAIN_RUN, Run
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few
 from tests.damages import ALIKE
@@ -233,7 +234,7 @@ def test_no_time_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _read_slowly(doctor: Doctor, disks: Any, question: Question) -> None:
-    doctor._log.read(question, kdump.forensics.doctor.run.TimeLimit(60), lambda count: None)
+    doctor._log.read(question, kdump.forensics.doctor.run.TimeLimit(60), PLAIN_RUN)
     doctor._reading = 3600
 
 
@@ -252,7 +253,7 @@ def test_what_the_log_says_is_known_when_the_run_ends(tmp_path: Path) -> None:
             if left == 0:
                 raise KeyboardInterrupt
 
-        doctor = Doctor(DoctorQuery(case.paths, now=AT, logs=[str(case.log)]), found.append, on_progress=progress)
+        doctor = Doctor(DoctorQuery(case.paths, now=AT, logs=[str(case.log)]), found.append, Run(more=progress))
         try:
             doctor.run()
             ended = False

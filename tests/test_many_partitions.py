@@ -25,6 +25,7 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
 from kdump.log import partition_directory
+from kdump.log.run import PLAIN_RUN
 from tests.conftest import FIXTURES, few
 from tests.craft import flip
 
@@ -237,7 +238,6 @@ def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
     from kdump.check.engine.units import units_of
     from kdump.check.options import Options
     from kdump.cluster.disks import Disks
-    from kdump.log.errors import raise_error
     from kdump.log.find_directories import find_directories
     from kdump.log.partition_directory import partition
     from kdump.state.partition_summary import partition_summary, segments_of
@@ -261,7 +261,7 @@ def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
         assert held
         return Counter({name: (count - before[name]) // 80 for name, count in after.items()})
 
-    walk = find_directories(str(disk), raise_error)
+    walk = find_directories(str(disk), PLAIN_RUN)
     assert not +kept(lambda: next(walk))
     place = partition(str(disk))
     assert +kept(lambda: place.segments) == {"SegmentFiles": 1}
@@ -271,7 +271,7 @@ def test_what_a_directory_of_many_files_keeps(tmp_path: Path) -> None:
     (unit,) = units_of(Disks([place]), Options())
 
     def checked() -> CheckUnit:
-        list(unit.run(CheckTotals(), lambda size: None))
+        list(unit.run(CheckTotals()))
         return unit
 
     assert not +kept(checked)

@@ -25,6 +25,7 @@ from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.forensics.salvage.run import salvage
 from kdump.forensics.work_progress import WorkProgress
 from kdump.log import low_impact_reads
+from kdump.log.run import Run
 from kdump.log.shared_counter import STEP, SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
 from kdump.render import progress
@@ -249,7 +250,7 @@ def test_what_workers_read_counts_before_they_are_done() -> None:
     counter.add(STEP - 1)
     met: list[int] = []
 
-    def on_bytes_read(count: int) -> None:
+    def read(count: int) -> None:
         met.append(count)
         if len(met) == 1:
             counter.add(1)
@@ -258,7 +259,7 @@ def test_what_workers_read_counts_before_they_are_done() -> None:
             counter.flush()
             future.set_result("done")
 
-    assert result_of(future, counter, on_bytes_read) == "done"
+    assert result_of(future, counter, Run(more=read)) == "done"
     assert met == [0, STEP, 7]
 
 
@@ -314,11 +315,11 @@ def test_expected_sizes(tmp_path: Path) -> None:
 
 def test_what_need_not_be_read_counts_at_the_end() -> None:
     counted: list[int] = []
-    work = WorkProgress(100, counted.append)
+    work = WorkProgress(100, Run(more=counted.append))
     for count in (30, 0, 50, 40, 7):
         work.more(count)
     assert counted == [30, 50, 20], "never more than the total"
-    work = WorkProgress(100, counted.append)
+    work = WorkProgress(100, Run(more=counted.append))
     work.end()
     assert counted[3:] == [100]
 
@@ -332,7 +333,7 @@ def test_the_total_of_a_salvage(tmp_path: Path) -> None:
         counted: list[int] = []
         out = str(tmp_path / f"out{number}")
         source = str(disk / "payments-0")
-        salvage(source, out, replicas=replicas, on_progress=counted.append, on_total=totals.append)
+        salvage(source, out, replicas=replicas, options=Run(more=counted.append, expect=totals.append))
         assert totals == [size if not replicas else 4 * size]
         assert sum(counted) == totals[0]
 
@@ -352,7 +353,7 @@ def test_the_passes_of_a_salvage_of_batches_out_of_order(tmp_path: Path) -> None
         yield passes[-1][2].append
 
     counted: list[int] = []
-    salvage(str(log.parent), str(tmp_path / "out"), on_progress=counted.append, on_pass=on_pass)
+    salvage(str(log.parent), str(tmp_path / "out"), options=Run(more=counted.append), on_pass=on_pass)
     size = log.stat().st_size
     assert sum(counted) == size
     assert [(what, of, sum(each)) for what, of, each in passes] == [
@@ -367,16 +368,16 @@ def test_the_total_of_a_restart_plan(is_clean: bool, tmp_path: Path) -> None:
     if is_clean:
         (disk / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":19}')
     counted: list[int] = []
-    metadata: list[tuple[int, int]] = []
-    restart_plan([str(disk)], on_progress=counted.append, on_metadata=lambda *each: metadata.append(each))
+    metadata: list[tuple[int, int | None]] = []
+    restart_plan([str(disk)], Run(more=counted.append, at=lambda *each: metadata.append(each)))
     assert sum(counted) == segment_bytes([str(disk)], lambda topic: True)
     assert metadata == sorted(metadata)
-    assert metadata[-1][0] == metadata[-1][1] > 0
+    assert metadata[-1][0] == metadata[-1][1] != 0
 
 
 def test_the_total_of_a_metadata_replay() -> None:
     for path in sorted(FIXTURES.glob("*/__cluster_metadata-0")):
-        seen: list[tuple[int, int]] = []
-        replay_metadata(metadata_files(str(path)), on_progress=lambda *each: seen.append(each))  # noqa: B023
-        assert seen[-1][0] == seen[-1][1] > 0, path
+        seen: list[tuple[int, int | None]] = []
+        replay_metadata(metadata_files(str(path)), run=Run(at=lambda *each: seen.append(each)))  # noqa: B023
+        assert seen[-1][0] == seen[-1][1] != 0, path
         assert seen == sorted(seen), path

@@ -27,6 +27,7 @@ from kdump.commands.report import EXAMPLES
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
 from kdump.forensics.stats import Stats
+from kdump.log.run import QUIET_RUN, ignore
 from kdump.render.postmortem import page, vega
 from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.finding_evidence import evidence
@@ -307,7 +308,7 @@ def compared(path: Path, **options: Any) -> None:
     assert {key: n for key, n in told.items() if key[1] not in now} == {
         key: n for key, n in counted.items() if key[1] not in now
     }
-    stats = {each.source: each for each in kdump.stats(str(path), Options(**options), on_unreadable=lambda error: None)}
+    stats = {each.source: each for each in kdump.stats(str(path), Options(**options, unreadable=ignore))}
     for each in made.partitions:
         mine, theirs = each.stats, stats[each.path]
         for name in ("batches", "soundBatches", "batchBytes", "records", "controlRecords", "undecoded", "bytes"):
@@ -349,7 +350,7 @@ def test_numbers_on_a_damaged_disk(damaged: Path, window: int) -> None:
 
 def ledger(path: Path) -> tuple[Counter[tuple[Any, ...]], list[Any]]:
     rows, ends = Counter[tuple[Any, ...]](), []
-    for each in kdump.transactions(str(path), now=NOW, on_unreadable=lambda error: None):
+    for each in kdump.transactions(str(path), now=NOW, run=QUIET_RUN):
         if isinstance(each, kdump.forensics.answers.Transaction):  # type: ignore[attr-defined]
             rows[each.topic, each.producerId, each.firstOffset, each.markerOffset, each.state, each.records] += 1
         elif isinstance(each, kdump.forensics.answers.PartitionTransactions):  # type: ignore[attr-defined]

@@ -584,9 +584,7 @@ def test_what_goes_with_deleted_segments_is_not_called_sound(crashed: Path) -> N
 def test_a_plan_that_is_made_again_has_its_warnings_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_manager, "PAUSES", (0.0, 0.0))
     monkeypatch.setattr(log_manager, "is_changing", lambda path, identities: True)
-    manager = LogManager(
-        [], Options(now=0), StrayPartitions(None), None, lambda topic: True, lambda count: None, broker_rights([])
-    )
+    manager = LogManager([], Options(now=0), StrayPartitions(None), None, lambda topic: True, broker_rights([]))
     attempts: list[int] = []
 
     def act(plan: PartitionPlan, seen: SeenDirectory) -> None:

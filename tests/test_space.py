@@ -23,8 +23,7 @@ from kdump.forensics.space.startup_room import needed_to_start
 from kdump.forensics.space.usage import PartitionUsage, partition_usage
 from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log import indexed_timestamp
-from kdump.log.errors import raise_error
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN
 from tests import command
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.damages import copy_disk
@@ -383,11 +382,11 @@ def test_configuration_comes_before_files(tmp_path: Path, monkeypatch: pytest.Mo
 
 def brokers(other: Path) -> tuple[ReplicaCopies, PartitionUsage]:
     """Return broker 2's copies, of which it leads ledger-0, and broker 1's replica."""
-    (one,), disks = read_brokers([str(CLUSTER / "clean-1")], Limits(), raise_error)
-    (two,), _ = read_brokers([str(other)], Limits(), raise_error)
+    (one,), disks = read_brokers([str(CLUSTER / "clean-1")], PLAIN_RUN)
+    (two,), _ = read_brokers([str(other)], PLAIN_RUN)
     copies = ReplicaCopies([two], disks.newest_metadata()[1], Options(), {})
     place = next(each for each in one.directories[0].partitions if each.name == "ledger-0")
-    return copies, partition_usage(place, raise_error)
+    return copies, partition_usage(place, PLAIN_RUN)
 
 
 def follower(root: Path) -> Path:
@@ -744,7 +743,7 @@ def test_the_table_shows_the_trials() -> None:
 
 def test_room_to_start_covers_what_brokers_needed() -> None:
     """Measured with 4.3.1: 180 logs needed between 64 and 256 KiB, after either kind of shutdown."""
-    place = read_brokers([str(CLEAN)], Limits(), raise_error)[0][0].directories[0].partitions[0]
+    place = read_brokers([str(CLEAN)], PLAIN_RUN)[0][0].directories[0].partitions[0]
     logs = [PartitionUsage(place)] * 180
     for is_clean in (True, False):
         assert needed_to_start(logs, is_clean=is_clean) > 4 * 256 << 10

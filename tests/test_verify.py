@@ -25,6 +25,7 @@ from kdump.check.options import Options
 from kdump.cli import cli
 from kdump.log.errors import went_away
 from kdump.log.region import Batch
+from kdump.log.run import ignore
 from kdump.log.shared_counter import SharedCounter
 from kdump.render.next_command import next_command
 from tests import craft
@@ -337,7 +338,7 @@ def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: p
     found = []
     for held in (1000, 3):
         monkeypatch.setattr(workers, "MAX_HELD", held)
-        (unit,) = units((str(broken.parent),), Options(), lambda error: None)
+        (unit,) = units((str(broken.parent),), Options(unreadable=ignore))
         first, path, totals = workers.in_worker(workers._check, unit)
         assert len(first) >= min(held, len(batches))
         assert bool(path) == (held == 3)

@@ -11,6 +11,7 @@ from textual.screen import Screen
 from kdump.browse.browser import NotFound
 from kdump.browse.row_listings import Cancelled
 from kdump.log.errors import SourceError
+from kdump.log.run import Run
 
 T = TypeVar("T")
 
@@ -23,16 +24,20 @@ class Job:
         self.done = 0
         self.total = 0
         self.cancelled = False
+        self.run = Run(more=self._more, expect=self._expect, at=self._at)
 
-    def report_progress(self, position: int) -> None:
+    def _at(self, position: int, size: int | None = None) -> None:
         """Record that reading has reached `position`. Raises Cancelled."""
         self.done = position
         if self.cancelled:
             raise Cancelled
 
-    def add(self, count: int) -> None:
+    def _more(self, count: int) -> None:
         """Record that `count` more bytes have been read. Raises Cancelled."""
-        self.report_progress(self.done + count)
+        self._at(self.done + count)
+
+    def _expect(self, total: int) -> None:
+        self.total = total
 
 
 class Jobs:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kdump.check.engine.units import units
 from kdump.check.finding import ERROR, INFO, Finding
@@ -13,7 +12,7 @@ from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text
 from kdump.log.directory_listing import is_inside, real_path
 from kdump.log.fault_tolerant import careful_source
-from kdump.log.region import Limits
+from kdump.log.run import Run
 
 MAX_FINDINGS = 10_000
 """Maximum number of findings that are kept."""
@@ -83,18 +82,15 @@ class BackgroundVerify:
 
 def run(
     check: BackgroundVerify,
-    limits: Limits,
-    on_finding: Callable[[Finding], None],
-    on_progress: Callable[[int], None],
-    on_total: Callable[[int], None],
+    run: Run,
 ) -> None:
-    """Run the check, calling `on_finding` with each finding, `on_progress` with bytes read and `on_total` with the
-    total in bytes. Raises Cancelled from `on_progress`."""
-    options = Options(limits=limits, now=int(time.time() * 1000), open_source=careful_source)
-    work = list(units((check.path,), options, check.totals.add_unreadable))
-    on_total(sum(unit.size for unit in work))
+    """Run the check. `run.found` is called with each finding. Raises Cancelled from `run.more`."""
+    options = Options.of(
+        run, now=int(time.time() * 1000), open_source=careful_source, unreadable=check.totals.add_unreadable
+    )
+    work = list(units((check.path,), options))
+    run.expect(sum(unit.size for unit in work))
     for unit in work:
-        unit.options = replace(unit.options, open_source=careful_source)
-        on_progress(0)
-        for finding in unit.run(check.totals, on_progress):
-            on_finding(finding)
+        run.more(0)
+        for finding in unit.run(check.totals):
+            run.found(finding)

@@ -15,7 +15,7 @@ from kdump.browse.hierarchy import Places
 from kdump.browse.level import Level
 from kdump.browse.open_file import OpenFile
 from kdump.browse.row_factory import RowFactory
-from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice, OnProgress
+from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice
 from kdump.browse.segment_pages import Pages
 from kdump.browse.sorting import SortedListing, SortOrder
 from kdump.log import file_system
@@ -26,8 +26,9 @@ from kdump.log.offset_index_lookup import last_entry
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
-from kdump.log.region import Batch, Limits
+from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
+from kdump.log.run import Limits, Run
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Range, Selection
 from kdump.state.partition_summary import open_window
@@ -73,20 +74,20 @@ class Browser:
             while self._left:
                 self._left.pop().close()
 
-    def dump(self, row: BrowseRow, level: Level, width: int, *, full: bool, on_progress: OnProgress) -> HexDump:
+    def dump(self, row: BrowseRow, level: Level, width: int, *, full: bool, run: Run) -> HexDump:
         """Return the annotated bytes of a row. Raises SourceError."""
         with self.lock:
-            on_progress(0)
+            run.at(0, None)
             self.close_left()
             return self.places.dump(row, level, width, full=full)
 
-    def open(self, on_progress: OnProgress) -> list[Level]:
+    def open(self, run: Run) -> list[Level]:
         """Return the top level with its first rows. Raises SourceError."""
         with self.lock:
             level = self.places.top()
-            return [level.put(level.listing.head(ROWS, on_progress))]
+            return [level.put(level.listing.head(ROWS, run))]
 
-    def enter(self, depth: int, row: BrowseRow, on_progress: OnProgress) -> list[Level] | None:
+    def enter(self, depth: int, row: BrowseRow, run: Run) -> list[Level] | None:
         """Return the levels down to the contents of a row of the level at `depth`; None if empty. Raises
         SourceError."""
         with self.lock:
@@ -94,46 +95,46 @@ class Browser:
             level = self.places.into(row, above[-1])
             if level is None:
                 return None
-            part = level.listing.head(ROWS, on_progress)
+            part = level.listing.head(ROWS, run)
             return [*above, level.put(part, 1 if row.type == "batch" and len(part.rows) > 1 else 0)]
 
-    def more(self, level: Level, *, down: bool, count: int, on_progress: OnProgress) -> ListingSlice:
+    def more(self, level: Level, *, down: bool, count: int, run: Run) -> ListingSlice:
         """Read rows after the last one loaded, or before the first. Raises SourceError."""
         with self.lock:
             if down:
-                return level.listing.after(level.rows[-1], max(count, ROWS), on_progress)
-            return level.listing.before(level.rows[0], max(count, ROWS), on_progress)
+                return level.listing.after(level.rows[-1], max(count, ROWS), run)
+            return level.listing.before(level.rows[0], max(count, ROWS), run)
 
-    def end(self, level: Level, *, down: bool, on_progress: OnProgress) -> ListingSlice:
+    def end(self, level: Level, *, down: bool, run: Run) -> ListingSlice:
         """Read the last rows of a listing, or the first. Raises SourceError."""
         with self.lock:
-            return level.listing.tail(ROWS, on_progress) if down else level.listing.head(ROWS, on_progress)
+            return level.listing.tail(ROWS, run) if down else level.listing.head(ROWS, run)
 
-    def again(self, on_progress: OnProgress) -> list[Level]:
+    def again(self, run: Run) -> list[Level]:
         """Read the current place again, because the filter has changed or a broker may have written; a sorted table is
         sorted again. Raises SourceError and NotFound."""
         with self.lock:
             order = self.level.order
-            levels = self._again(on_progress)
+            levels = self._again(run)
             level = levels[-1]
             if order is None or level.order is not None or len(levels) != self.depth + 1:
                 return levels
             names = [column.name for column in level.listing.columns]
             if order.column in names and isinstance(level.listing, (Pages, CountedListing)):
-                made = level.sorted(order, on_progress)
+                made = level.sorted(order, run)
                 assert isinstance(made.listing, SortedListing)
-                levels[-1] = made.put(made.listing.around(level.row, ROWS, on_progress))
+                levels[-1] = made.put(made.listing.around(level.row, ROWS, run))
                 if level.row is not None:
                     made.select(level.row.key)
             return levels
 
-    def _again(self, on_progress: OnProgress) -> list[Level]:
+    def _again(self, run: Run) -> list[Level]:
         if not any(isinstance(level.source, Pages) for level in self.levels):
             if not self.level.rows or not self.depth:
-                return self.open(on_progress)
+                return self.open(run)
             row = self.level.row
             path = row.key if row is not None and isinstance(row.key, str) else self.level.path
-            return self.reach(path, on_progress=on_progress)
+            return self.reach(path, run=run)
         position, index = 0, None
         for level in self.levels[: self.depth + 1]:
             row = level.row
@@ -141,7 +142,7 @@ class Browser:
                 position = row.item.position
             elif row is not None and row.type == "record":
                 index = row.item.index
-        return self.reach(self.level.path, position=position, index=index, on_progress=on_progress)
+        return self.reach(self.level.path, position=position, index=index, run=run)
 
     def reach(
         self,
@@ -150,7 +151,7 @@ class Browser:
         position: int | None = None,
         offset: int | None = None,
         index: int | None = None,
-        on_progress: OnProgress,
+        run: Run,
     ) -> list[Level]:
         """Return the levels down to a file or directory; within a file, down to the batch or entry at `position` or
         with `offset`, and to the record with that offset or with that `index` in the batch. Raises SourceError and
@@ -163,10 +164,10 @@ class Browser:
                 number = next((n for n, row in enumerate(rows) if _holds(row.key, requested)), None)
                 if number is None:
                     if len(levels) > 1 and level.path and _holds(level.path, requested):
-                        level.put(level.listing.head(ROWS, on_progress))
+                        level.put(level.listing.head(ROWS, run))
                         return levels
                     raise NotFound(f"{path}: no longer exists")
-                part = level.listing.head(len(rows), on_progress)
+                part = level.listing.head(len(rows), run)
                 level.put(part, number)
                 if os.path.abspath(rows[number].key) == requested and position is None and offset is None:
                     return levels
@@ -174,36 +175,36 @@ class Browser:
                 if inside is None:
                     return levels
                 levels.append(inside)
-            self._inside(levels, position, offset, index, on_progress)
+            self._inside(levels, position, offset, index, run)
             return levels
 
     def _inside(
-        self, levels: list[Level], position: int | None, offset: int | None, index: int | None, on_progress: OnProgress
+        self, levels: list[Level], position: int | None, offset: int | None, index: int | None, run: Run
     ) -> None:
         """Extend `levels` within a file, down to the requested position, offset or index."""
         level = levels[-1]
         listing = level.listing
         if isinstance(listing, CountedListing):
-            part = listing.head(ROWS, on_progress)
+            part = listing.head(ROWS, run)
             number = 0
             while position is not None:
                 at = [n for n, row in enumerate(part.rows) if getattr(row.item, "position", 0) <= position]
                 number = at[-1] if at else 0
                 if part.last or not part.rows or (at and at[-1] < len(part.rows) - 1):
                     break
-                part = listing.after(part.rows[-1], ROWS, on_progress)
+                part = listing.after(part.rows[-1], ROWS, run)
             level.put(part, number)
             return
         assert isinstance(listing, Pages)
         if position is None and offset is None:
-            level.put(listing.head(ROWS, on_progress))
+            level.put(listing.head(ROWS, run))
             return
         if position is None:
             assert level.file is not None
-            position = self._position_of(level.file.target, Selection(offsets=Range(offset, None)), on_progress)
+            position = self._position_of(level.file.target, Selection(offsets=Range(offset, None)), run)
             if position is None:
                 raise NotFound(f"offset {offset} is after the last offset of {os.path.basename(level.path)}")
-        level.put(listing.at(position, ROWS, on_progress))
+        level.put(listing.at(position, ROWS, run))
         level.cursor = sum(row.item.position <= position for row in level.rows) - 1 if level.rows else 0
         level.cursor = max(0, level.cursor)
         row = level.row
@@ -212,20 +213,20 @@ class Browser:
         records = self.places.into(row, level)
         assert records is not None
         assert isinstance(records.listing, CountedListing)
-        for number, item in enumerate(records.listing.items(on_progress)):
+        for number, item in enumerate(records.listing.items(run)):
             if isinstance(item, Record) and (
                 item.index == index if index is not None else (item.offset or 0) >= (offset or 0)
             ):
                 before = min(number, ROWS // 2)
-                levels.append(records.put(records.listing.part(number - before, ROWS, on_progress), before))
+                levels.append(records.put(records.listing.part(number - before, ROWS, run), before))
                 return
 
-    def _position_of(self, target: Target, selection: Selection, on_progress: OnProgress) -> int | None:
+    def _position_of(self, target: Target, selection: Selection, run: Run) -> int | None:
         """Return the position of the first batch that matches `selection`; None if there is none."""
         window = open_window(target)
         with closing(window.source):
             scan = RegionScan(selection, self.places.limits)
-            scan.on_progress = on_progress
+            scan.run = run
             return next((each.position for each in scan.chosen(target, window) if isinstance(each, Batch)), None)
 
     def directory(self) -> str | None:
@@ -249,7 +250,7 @@ class Browser:
             return [here.target]  # a snapshot, or a segment that is being deleted
         return found
 
-    def sort(self, depth: int, order: SortOrder | None, on_progress: OnProgress) -> list[Level]:
+    def sort(self, depth: int, order: SortOrder | None, run: Run) -> list[Level]:
         """Return the levels down to the one at `depth`, sorted; in the order of the file if `order` is None. Reads all
         rows. Raises SourceError."""
         with self.lock:
@@ -260,22 +261,22 @@ class Browser:
                 if order is not None:
                     self.places.orders[level.path] = order
             if order is not None:
-                made = level.sorted(order, on_progress)
-                return [*self.levels[:depth], made.put(made.listing.head(ROWS, on_progress))]
+                made = level.sorted(order, run)
+                return [*self.levels[:depth], made.put(made.listing.head(ROWS, run))]
             made = replace(level, listing=listing, order=None, unsorted=None)
             if isinstance(listing, Pages) and row is not None and row.type in ("batch", "region"):
-                made.put(listing.at(row.key, ROWS, on_progress))
+                made.put(listing.at(row.key, ROWS, run))
             elif isinstance(listing, CountedListing) and row is not None and isinstance(row.key, int):
-                made.put(listing.part(max(0, row.key - ROWS // 2), ROWS, on_progress))
+                made.put(listing.part(max(0, row.key - ROWS // 2), ROWS, run))
             elif isinstance(listing, FullListing):
-                made.put(listing.head(len(listing.rows), on_progress))
+                made.put(listing.head(len(listing.rows), run))
             else:
-                made.put(listing.head(ROWS, on_progress))
+                made.put(listing.head(ROWS, run))
             if row is not None:
                 made.select(row.key)
             return [*self.levels[:depth], made]
 
-    def to_offset(self, offset: int, on_progress: OnProgress) -> list[Level]:
+    def to_offset(self, offset: int, run: Run) -> list[Level]:
         """Go to the record with that offset, or the next one. Raises SourceError and NotFound."""
         segments = self.segments()
         if not segments:
@@ -283,12 +284,12 @@ class Browser:
         chosen = [target for target in segments if (target.name_offset or 0) <= offset] or segments[:1]
         for target in segments[segments.index(chosen[-1]) :]:  # segments may be empty, or end below the offset
             try:
-                return self.reach(target.path, offset=offset, on_progress=on_progress)
+                return self.reach(target.path, offset=offset, run=run)
             except NotFound as error:
                 reason = error
         raise reason
 
-    def to_position(self, position: int, on_progress: OnProgress) -> list[Level]:
+    def to_position(self, position: int, run: Run) -> list[Level]:
         """Go to the batch or entry at a byte position of the file. Raises SourceError and NotFound."""
         file = self.level.file
         row = self.level.row
@@ -298,9 +299,9 @@ class Browser:
         size = file_system.getsize(path) if "://" not in path else position + 1
         if position >= size:
             raise NotFound(f"position {position} is after the end of the file ({size} bytes)")
-        return self.reach(path, position=position, on_progress=on_progress)
+        return self.reach(path, position=position, run=run)
 
-    def to_time(self, time: int, on_progress: OnProgress) -> list[Level]:
+    def to_time(self, time: int, run: Run) -> list[Level]:
         """Go to the first record whose timestamp is not below `time` (epoch ms). Raises SourceError and NotFound."""
         segments = self.segments()
         if not segments:
@@ -311,14 +312,12 @@ class Browser:
             newest = last_entry(target, TIME_INDEX) if target is not segments[-1] else None
             if newest is not None and newest.timestamp < time:
                 continue
-            found = next(self._hits(target, selection, None, gaps, on_progress), None)
+            found = next(self._hits(target, selection, None, gaps, run), None)
             if found is not None:
-                return self.reach(
-                    target.path, position=found.batch.position, index=found.index, on_progress=on_progress
-                )
+                return self.reach(target.path, position=found.batch.position, index=found.index, run=run)
         raise NotFound(_not_found(gaps, "all records here are older than that"))
 
-    def search(self, text: str, on_progress: OnProgress) -> list[Level]:
+    def search(self, text: str, run: Run) -> list[Level]:
         """Go to the next record whose key, value or a header matches the regular expression, or, in a list of
         directories or files, to the next matching row. Raises SourceError and NotFound."""
         level = self.level
@@ -336,11 +335,9 @@ class Browser:
         gaps = SearchCoverage(selection, matched=True)
         for target in segments[here:]:
             after = self._search_start() if target.path == level.path else None
-            for record in self._hits(target, selection, after, gaps, on_progress):
+            for record in self._hits(target, selection, after, gaps, run):
                 if _matches(pattern, record):
-                    return self.reach(
-                        target.path, position=record.batch.position, index=record.index, on_progress=on_progress
-                    )
+                    return self.reach(target.path, position=record.batch.position, index=record.index, run=run)
         filtered = "" if selection.is_all else " and the filter"
         raise NotFound(_not_found(gaps, f"no record from here on matches {text!r}{filtered}"))
 
@@ -368,12 +365,12 @@ class Browser:
         selection: Selection,
         after: tuple[int, int] | None,
         gaps: SearchCoverage,
-        on_progress: OnProgress,
+        run: Run,
     ) -> Iterator[Record]:
         """Yield the matching records of a segment that follow `after` (batch position, record index; None: all). What
         could not be read is added to `gaps`."""
         scan = RegionScan(selection, self.places.limits)
-        scan.on_progress = on_progress
+        scan.run = run
         try:
             window = open_window(target)
             with closing(window.source):

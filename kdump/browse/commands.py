@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from textual.widgets import Input
@@ -31,7 +32,7 @@ from kdump.browse.list_screens import FindingsScreen, KeySearchScreen, MarksScre
 from kdump.browse.main_screen import MainScreen
 from kdump.browse.marks import LAST, LETTERS, Mark, mark_of, to_mark
 from kdump.browse.prompt import PromptParsers
-from kdump.browse.row_listings import BrowseRow, OnProgress
+from kdump.browse.row_listings import BrowseRow
 from kdump.browse.save import PARTS, Exists, parse_saved, save
 from kdump.browse.scopes import SCOPES, TOPIC, Here, scope_of
 from kdump.browse.screens import Overlay, TextScreen
@@ -42,6 +43,7 @@ from kdump.forensics.answers import Transaction
 from kdump.format.numbers import parse_long
 from kdump.format.size_text import size_text
 from kdump.log.errors import SourceError
+from kdump.log.run import Run
 from kdump.log.selection import Selection
 from kdump.render.amounts import duration_text
 from kdump.render.escape import path_text, printable
@@ -163,7 +165,7 @@ class Commands:
         self.browser.places.selection = self.typed.selection(text)
         self.screen.filter = text
         self.screen.hex.dumped = None
-        self.screen.look("filtering", lambda job: self.browser.again(job.report_progress))
+        self.screen.look("filtering", lambda job: self.browser.again(job.run))
 
     def shell(self, argument: str) -> None:
         found = row_commands(self.browser, self.screen.filter)
@@ -177,9 +179,7 @@ class Commands:
         if offset is not None and offset >= 0:
             self.offset(word)
         elif position is not None and position >= 0:
-            self.screen.look(
-                f"looking for byte {text[1:]}", lambda job: self.browser.to_position(position, job.report_progress)
-            )
+            self.screen.look(f"looking for byte {text[1:]}", lambda job: self.browser.to_position(position, job.run))
         else:
             self.time(text)
 
@@ -187,21 +187,19 @@ class Commands:
         offset = parse_long(text)
         if offset is None or offset < 0:
             raise ValueError(f"{text!r} is not an offset")
-        self.screen.look(f"looking for offset {text}", lambda job: self.browser.to_offset(offset, job.report_progress))
+        self.screen.look(f"looking for offset {text}", lambda job: self.browser.to_offset(offset, job.run))
 
     def time(self, text: str) -> None:
         time = self.typed.time(text)
-        self.screen.look(f"looking for {text}", lambda job: self.browser.to_time(time, job.report_progress))
+        self.screen.look(f"looking for {text}", lambda job: self.browser.to_time(time, job.run))
 
     def search(self, text: str) -> None:
         text = text or self.searched
         if text:
             self.searched = text
-            self.screen.look(f"searching for {text}", lambda job: self.browser.search(text, job.report_progress))
+            self.screen.look(f"searching for {text}", lambda job: self.browser.search(text, job.run))
 
-    def _visit(
-        self, what: str, reach: Callable[[OnProgress], list[Level]], arrived: Callable[[str], tuple[str, str]]
-    ) -> None:
+    def _visit(self, what: str, reach: Callable[[Run], list[Level]], arrived: Callable[[str], tuple[str, str]]) -> None:
         """Go to a place without the filter, which may hide it, and show the text and style that `arrived` returns for a
         note about the filter."""
         note = " (filter switched off)" if self.screen.filter else ""
@@ -209,7 +207,7 @@ class Commands:
             self.screen.filter, self.browser.places.selection = "", Selection()
         self.screen.look(
             f"going to the {what}",
-            lambda job: reach(job.report_progress),
+            lambda job: reach(job.run),
             lambda: self.screen.say(*arrived(note)),
         )
 
@@ -233,13 +231,10 @@ class Commands:
                 self._step(screen.awaited)
 
         def work(job: Job) -> None:
-            def on_total(count: int) -> None:
-                job.total = count
+            def found(finding: Finding) -> None:
+                self.jobs.call_in_app(hear, finding)
 
-            limits = self.browser.places.limits
-            background_verify.run(
-                check, limits, lambda finding: self.jobs.call_in_app(hear, finding), job.add, on_total
-            )
+            background_verify.run(check, replace(job.run, limits=self.browser.places.limits, found=found))
 
         def done(_: None) -> None:
             check.running = False
@@ -288,7 +283,7 @@ class Commands:
 
         self._visit(
             "finding",
-            lambda on_progress: self.browser.reach(finding.file, position=finding.position, on_progress=on_progress),
+            lambda run: self.browser.reach(finding.file, position=finding.position, run=run),
             arrived,
         )
 
@@ -311,7 +306,7 @@ class Commands:
             text += f", marker at {found.markerOffset}" if found.markerOffset is not None else ""
             self._visit(
                 "transaction",
-                lambda on_progress: self.browser.reach(found.file, position=found.position, on_progress=on_progress),
+                lambda run: self.browser.reach(found.file, position=found.position, run=run),
                 lambda note: (text + note, ""),
             )
 
@@ -353,9 +348,9 @@ class Commands:
         before = mark_of(self.browser)
         changed = ""
 
-        def reach(on_progress: OnProgress) -> list[Level]:
+        def reach(run: Run) -> list[Level]:
             nonlocal changed
-            levels, changed = to_mark(self.browser, mark, on_progress)
+            levels, changed = to_mark(self.browser, mark, run)
             return levels
 
         def arrived(note: str) -> tuple[str, str]:
@@ -402,7 +397,7 @@ class Commands:
         if order is None and level.order is None:
             return
         description = "sorting" if order is None else f"sorting by {order.column}: reading all rows"
-        job = self.screen.look(description, lambda job: browser.sort(depth, order, job.report_progress))
+        job = self.screen.look(description, lambda job: browser.sort(depth, order, job.run))
         job.total = (level.file.length or 0) if level.file is not None else 0
 
     def _column_names(self) -> list[str]:
@@ -442,7 +437,7 @@ class Commands:
 
         def work(job: Job) -> tuple[str, bool]:
             try:
-                return save(self.browser, level, row, part, path, job.report_progress, replaces=replaces), True
+                return save(self.browser, level, row, part, path, job.run, replaces=replaces), True
             except Exists as error:
                 return str(error), False
 
@@ -495,7 +490,7 @@ class Commands:
             try:
                 scope = scope_of(here, TOPIC)
                 job.total = scope.size
-                run_search(search, plan(search, scope), self.browser.places.limits, job.add)
+                run_search(search, plan(search, scope), replace(job.run, limits=self.browser.places.limits))
             except (SourceError, OSError, NotFound) as error:
                 search.note(str(error))
 

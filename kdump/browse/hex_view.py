@@ -78,7 +78,7 @@ class HexView:
         self.jobs.start(
             "detail",
             "reading",
-            lambda job: browser.dump(subject, within, room, full=full, on_progress=job.report_progress),
+            lambda job: browser.dump(subject, within, room, full=full, run=job.run),
             done,
         )
 

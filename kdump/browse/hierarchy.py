@@ -10,7 +10,7 @@ from kdump.browse.hexdump_lines import HEADER, AnnotatedDump, HexDump
 from kdump.browse.level import Level
 from kdump.browse.open_file import OpenFile
 from kdump.browse.row_factory import FileRow, RowFactory
-from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, OnProgress
+from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing
 from kdump.browse.segment_pages import Pages
 from kdump.browse.sorting import SortOrder
 from kdump.check.engine.check_small_files import file_finding
@@ -26,7 +26,8 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, Limits, Region
+from kdump.log.region import Batch, Region
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.selection import Selection
 from kdump.render.ls_report import directory_lines, partition_lines
 from kdump.state.partition_summary import PartitionSummary
@@ -61,11 +62,11 @@ class Places:
         order = self.orders.get(level.path)
         if order is None or level.file is not None or order.column not in (each.name for each in level.listing.columns):
             return level
-        return level.sorted(order, lambda position: None)
+        return level.sorted(order, PLAIN_RUN)
 
     def _top(self) -> Level:
         self.unread = []
-        found = list(find_directories(self.path, lambda error: self.unread.append(str(error))))
+        found = list(find_directories(self.path, Run(unreadable=lambda error: self.unread.append(str(error)))))
         if not found:
             raise SourceError(f"{self.path}: no Kafka files here")
         place = found[0]
@@ -137,12 +138,12 @@ class Places:
             pages = Pages(file, self.selection, self.limits, self.maker.batches, self.maker.region)
             return Level(pages, owner, file, path=target.path)
 
-        def items(on_progress: OnProgress) -> Iterator[Any]:
+        def items(run: Run) -> Iterator[Any]:
             for item in entries(kind, file.window, target.name_offset or 0):
-                on_progress(getattr(item, "position", 0))
+                run.at(getattr(item, "position", 0), None)
                 yield item
 
-        first = islice(items(lambda position: None), SAMPLE)
+        first = islice(items(PLAIN_RUN), SAMPLE)
         type_name = next((item.type for item in first if isinstance(item, Entry) and item.type), "")
         columns = self.maker.entries(type_name) if type_name else []
         return Level(CountedListing(items, self.maker.entry, columns), owner, file, path=target.path)
@@ -151,13 +152,13 @@ class Places:
         assert level.file is not None
         columns = self.maker.records(level.file.target)
 
-        def items(on_progress: OnProgress) -> Iterator[Any]:
+        def items(run: Run) -> Iterator[Any]:
             yield batch
             if batch.lacks:
                 yield NO_RECORDS
                 return
             for record in self.selection.records(batch):
-                on_progress(batch.position)
+                run.at(batch.position, None)
                 yield record
             yield from batch.problems
 
@@ -235,7 +236,7 @@ class Places:
             if file.kind in BATCHES:
                 level = self._file(target, None)
                 assert level.file is not None
-                part = level.listing.head(1, lambda position: None)
+                part = level.listing.head(1, PLAIN_RUN)
                 for row in part.rows:
                     if row.type == "batch" and row.item.lacks:
                         show.header_of(row.item, NO_RECORDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from kdump.browse.screens import Overlay
 from kdump.browse.time_histogram import WIDEST_STEP, Bin, TimeBins, read_times
 from kdump.forensics.histograms import of_time
 from kdump.format.count_text import count_text
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.charts import bar
 from kdump.render.escape import printable
@@ -70,7 +71,7 @@ class HistogramScreen(Overlay):
             live = [part for part in scope.parts if not part.state or len(scope.parts) == 1]
             self.left_out = len(scope.parts) - len(live)
             self.scope = scope
-            read_times(live, bins, self.limits, job.add)
+            read_times(live, bins, replace(job.run, limits=self.limits))
 
         self.job = self.jobs.start("histogram", "reading headers", work, lambda _: self.fill())
 

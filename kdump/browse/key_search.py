@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,8 +19,9 @@ from kdump.log.errors import SourceError
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
-from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Limits, batches_of
+from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, batches_of
 from kdump.log.region_reader import CHECKED
+from kdump.log.run import Run
 from kdump.log.selection import Selection
 from kdump.state.partition_summary import open_window
 
@@ -142,15 +143,14 @@ def plan(search: KeySearch, scope: Scope) -> list[ScopePart]:
     return sorted(scope.parts, key=lambda part: part.number != likely)
 
 
-def run_search(search: KeySearch, parts: list[ScopePart], limits: Limits, on_progress: Callable[[int], None]) -> None:
-    """Search these partitions, and add what is found. Calls `on_progress` with numbers of bytes; raises Cancelled from
-    it."""
+def run_search(search: KeySearch, parts: list[ScopePart], run: Run) -> None:
+    """Search these partitions, and add what is found. Raises Cancelled from `run.more`."""
     covered: dict[tuple[str | None, int | None], list[tuple[int, int]]] = {}
     for part in parts:
         for target in part.segments:
             read = _Read()
             try:
-                for record in _hits(search, target, read, limits, on_progress):
+                for record in _hits(search, target, read, run):
                     if len(search.hits) >= MAX_HITS:
                         search.left_out += 1
                         continue
@@ -188,14 +188,13 @@ def _note_absent(search: KeySearch, part: ScopePart, log_start: int, covered: li
         at = max(at, end, start)
 
 
-def _hits(
-    search: KeySearch, target: Target, read: _Read, limits: Limits, on_progress: Callable[[int], None]
-) -> Iterator[Record]:
+def _hits(search: KeySearch, target: Target, read: _Read, run: Run) -> Iterator[Record]:
     """Yield the records of a segment with the key."""
-    on_progress(0)
+    run.more(0)
     selection = Selection(keys=search.keys)
     name = short_name(target.path)
-    reader = PartitionReader(open_window, limits, run_mode=CHECKED, on_unreadable=lambda error: search.note(str(error)))
+    noting = replace(run, unreadable=lambda error: search.note(str(error)))
+    reader = PartitionReader(open_window, noting, run_mode=CHECKED)
     absent = replaced = 0
     for region in reader.segment(target):
         for batch in batches_of(region):
@@ -215,7 +214,7 @@ def _hits(
         if not isinstance(region, (Batch, BatchRun)) and region.kind != PADDING:
             search.note(f"{name}, {region.size} bytes at byte {region.position} belong to no batch ({region.kind})")
         search.bytes += region.size
-        on_progress(region.size)
+        run.more(region.size)
     if absent:
         search.note(f"{name}: the records of {count_text(absent, 'batch', 'batches')} are not in the bundle")
     if replaced:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kdump.browse.open_file import OpenFile
-from kdump.browse.row_listings import BrowseRow, Listing, ListingSlice, OnProgress
+from kdump.browse.row_listings import BrowseRow, Listing, ListingSlice
 from kdump.browse.sorting import SortOrder, sorted_listing
+from kdump.log.run import Run
 
 MAX_KEPT_ROWS = 192
 """Maximum rows of a listing to keep; those farthest from the cursor are dropped."""
@@ -53,9 +54,9 @@ class Level:
             self.rows = self.rows[:MAX_KEPT_ROWS]
             self.cursor = min(self.cursor, len(self.rows) - 1)
 
-    def sorted(self, order: SortOrder, on_progress: OnProgress) -> Level:
+    def sorted(self, order: SortOrder, run: Run) -> Level:
         """Return the same level in that order, still without its rows. Reads all of them. Raises SourceError."""
-        return replace(self, listing=sorted_listing(self.source, order, on_progress), order=order, unsorted=self.source)
+        return replace(self, listing=sorted_listing(self.source, order, run), order=order, unsorted=self.source)
 
     @property
     def source(self) -> Listing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any, ClassVar
 
@@ -18,10 +19,10 @@ from kdump.browse.screens import Overlay, TextScreen
 from kdump.browse.sorting import SortOrder
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
-from kdump.forensics.transactions import TransactionsQuery, transactions
+from kdump.forensics.transactions import transactions
 from kdump.format.count_text import count_text
 from kdump.log.errors import SourceError
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.render.escape import path_text, printable
 from kdump.render.state_tables import columns, style
 from kdump.render.table import NAME, Column
@@ -191,16 +192,10 @@ class TransactionsScreen(Overlay):
         return None if self.job is None else (len(self.found), self.job.done, self.job.cancelled)
 
     def _read(self, job: Job) -> None:
-        def on_total(size: int) -> None:
-            job.total = size
-
-        def on_unreadable(error: SourceError) -> None:
+        def unreadable(error: SourceError) -> None:
             self.troubles.append(str(error))
 
-        question = TransactionsQuery(limits=self.limits)
-        for answer in transactions(
-            self.path, question, on_unreadable=on_unreadable, on_progress=job.add, on_total=on_total
-        ):
+        for answer in transactions(self.path, run=replace(job.run, limits=self.limits, unreadable=unreadable)):
             if isinstance(answer, Transaction):
                 if len(self.found) < MAX_TRANSACTIONS:
                     self.found.append(answer)

@@ -72,7 +72,7 @@ class MainScreen(Screen[None]):
         panes.move_child(self.query_one("#gap"), after=self.tree_pane)
         self.table_pane.focus()
         self.set_interval(0.25, self.show_progress)
-        self.look("opening", lambda job: self.browser.open(job.report_progress))
+        self.look("opening", lambda job: self.browser.open(job.run))
 
     def on_resize(self) -> None:
         self.set_class(self.size.width >= 140, "wide")
@@ -218,7 +218,7 @@ class MainScreen(Screen[None]):
     def reload(self) -> None:
         """Read the current place again."""
         self.hex.dumped = None
-        self.look("reading again", lambda job: self.browser.again(job.report_progress))
+        self.look("reading again", lambda job: self.browser.again(job.run))
 
     def enter(self) -> None:
         """Open the selected row."""
@@ -230,7 +230,7 @@ class MainScreen(Screen[None]):
             browser.depth += 1
             self.draw()
             return
-        self.look(f"reading {row.label}", lambda job: browser.enter(depth, row, job.report_progress))
+        self.look(f"reading {row.label}", lambda job: browser.enter(depth, row, job.run))
 
     def leave(self) -> None:
         """Go up one level."""
@@ -279,7 +279,7 @@ class MainScreen(Screen[None]):
         else:
             self._read_rows(
                 "looking for the end" if down else "reading",
-                lambda job: browser.end(level, down=down, on_progress=job.report_progress),
+                lambda job: browser.end(level, down=down, run=job.run),
                 lambda part: level.put(part, len(part.rows) if down else 0),
             )
 
@@ -309,9 +309,7 @@ class MainScreen(Screen[None]):
                 level.cursor = max(0, min(number + (count if down else -count), len(level.rows) - 1))
 
         room = count + self.table_pane.room
-        self._read_rows(
-            "reading", lambda job: browser.more(level, down=down, count=room, on_progress=job.report_progress), put
-        )
+        self._read_rows("reading", lambda job: browser.more(level, down=down, count=room, run=job.run), put)
 
     def on_pane_entered(self, message: Pane.Entered) -> None:
         if not self.browser.levels or message.is_stale:
@@ -361,7 +359,7 @@ class MainScreen(Screen[None]):
             levels = browser.levels[: depth + 1]
             subject = row
             if row.type == "batch":
-                records = browser.enter(depth, row, job.report_progress)
+                records = browser.enter(depth, row, job.run)
                 if records is None:
                     return None
                 levels = records
@@ -371,7 +369,7 @@ class MainScreen(Screen[None]):
                 fields = browser.places.into(subject, levels[-1])
                 if fields is None:
                     return None
-                part = fields.listing.head(10_000, job.report_progress)
+                part = fields.listing.head(10_000, job.run)
                 number = next((n for n, each in enumerate(part.rows) if same(each.item, requested)), 0)
                 return [*levels, fields.put(part, number)]
 

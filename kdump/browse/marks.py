@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kdump.browse.browser import Browser
 from kdump.browse.level import Level
-from kdump.browse.row_listings import OnProgress
+from kdump.log.run import Run
 
 LETTERS = string.ascii_letters + string.digits
 LAST = "'"
@@ -47,9 +47,9 @@ def mark_of(browser: Browser) -> Mark | None:
     return Mark(level.path, position, None, getattr(row.item, "baseOffset", None), label)
 
 
-def to_mark(browser: Browser, mark: Mark, on_progress: OnProgress) -> tuple[list[Level], str]:
+def to_mark(browser: Browser, mark: Mark, run: Run) -> tuple[list[Level], str]:
     """Return the levels down to a mark, and a note if the bytes there have changed. Raises SourceError and NotFound."""
-    levels = browser.reach(mark.path, position=mark.position, index=mark.record_index, on_progress=on_progress)
+    levels = browser.reach(mark.path, position=mark.position, index=mark.record_index, run=run)
     row = levels[-1].row
     if mark.offset is None or row is None:
         return levels, ""

@@ -8,10 +8,8 @@ from itertools import chain, islice
 from typing import Any, NamedTuple, Protocol
 
 from kdump.log.entries import Entry
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.render.table import Column
-
-OnProgress = Callable[[int], None]
-"""Called with the position while reading; raises Cancelled if the result is no longer needed."""
 
 
 class Cancelled(Exception):
@@ -42,17 +40,18 @@ class ListingSlice(NamedTuple):
 
 
 class Listing(Protocol):
-    """Any number of rows, in order. `before` and `after` do not include the given row."""
+    """Any number of rows, in order. `before` and `after` do not include the given row. `run.at` is called while
+    reading, and raises Cancelled if the result is no longer needed."""
 
     columns: list[Column]
 
-    def head(self, count: int, on_progress: OnProgress) -> ListingSlice: ...
+    def head(self, count: int, run: Run) -> ListingSlice: ...
 
-    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice: ...
+    def tail(self, count: int, run: Run) -> ListingSlice: ...
 
-    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice: ...
+    def after(self, row: BrowseRow, count: int, run: Run) -> ListingSlice: ...
 
-    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice: ...
+    def before(self, row: BrowseRow, count: int, run: Run) -> ListingSlice: ...
 
 
 class NumberedListing:
@@ -64,20 +63,20 @@ class NumberedListing:
         """Return the number of a row."""
         raise NotImplementedError
 
-    def part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
+    def part(self, start: int, count: int, run: Run) -> ListingSlice:
         """Return `count` rows from that number on."""
         raise NotImplementedError
 
-    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self.part(0, count, on_progress)
+    def head(self, count: int, run: Run) -> ListingSlice:
+        return self.part(0, count, run)
 
-    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self.part(self.number(row) + 1, count, on_progress)
+    def after(self, row: BrowseRow, count: int, run: Run) -> ListingSlice:
+        return self.part(self.number(row) + 1, count, run)
 
-    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
+    def before(self, row: BrowseRow, count: int, run: Run) -> ListingSlice:
         stop = self.number(row)
         start = max(0, stop - count)
-        return self.part(start, stop - start, on_progress)
+        return self.part(start, stop - start, run)
 
 
 class FullListing(NumberedListing):
@@ -91,11 +90,11 @@ class FullListing(NumberedListing):
     def number(self, row: BrowseRow) -> int:
         return self._places[row.key]
 
-    def part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
+    def part(self, start: int, count: int, run: Run) -> ListingSlice:
         return ListingSlice(self.rows[start : start + count], start == 0, start + count >= len(self.rows))
 
-    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self.part(max(0, len(self.rows) - count), count, on_progress)
+    def tail(self, count: int, run: Run) -> ListingSlice:
+        return self.part(max(0, len(self.rows) - count), count, run)
 
 
 class CountedListing(NumberedListing):
@@ -103,25 +102,25 @@ class CountedListing(NumberedListing):
     from 0. The current iterator is kept, so that reading further does not repeat earlier items."""
 
     def __init__(
-        self, items: Callable[[OnProgress], Iterator[Any]], row: Callable[[int, Any], BrowseRow], columns: list[Column]
+        self, items: Callable[[Run], Iterator[Any]], row: Callable[[int, Any], BrowseRow], columns: list[Column]
     ) -> None:
         self.items = items
         self.columns = columns
         self._row = row
         self._stream: Iterator[Any] | None = None
-        self._on_progress: OnProgress = lambda position: None
+        self._run = PLAIN_RUN
         self._at = 0
 
     def number(self, row: BrowseRow) -> int:
         return int(row.key)
 
-    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        kept = deque(enumerate(self.items(on_progress)), maxlen=count)
+    def tail(self, count: int, run: Run) -> ListingSlice:
+        kept = deque(enumerate(self.items(run)), maxlen=count)
         return ListingSlice([self._row(*each) for each in kept], not kept or kept[0][0] == 0, True)
 
-    def each(self, on_progress: OnProgress) -> Iterator[tuple[Any, Any]]:
+    def each(self, run: Run) -> Iterator[tuple[Any, Any]]:
         """Yield the keys and items of all rows."""
-        yield from enumerate(self.items(on_progress))
+        yield from enumerate(self.items(run))
 
     def may_keep(self, item: Any) -> bool:
         """Return True if an item is small, so that thousands of them may be kept in memory."""
@@ -130,17 +129,17 @@ class CountedListing(NumberedListing):
     def row_of(self, key: Any, item: Any) -> BrowseRow:
         return self._row(key, item)
 
-    def rows_at(self, keys: list[Any], on_progress: OnProgress) -> dict[Any, BrowseRow]:
+    def rows_at(self, keys: list[Any], run: Run) -> dict[Any, BrowseRow]:
         """Return the rows with these keys, by key, in one pass."""
         requested = set(keys)
         last = max(requested)
-        items = islice(enumerate(self.items(on_progress)), last + 1)
+        items = islice(enumerate(self.items(run)), last + 1)
         return {number: self._row(number, item) for number, item in items if number in requested}
 
-    def part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
-        self._on_progress = on_progress
+    def part(self, start: int, count: int, run: Run) -> ListingSlice:
+        self._run = run
         if self._stream is None or start < self._at:
-            self._stream, self._at = self.items(lambda position: self._on_progress(position)), 0
+            self._stream, self._at = self.items(Run(at=lambda position, size: self._run.at(position, size))), 0
         stream = self._stream
         self._stream = None  # not reused if reading raises an error
         for _ in islice(stream, start - self._at):

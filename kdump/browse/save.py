@@ -10,13 +10,14 @@ from typing import NamedTuple
 from kdump.browse.browser import Browser, NotFound
 from kdump.browse.export import row_json
 from kdump.browse.level import Level
-from kdump.browse.row_listings import BrowseRow, OnProgress
+from kdump.browse.row_listings import BrowseRow
 from kdump.forensics.output_directory import OutputError, OutputExists, OutputFile
 from kdump.format.count_text import count_text
 from kdump.log.bundle_log import RedactedBatch
 from kdump.log.entries import Entry
 from kdump.log.record import Record
 from kdump.log.region import Batch
+from kdump.log.run import Run
 from kdump.state.partition_summary import open_window
 
 PIECE = 1 << 20
@@ -50,9 +51,7 @@ def parse_saved(text: str) -> tuple[str, str]:
     return part, os.path.expanduser(path.strip())
 
 
-def save(
-    browser: Browser, level: Level, row: BrowseRow, part: str, path: str, on_progress: OnProgress, *, replaces: bool
-) -> str:
+def save(browser: Browser, level: Level, row: BrowseRow, part: str, path: str, run: Run, *, replaces: bool) -> str:
     """Write a part of the row to a new file, or with `replaces` to an existing one, and return what was written.
     Nothing is written next to what is read, or on a Kafka disk. Raises Exists, SourceError and NotFound."""
     sources = [browser.places.path, *([level.path] if level.file is not None else [])]
@@ -64,7 +63,7 @@ def save(
             for piece in saved.pieces:
                 file.write(piece)
                 written += len(piece)
-                on_progress(written)
+                run.at(written, None)
             if written != saved.size:
                 raise NotFound(f"the file was truncated: {written} of {saved.size} bytes could be read; nothing saved")
     except OutputExists as error:

@@ -18,6 +18,7 @@ from kdump.log.log_directory import LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
 from kdump.log.remote_paths import nameless_topic
+from kdump.log.run import Run
 
 SEGMENT, PARTITION, TOPIC, ALL = "segment", "partition", "topic", "all"
 SCOPES = (SEGMENT, PARTITION, TOPIC, ALL)
@@ -121,7 +122,7 @@ def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
     unlisted: list[str] = []
     found: list[tuple[PartitionDirectory, Offsets]] = []
     nameless: list[PartitionDirectory] = []
-    for place in find_directories(path, lambda error: unlisted.append(str(error))):
+    for place in find_directories(path, Run(unreadable=lambda error: unlisted.append(str(error)))):
         if isinstance(place, LogDirectory):
             offsets: Offsets = CheckpointedOffsets(place)
             found += [(each, offsets) for each in place.partitions if topic in (None, each.topic)]

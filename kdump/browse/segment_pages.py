@@ -13,12 +13,13 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from kdump.browse.open_file import OpenFile
-from kdump.browse.row_listings import BrowseRow, ListingSlice, OnProgress
+from kdump.browse.row_listings import BrowseRow, ListingSlice
 from kdump.format.batch_header import BatchHeader
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
-from kdump.log.region import Batch, DefaultRecordBatch, Limits, Region
+from kdump.log.region import Batch, DefaultRecordBatch, Region
 from kdump.log.region_reader import WALKED, Reader, regions
 from kdump.log.region_scan import RegionScan
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.selection import Selection
 from kdump.log.source import BYTES, FileSource
 from kdump.log.start_position import start_position
@@ -68,20 +69,20 @@ class Pages:
         self._stream: Iterator[Region] | None = None
         self._at = -1
         """Key of the last row that `_stream` has yielded."""
-        self._on_progress: OnProgress = lambda position: None
+        self._run = PLAIN_RUN
 
-    def head(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self._take(self._from_start(on_progress), count, first=True)
+    def head(self, count: int, run: Run) -> ListingSlice:
+        return self._take(self._from_start(run), count, first=True)
 
-    def _from_start(self, on_progress: OnProgress) -> Iterator[Region]:
+    def _from_start(self, run: Run) -> Iterator[Region]:
         start = 0
         if not self.selection.is_all:
             start = start_position(self.selection, self.file.target, self.file.window)
-        return self._begin(RegionMark(start), on_progress)
+        return self._begin(RegionMark(start), run)
 
-    def each(self, on_progress: OnProgress) -> Iterator[tuple[int, Region]]:
+    def each(self, run: Run) -> Iterator[tuple[int, Region]]:
         """Yield the keys and items of all rows."""
-        for region in self._from_start(on_progress):
+        for region in self._from_start(run):
             yield region.position, self._kept(region)
 
     def may_keep(self, region: Region) -> bool:
@@ -92,54 +93,54 @@ class Pages:
     def row_of(self, key: int, region: Region) -> BrowseRow:
         return self._row(region)
 
-    def rows_at(self, keys: list[int], on_progress: OnProgress) -> dict[int, BrowseRow]:
+    def rows_at(self, keys: list[int], run: Run) -> dict[int, BrowseRow]:
         """Return the rows with these keys, by key."""
         found = {}
         is_bundle = BYTES in self.file.window.source.lacks
         for key in keys:
-            stream = self._begin(RegionMark(key) if is_bundle else self._anchor(key + 1), on_progress)
+            stream = self._begin(RegionMark(key) if is_bundle else self._anchor(key + 1), run)
             region = next((each for each in stream if each.position >= key), None)
             if region is not None and region.position == key:
                 found[key] = self._row(self._kept(region))
         return found
 
-    def after(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
+    def after(self, row: BrowseRow, count: int, run: Run) -> ListingSlice:
         if self._stream is not None and self._at == row.key:
-            stream, self._stream, self._on_progress = self._stream, None, on_progress
+            stream, self._stream, self._run = self._stream, None, run
         else:
-            stream = self._after(row.key, on_progress)
+            stream = self._after(row.key, run)
         return self._take(stream, count, first=False)
 
-    def before(self, row: BrowseRow, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self._back(row.key, count, on_progress, last=False)
+    def before(self, row: BrowseRow, count: int, run: Run) -> ListingSlice:
+        return self._back(row.key, count, run, last=False)
 
-    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
+    def tail(self, count: int, run: Run) -> ListingSlice:
         size = self.file.size
         if size is None:  # a compressed file
             self.file.window.reaches(1 << 62)
             size = self.file.size or 0
-        return self._back(size, count, on_progress, last=True)
+        return self._back(size, count, run, last=True)
 
-    def at(self, position: int, count: int, on_progress: OnProgress) -> ListingSlice:
+    def at(self, position: int, count: int, run: Run) -> ListingSlice:
         """Return the rows around `position`: up to `count` that begin before it, and up to `count` after those."""
-        back = self._back(position, count, on_progress, last=False)
+        back = self._back(position, count, run, last=False)
         held = back.rows[-1] if back.rows and back.rows[-1].item.end > position else None
         if held is not None:
-            on = self.after(held, count, on_progress)
+            on = self.after(held, count, run)
         elif back.rows:
-            on = self.after(back.rows[-1], count, on_progress)
+            on = self.after(back.rows[-1], count, run)
         else:
-            on = self.head(count, on_progress)
+            on = self.head(count, run)
         return ListingSlice([*back.rows, *on.rows], back.first, on.last)
 
     def _scan(self) -> RegionScan:
         scan = RegionScan(self.selection, self.limits)
-        scan.on_progress = lambda position: self._on_progress(position)
+        scan.run = Run(at=lambda position, size: self._run.at(position, size))
         return scan
 
-    def _begin(self, mark: RegionMark, on_progress: OnProgress) -> Iterator[Region]:
+    def _begin(self, mark: RegionMark, run: Run) -> Iterator[Region]:
         """Return the matching regions from a mark onward."""
-        self._on_progress = on_progress
+        self._run = run
         window, target = self.file.window, self.file.target
         if BYTES in window.source.lacks:
             stream = regions(window, start=mark.position, limits=self.limits)
@@ -178,13 +179,13 @@ class Pages:
             self._stream, self._at = chain((more,), stream), rows[-1].key
         return ListingSlice(rows, first, more is None)
 
-    def _after(self, position: int, on_progress: OnProgress) -> Iterator[Region]:
+    def _after(self, position: int, run: Run) -> Iterator[Region]:
         """Yield the matching regions that begin after `position`."""
-        for region in self._begin(self._anchor(position), on_progress):
+        for region in self._begin(self._anchor(position), run):
             if region.position > position:
                 yield region
 
-    def _back(self, stop: int, count: int, on_progress: OnProgress, *, last: bool) -> ListingSlice:
+    def _back(self, stop: int, count: int, run: Run, *, last: bool) -> ListingSlice:
         """Return the `count` rows that begin before `stop`; `last`: `stop` is the end of the file. Starts farther and
         farther back until there are enough."""
         below, reach = stop, 0
@@ -192,7 +193,7 @@ class Pages:
             anchor = self._anchor(below, reach)
             found: deque[Region] = deque(maxlen=count)
             enough = False
-            for region in self._begin(anchor, on_progress):
+            for region in self._begin(anchor, run):
                 if region.position >= stop:
                     break
                 enough = len(found) == count

@@ -13,13 +13,13 @@ from kdump.browse.row_listings import (
     Listing,
     ListingSlice,
     NumberedListing,
-    OnProgress,
 )
 from kdump.browse.segment_pages import Pages
 from kdump.format.count_text import count_text
 from kdump.log.entries import Entry
 from kdump.log.paths import natural
 from kdump.log.region import Batch, Problem
+from kdump.log.run import Run
 from kdump.render.table import Column
 
 MAX_SORTED = 10_000
@@ -128,9 +128,9 @@ class _Best:
         return [*self._rows, *self._last][: self.limit]
 
 
-def sorted_listing(listing: Listing, order: SortOrder, on_progress: OnProgress) -> FullListing | SortedListing:
+def sorted_listing(listing: Listing, order: SortOrder, run: Run) -> FullListing | SortedListing:
     """Return the listing in that order, after reading all of it. Raises SourceError, and Cancelled from
-    `on_progress`."""
+    `run.at`."""
     column = next(column for column in listing.columns if column.name == order.column)
     long = [False]
     if isinstance(listing, FullListing):
@@ -138,7 +138,7 @@ def sorted_listing(listing: Listing, order: SortOrder, on_progress: OnProgress) 
     assert isinstance(listing, (Pages, CountedListing))
     best = _Best(order.descending, MAX_SORTED)
     head: list[Sortable] = []
-    for key, item in listing.each(on_progress):
+    for key, item in listing.each(run):
         kept = item if listing.may_keep(item) else None
         if isinstance(listing, CountedListing) and isinstance(item, Batch):
             head.append(Sortable(None, key, kept))  # the header of the batch stays above its records
@@ -179,18 +179,18 @@ class SortedListing(NumberedListing):
     def number(self, row: BrowseRow) -> int:
         return self._places.get(row.key, len(self._rows))
 
-    def tail(self, count: int, on_progress: OnProgress) -> ListingSlice:
-        return self.part(max(0, len(self._rows) - count), count, on_progress)
+    def tail(self, count: int, run: Run) -> ListingSlice:
+        return self.part(max(0, len(self._rows) - count), count, run)
 
-    def around(self, row: BrowseRow | None, count: int, on_progress: OnProgress) -> ListingSlice:
+    def around(self, row: BrowseRow | None, count: int, run: Run) -> ListingSlice:
         """Return rows before and after a row of the source; the first ones if it is not listed."""
         place = self._places.get(row.key, 0) if row is not None else 0
-        return self.part(max(0, place - count // 2), count, on_progress)
+        return self.part(max(0, place - count // 2), count, run)
 
-    def part(self, start: int, count: int, on_progress: OnProgress) -> ListingSlice:
+    def part(self, start: int, count: int, run: Run) -> ListingSlice:
         chosen = self._rows[start : start + count]
         missing = [each.key for each in chosen if each.item is None]
-        read = self.source.rows_at(missing, on_progress) if missing else {}
+        read = self.source.rows_at(missing, run) if missing else {}
         rows = list(self._made(chosen, read))
         is_last = start + count >= len(self._rows)
         if is_last and self.total > len(self._rows):

@@ -6,7 +6,8 @@ MAX_BINS bins with batches, bins are made wider.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 from threading import Lock
@@ -16,8 +17,9 @@ from kdump.browse.scopes import ScopePart
 from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, RECORD_COUNT
 from kdump.forensics.histograms import Histogram, of_time
 from kdump.log.partition_reader import PartitionReader
-from kdump.log.region import PADDING, Batch, BatchRun, Limits, Region
+from kdump.log.region import PADDING, Batch, BatchRun, Region
 from kdump.log.region_reader import HEADERS
+from kdump.log.run import Run
 from kdump.state.partition_summary import open_window
 
 MAX_BINS = 4096
@@ -132,18 +134,17 @@ def _shift(time: int, zone: tzinfo) -> int:
     return int((offset or timedelta()).total_seconds() * 1000)
 
 
-def read_times(parts: list[ScopePart], bins: TimeBins, limits: Limits, on_progress: Callable[[int], None]) -> None:
-    """Count all batches of these partitions. Calls `on_progress` with numbers of bytes; raises Cancelled from it."""
-    reader = PartitionReader(
-        open_window, limits, run_mode=HEADERS, on_unreadable=lambda error: bins.unread.append(str(error))
-    )
+def read_times(parts: list[ScopePart], bins: TimeBins, run: Run) -> None:
+    """Count all batches of these partitions. Raises Cancelled from `run.more`."""
+    noting = replace(run, unreadable=lambda error: bins.unread.append(str(error)))
+    reader = PartitionReader(open_window, noting, run_mode=HEADERS)
     for part in parts:
         for target in part.segments:
-            on_progress(0)
+            run.more(0)
             bins.begin(target.path)
             for region in reader.segment(target):
                 if isinstance(region, BatchRun):
                     bins.add_run(region)
                 else:
                     bins.add_region(region)
-                on_progress(region.size)
+                run.more(region.size)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kdump.check.finding import Code, families
 from kdump.format.kafka_release import KafkaRelease
-from kdump.log.errors import OnUnreadable
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.source import Source, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 
@@ -23,15 +22,15 @@ if TYPE_CHECKING:  # a check of a single file needs no disks
 
 
 @dataclass(frozen=True)
-class Options:
-    """Options of a check. `only`: names of families, empty for all; family bytes is always checked. `headers_only`:
-    checksums and headers, with nothing decompressed. `jobs`: how many processes read the segments of a partition.
+class Options(Run):
+    """Options of a check, which is a run. `only`: names of families, empty for all; family bytes is always checked.
+    `headers_only`: checksums and headers, with nothing decompressed. `jobs`: how many processes read the segments of a
+    partition.
     Times in ms, sizes in bytes; `open_source` opens a path."""
 
     only: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
     headers_only: bool = False
-    limits: Limits = field(default_factory=Limits)
     transaction_timeout: int = 900_000
     max_message_bytes: int | None = None
     now: int = 0
@@ -43,6 +42,16 @@ class Options:
     server: ServerProperties | None = None
     """The node's server.properties; None: its roles and directories are not known."""
 
+    @classmethod
+    def of(cls, run: Run, **more: Any) -> Options:
+        """Return options that read and tell as the run does. `more`: other fields."""
+        return cls(**({each.name: getattr(run, each.name) for each in fields(Run)} | more))
+
+    @classmethod
+    def given(cls, run: Run | None, **defaults: Any) -> Options:
+        """Return the run if it is options; else options that read and tell as it does, with these defaults."""
+        return run if isinstance(run, cls) else cls.of(run or PLAIN_RUN, **defaults)
+
     def open(self, target: Target) -> Window:
         """Open a window over the file. Raises SourceError."""
         window = Window(open_target(target, self.open_source), self.window)
@@ -53,13 +62,13 @@ class Options:
         """Return the disks that consist of what was found, read with these options."""
         from kdump.cluster.disks import Disks
 
-        return Disks(places, self.open, self.limits, unlisted, self.server)
+        return Disks(places, self.open, self, unlisted, self.server)
 
-    def disks_at(self, paths: Iterable[str], on_unreadable: OnUnreadable) -> Disks:
+    def disks_at(self, paths: Iterable[str]) -> Disks:
         """Return what is at or below the paths, read with these options; see Disks.at."""
         from kdump.cluster.disks import Disks
 
-        return Disks.at(paths, self.limits, open_=self.open, on_unreadable=on_unreadable, server=self.server)
+        return Disks.at(paths, self, open_=self.open, server=self.server)
 
     @cached_property
     def chosen(self) -> frozenset[str]:

@@ -25,7 +25,7 @@ from kdump.log import file_kinds, file_system
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.topic_config import is_tiered

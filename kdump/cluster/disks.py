@@ -19,19 +19,19 @@ from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING
 
-from kdump.cluster.metadata import MetadataCopies, OnProgress, no_progress
+from kdump.cluster.metadata import MetadataCopies
 from kdump.cluster.node_ids import node_ids
 from kdump.format.numbers import parse_int
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.paths import UnlistedCollector
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, QUIET_RUN, Limits, Run
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import Open, open_window
 
@@ -89,7 +89,7 @@ class Disks:
         self,
         found: Iterable[Place],
         open_: Open = open_window,
-        limits: Limits | None = None,
+        run: Run = QUIET_RUN,
         unlisted: Sequence[str] = (),
         server: ServerProperties | None = None,
     ) -> None:
@@ -97,7 +97,7 @@ class Disks:
         self._unlisted = list(unlisted)
         self._open = open_
         self.server = server
-        self.copies = MetadataCopies(limits)
+        self.copies = MetadataCopies(run.limits)
         self._looks: dict[str, tuple[float, FileWatch, MetadataImage | None]] = {}
         """When all copies of a cluster were looked at, and what is in the newest."""
 
@@ -105,30 +105,29 @@ class Disks:
     def at(
         cls,
         paths: Iterable[str],
-        limits: Limits | None = None,
+        run: Run = QUIET_RUN,
         *,
         open_: Open = open_window,
-        on_unreadable: OnUnreadable = lambda error: None,
         nested: bool = True,
         server: ServerProperties | None = None,
     ) -> Disks:
-        """Return what is at or below the paths. Calls `on_unreadable` for each path without Kafka files, and for what
+        """Return what is at or below the paths. Calls `run.unreadable` for each path without Kafka files, and for what
         cannot be listed. `nested`: also look below log directories, which lists all their partitions."""
-        disks = cls((), open_, limits, server=server)
-        disks._searched = disks._search(list(paths), on_unreadable, nested)
+        disks = cls((), open_, run, server=server)
+        disks._searched = disks._search(list(paths), run, nested)
         return disks
 
-    def _search(self, paths: list[str], on_unreadable: OnUnreadable, nested: bool) -> Iterator[Place]:
-        collector = UnlistedCollector(on_unreadable)
+    def _search(self, paths: list[str], run: Run, nested: bool) -> Iterator[Place]:
+        collector = UnlistedCollector(run)
         found = []
         for path in paths:
             here = None if nested or path == "-" or is_url(path) else directory_at(path)
             try:
-                for place in find_directories(path, collector) if here is None else (here,):
+                for place in find_directories(path, collector.run) if here is None else (here,):
                     found.append(place.path)
                     yield place
             except SourceError as error:
-                on_unreadable(error)
+                run.unreadable(error)
         self._unlisted = unlisted(paths, found, collector)
 
     @cached_property
@@ -200,11 +199,11 @@ class Disks:
         others = [path for path, node in found.items() if node is None]
         return list(dict.fromkeys((*others, *(each.path for node in nodes for each in node.directories))))
 
-    def newest_metadata(self, *paths: str, on_progress: OnProgress = no_progress) -> tuple[str, MetadataImage | None]:
+    def newest_metadata(self, *paths: str, run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:
         """Return the newest known state of the cluster of these log directories, by default of all, and the path of the
         log directory that has it; "" and None if there is none."""
         paths = paths or tuple(each.path for each in self.directories)
-        return self.copies.newest(self.of_cluster(*paths), on_progress)
+        return self.copies.newest(self.of_cluster(*paths), run)
 
     def watched_metadata(self, path: str) -> tuple[FileWatch, MetadataImage | None]:
         """Return the newest known state of the cluster of a log directory, and a watch of the logs that it was taken

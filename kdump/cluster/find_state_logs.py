@@ -12,51 +12,49 @@ from kdump.cluster.read_groups import CoordinatorLog
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.directory_listing import is_no_file
-from kdump.log.errors import OnUnreadable, SourceError, listing_error
+from kdump.log.errors import SourceError, listing_error
 from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
-from kdump.log.region import Limits
+from kdump.log.run import Run
 from kdump.state.metadata_image import MetadataImage
 
 
-def metadata_in(path: str, on_unreadable: OnUnreadable) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+def metadata_in(path: str, run: Run) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
     """Yield each copy of the cluster's metadata in `path`, with the log directory that contains it. A copy is a log
     directory, a __cluster_metadata directory, a snapshot, bootstrap.checkpoint, or a segment. Raises SourceError if
     there is none."""
     found = False
-    for place in _places(path, on_unreadable):
-        for copy in _metadata_of(place, path, on_unreadable):
+    for place in _places(path, run):
+        for copy in _metadata_of(place, path, run):
             found = True
             yield copy
     if not found:
         raise SourceError(f"{path}: no cluster metadata ({METADATA_LOG} or a .checkpoint) here")
 
 
-def metadata_at(path: str, limits: Limits, on_unreadable: OnUnreadable) -> MetadataImage | None:
+def metadata_at(path: str, run: Run) -> MetadataImage | None:
     """Return the metadata at a path, of several copies the newest; None if it cannot be read."""
     try:
-        copies = [replay_metadata(files, limits=limits) for files, _ in metadata_in(path, on_unreadable)]
+        copies = [replay_metadata(files, run=Run(run.limits)) for files, _ in metadata_in(path, run)]
     except SourceError as error:
-        on_unreadable(error)
+        run.unreadable(error)
         return None
     return max(copies, key=Age.of)
 
 
-def _places(path: str, on_unreadable: OnUnreadable) -> Iterator[Place]:
+def _places(path: str, run: Run) -> Iterator[Place]:
     if path == "-" or "://" in path:
         raise SourceError(f"{path}: not supported here; give a file or directory on a local disk")
-    yield from find_directories(path, on_unreadable)
+    yield from find_directories(path, run)
 
 
-def _metadata_of(
-    place: Place, path: str, on_unreadable: OnUnreadable
-) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
+def _metadata_of(place: Place, path: str, run: Run) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
     if isinstance(place, Target):
-        if _is_file(place, on_unreadable):
+        if _is_file(place, run):
             files = _of_file(place)
             if files is not None:
                 yield files, None
@@ -65,23 +63,23 @@ def _metadata_of(
         # A copy may have any name if its directory is the given path.
         known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == path)
         if known and not place.state:
-            yield from _of_folder(place, log_directory_above(place.path), on_unreadable)
+            yield from _of_folder(place, log_directory_above(place.path), run)
         return
     own = [each for each in place.partitions if each.topic == METADATA_TOPIC and not each.state]
     for each in own:
-        yield from _of_folder(each, place, on_unreadable)
+        yield from _of_folder(each, place, run)
     bootstrap = place.files.get(BOOTSTRAP)
     if not own and bootstrap is not None:
         yield MetadataFiles(bootstrap.path, bootstrap=bootstrap.path), place
 
 
 def _of_folder(
-    folder: PartitionDirectory, log_directory: LogDirectory | None, on_unreadable: OnUnreadable
+    folder: PartitionDirectory, log_directory: LogDirectory | None, run: Run
 ) -> Iterator[tuple[MetadataFiles, LogDirectory | None]]:
     try:
         files = metadata_files(folder.path)
     except OSError as error:
-        on_unreadable(SourceError(listing_error(error, folder.path)))
+        run.unreadable(SourceError(listing_error(error, folder.path)))
         return
     if files.snapshots or files.segments:
         yield files, log_directory
@@ -99,18 +97,18 @@ def _of_file(target: Target) -> MetadataFiles | None:
     return None
 
 
-def _is_file(target: Target, on_unreadable: OnUnreadable) -> bool:
+def _is_file(target: Target, run: Run) -> bool:
     if is_no_file(target.path):
-        on_unreadable(SourceError(f"{target.path}: not a file"))
+        run.unreadable(SourceError(f"{target.path}: not a file"))
         return False
     if not file_system.exists(target.path):
-        on_unreadable(missing(target.path))
+        run.unreadable(missing(target.path))
         return False
     return True
 
 
 def coordinator_logs(
-    path: str, on_unreadable: OnUnreadable, topics: tuple[str, ...] = (OFFSETS_TOPIC, SHARE_TOPIC)
+    path: str, run: Run, topics: tuple[str, ...] = (OFFSETS_TOPIC, SHARE_TOPIC)
 ) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
     """Return the logs of `topics` in `path`, by default those of group and share coordinators, and the log directories
     that contain them, which may also have the partitions that the groups read. `path`: a log directory, a directory of
@@ -118,14 +116,14 @@ def coordinator_logs(
     SourceError if there are no Kafka files."""
     logs: list[CoordinatorLog] = []
     directories: list[LogDirectory] = []
-    for place in _places(path, on_unreadable):
+    for place in _places(path, run):
         if isinstance(place, LogDirectory):
             logs.extend(logs_in(place, topics))
             directories.append(place)
         elif isinstance(place, PartitionDirectory):
             logs.extend(_of_partition(place, topics))
             directories.extend(_above(place.path))
-        elif _is_file(place, on_unreadable) and place.kind is SEGMENT:
+        elif _is_file(place, run) and place.kind is SEGMENT:
             topic = place.topic or topics[0]
             if topic in topics:
                 logs.append(CoordinatorLog(topic, place.partition or 0, place.path, (place.path,)))

@@ -18,8 +18,9 @@ from kdump.log.batch_validity import damage_of
 from kdump.log.errors import SourceError
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, log_start_offset
-from kdump.log.region import Batch, Limits
+from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
+from kdump.log.run import Limits
 from kdump.log.selection import Range, Selection
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import log_end

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from kdump.log.directory_listing import real_path
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import see
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.source import Identity
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.metadata_image import MetadataImage
 
-OnProgress = Callable[[int, int], None]
 OF_QUORUM = (
     *(
         "voters",
@@ -37,10 +37,6 @@ OF_QUORUM = (
     *("refusals", "places", "levels", "frames"),
 )
 """What is kept of each copy: the quorum, and what kdump.cluster.metadata_refusals needs."""
-
-
-def no_progress(done: int, total: int) -> None:
-    """Ignore how much of the metadata has been read."""
 
 
 class Age(NamedTuple):
@@ -73,22 +69,22 @@ class MetadataCopies:
     later must not be compared with the topics of a minute ago. The newest copy of each cluster stays in memory, the
     others while they are in use."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits = PLAIN_RUN.limits) -> None:
         self.limits = limits
         self._copies: dict[str, _Copy] = {}
         self._kept: dict[str, MetadataImage] = {}
 
-    def replayed(self, directory: str, on_progress: OnProgress = no_progress) -> MetadataImage | None:
+    def replayed(self, directory: str, run: Run = PLAIN_RUN) -> MetadataImage | None:
         """Return what a node replays from the metadata log in this directory; None if there is none."""
-        age, image = self._look(directory, on_progress)
+        age, image = self._look(directory, run)
         if image is None and age is not None:  # it was read, and is no longer in memory
             del self._copies[directory]
-            _, image = self._look(directory, on_progress)
+            _, image = self._look(directory, run)
         return image
 
     def quorum(self, directory: str) -> MetadataImage | None:
         """Return OF_QUORUM of what a node replays; None without a metadata log."""
-        self._look(directory, no_progress)
+        self._look(directory, PLAIN_RUN)
         return self._copies[directory].quorum
 
     def newer(self, directory: str, node: int | None) -> dict[str, int | None]:
@@ -96,26 +92,24 @@ class MetadataCopies:
         does."""
         from kdump.cluster.release_evidence import newer_in
 
-        self._look(directory, no_progress)
+        self._look(directory, PLAIN_RUN)
         image = self.replayed(directory) if self._copies[directory].has_newer else None
         return {} if image is None else newer_in(image, node)
 
-    def newest(
-        self, directories: Iterable[str], on_progress: OnProgress = no_progress
-    ) -> tuple[str, MetadataImage | None]:
+    def newest(self, directories: Iterable[str], run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:
         """Return the log directory with the newest copy, and the copy; "" and None if there is none. At most two are in
         memory at a time. Copies that are equal are taken in the order of their real paths."""
         source, newest, image = "", None, None
         ordered = sorted(set(directories), key=lambda path: (real_path(path), path))
         for directory in ordered:
-            age, found = self._look(directory, on_progress)
+            age, found = self._look(directory, run)
             if age is not None and (newest is None or age > newest):
                 source, newest, image = directory, age, found
         for directory in ordered:
             self._kept.pop(directory, None)
         if newest is None:
             return "", None
-        image = image or self.replayed(source, on_progress)
+        image = image or self.replayed(source, run)
         if image is not None:
             self._kept[source] = image
         return source, image
@@ -124,7 +118,7 @@ class MetadataCopies:
         """Return how new each copy is that was read and has topics, by log directory."""
         return {path: copy.age for path, copy in self._copies.items() if copy.age is not None and copy.age.has_topics}
 
-    def _look(self, directory: str, on_progress: OnProgress) -> tuple[Age | None, MetadataImage | None]:
+    def _look(self, directory: str, run: Run) -> tuple[Age | None, MetadataImage | None]:
         """Return how new a copy is, and the copy if it is in memory. Reads it at first, and if it has changed since."""
         seen = see(os.path.join(directory, METADATA_LOG)).identities
         copy = self._copies.get(directory)
@@ -134,7 +128,7 @@ class MetadataCopies:
         from kdump.cluster.release_evidence import newer_in
         from kdump.state.metadata_image import MetadataImage
 
-        image = read_metadata(directory, self.limits, on_progress)
+        image = read_metadata(directory, replace(run, limits=self.limits))
         copy = _Copy(seen)
         if image is not None:
             has_newer = bool(newer_in(image, *image.brokers, *image.controllers))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kdump.cluster.internal_log import bounded, read_records
 from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, Unreachable, metadata_files, too_early
@@ -25,7 +25,7 @@ from kdump.log.errors import SourceError, listing_error, unread
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.state import metadata_node_handlers
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_large
@@ -42,12 +42,11 @@ BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTran
 
 def read_metadata(
     directory: str,
-    limits: Limits | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    run: Run = PLAIN_RUN,
 ) -> MetadataImage | None:
     """Read the state of the cluster from __cluster_metadata-0 in the log directory `directory`. Returns None if there
     is no such directory, or no snapshot or segment in it. Never raises: `problems` has what cannot be read. Calls
-    `on_progress` as replay_metadata does."""
+    `run.at` as replay_metadata does."""
     folder = os.path.join(directory, METADATA_LOG)
     try:
         files = metadata_files(folder)
@@ -57,7 +56,7 @@ def read_metadata(
         return MetadataImage(problems=[unread(SourceError(listing_error(error, folder)))])
     if not files.snapshots and not files.segments:
         return None
-    reader = _MetadataReader(files, AsOf(), bounded(limits), ROOM_METADATA, None, False, on_progress)
+    reader = _MetadataReader(files, AsOf(), replace(run, limits=bounded(run.limits)), ROOM_METADATA, None, False)
     return reader.read(files.snapshots[::-1])
 
 
@@ -67,19 +66,18 @@ def replay_metadata(
     *,
     on_change: ChangeListener | None = None,
     room: int = ROOM,
-    limits: Limits | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    run: Run = PLAIN_RUN,
 ) -> MetadataImage:
     """Return the full state of the cluster in `files` as of `moment` (None: the end of the log).
 
     With `on_change`, the replay starts as early as possible, and `on_change` is called with every change that a record
-    of the log makes. Calls `on_progress` with the bytes read so far, and the total, which increases if a snapshot turns
+    of the log makes. Calls `run.at` with the bytes read so far, and the total, which increases if a snapshot turns
     out to be invalid or the log to contain transactions. Invalid bytes are added to `problems`, and the replay
     continues after them. Raises Unreachable if no snapshot is old enough for the moment and the log does not start at
     offset 0.
     """
     moment = moment or AsOf()
-    reader = _MetadataReader(files, moment, bounded(limits), room, on_change, True, on_progress)
+    reader = _MetadataReader(files, moment, replace(run, limits=bounded(run.limits)), room, on_change, True)
     start = files.log_start
     if files.bootstrap is not None and not files.snapshots and start is None:
         return reader.read(((0, files.bootstrap),))
@@ -104,11 +102,10 @@ class _MetadataReader:
 
     files: MetadataFiles
     moment: AsOf
-    limits: Limits
+    run: Run
     room: int
     on_change: ChangeListener | None
     go_on: bool
-    on_progress: Callable[[int, int], None] = lambda done, total: None
     snapshot_problems: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
     done: int = 0
@@ -182,7 +179,7 @@ class _MetadataReader:
 
     def _more(self, count: int) -> None:
         self.done += count
-        self.on_progress(self.done, self.total)
+        self.run.at(self.done, self.total)
 
     def _needed(self, start: int | None) -> list[str]:
         """Return the segments with records from offset `start` on, up to the moment."""
@@ -213,7 +210,7 @@ class _MetadataReader:
             reason = problem
             replay.note(problem)
 
-        for record in read_records(path, self.limits, note, self._more):
+        for record in read_records(path, note, Run(self.run.limits, more=self._more)):
             if record is None:
                 if go_on:
                     continue
@@ -292,7 +289,7 @@ class _MetadataReader:
         begun = False
         has_end = self.moment != AsOf()
         for path in paths:
-            for record in read_records(path, self.limits, note, self._more):
+            for record in read_records(path, note, Run(self.run.limits, more=self._more)):
                 if record is None:
                     if begun or start is None:
                         self.gap = expected or 0 if self.gap is None else self.gap

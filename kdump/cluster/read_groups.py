@@ -13,7 +13,8 @@ from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.region import Batch, Limits
+from kdump.log.region import Batch
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead
@@ -41,27 +42,25 @@ def read_groups(
     *,
     on_change: ChangeListener | None = None,
     room: int = ROOM,
-    limits: Limits | None = None,
-    on_progress: Callable[[int], None] = lambda size: None,
+    run: Run = PLAIN_RUN,
 ) -> GroupCoordinatorState:
     """Read `logs` as of `moment` (None: their ends). A moment given by offset makes sense only for a single log.
 
-    Calls `on_change` with each change and `on_progress` with the number of bytes read since its last call. Never raises
+    Calls `on_change` with each change and `run.more` with the number of bytes read since its last call. Never raises
     for what is on the disk: whatever is not valid is listed in `problems`, and reading continues after it, because the
     records are independent of each other."""
     groups = GroupCoordinatorState()
-    replay = GroupReplay(groups, room, on_change)
+    replay = GroupReplay(groups, room)
+    replay.on_change = on_change
     for log in logs:
         replay.begin(log.partition, "")
-        groups.logs.append(_read(replay, log, moment or AsOf(), limits, on_progress))
+        groups.logs.append(_read(replay, log, moment or AsOf(), run))
     replay.flush()
     finish(groups)
     return groups
 
 
-def _read(
-    replay: GroupReplay, log: CoordinatorLog, moment: AsOf, limits: Limits | None, on_progress: Callable[[int], None]
-) -> LogRead:
+def _read(replay: GroupReplay, log: CoordinatorLog, moment: AsOf, run: Run) -> LogRead:
     end, time = 0, None
     place = log_name(log)
 
@@ -72,7 +71,7 @@ def _read(
     if not log.segments:
         replay.note("no segments")
     replay.name = ""
-    for record in log_records(log, moment, limits, note, on_progress):
+    for record in log_records(log, moment, note, run):
         assert record.offset is not None
         end, time = record.offset + 1, record.timestamp
         replay.name = place
@@ -94,31 +93,30 @@ def log_name(log: CoordinatorLog) -> str:
 def log_records(
     log: CoordinatorLog,
     moment: AsOf,
-    limits: Limits | None,
     note: Callable[[str], None],
-    on_progress: Callable[[int], None] = lambda size: None,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[Record]:
     """Yield the records of a log that have an offset, up to `moment`; what is not valid is passed to `note`."""
-    has_end, limits = moment != AsOf(), bounded(limits)
+    has_end, bound = moment != AsOf(), Run(bounded(run.limits))
     batch: Batch | None = None
     for path in log.segments:
         done = 0
         if moment.offset is not None and (target(path).name_offset or 0) > moment.offset:
             break
-        for record in read_records(path, limits, note):
+        for record in read_records(path, note, bound):
             if record is None or record.offset is None:
                 continue
             if record.batch is not batch:
                 batch = record.batch
                 if batch.position - done > STEP:
-                    on_progress(batch.position - done)
+                    run.more(batch.position - done)
                     done = batch.position
             if has_end and moment.is_before(record.offset, record.timestamp):
                 if moment.time is not None:
                     return
                 continue  # checksums do not cover offsets: one that is too high must not hide later records
             yield record
-        on_progress(max(0, (length(path) or 0) - done))
+        run.more(max(0, (length(path) or 0) - done))
 
 
 def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:

@@ -16,7 +16,7 @@ from kdump.cluster.internal_log import bounded, read_records
 from kdump.format.metadata_record import decode_metadata_record
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.paths import segments_in
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.state.internal_records import MAX_PROBLEMS, too_large
 
 COPIED = 1
@@ -61,7 +61,9 @@ class RemoteLog:
         return found
 
 
-def read_remote_log(directories: Sequence[str], partition_count: int | None, limits: Limits | None = None) -> RemoteLog:
+def read_remote_log(
+    directories: Sequence[str], partition_count: int | None, limits: Limits = PLAIN_RUN.limits
+) -> RemoteLog:
     """Read `directories`, the partitions of __remote_log_metadata on the disk. `partition_count`: how many the cluster
     has (None: unknown). Never raises: what cannot be read is listed in `problems`."""
     found = RemoteLog()
@@ -78,7 +80,7 @@ def read_remote_log(directories: Sequence[str], partition_count: int | None, lim
             note(f"{directory}: {error.strerror}")
             continue
         for name in segments:
-            for record in read_records(os.path.join(directory, name), bounded(limits), note):
+            for record in read_records(os.path.join(directory, name), note, Run(bounded(limits))):
                 if record is None or record.is_control or too_large(record):
                     continue
                 decoded = decode_metadata_record(record.value, "storage")

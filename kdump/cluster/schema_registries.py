@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kdump.cluster.find_state_logs import coordinator_logs, deleted_logs
 from kdump.cluster.node_ids import node_ids
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records, newest
 from kdump.log.directory_listing import real_path
-from kdump.log.errors import OnUnreadable, within
+from kdump.log.errors import within
 from kdump.log.log_directory import LogDirectory
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.schema_registry import HARD_DELETED, SchemaRegistry, SchemaVersion
 from kdump.state.schema_registry_replay import RegistryReplay
@@ -38,14 +38,14 @@ class FoundRegistries(NamedTuple):
     directories: list[tuple[str, LogDirectory]]
 
 
-def find_registries(paths: Iterable[str], topic: str, on_unreadable: OnUnreadable) -> FoundRegistries:
+def find_registries(paths: Iterable[str], topic: str, run: Run) -> FoundRegistries:
     """Return the registries of each cluster; one for each partition of the topic, although a registry refuses more
     than one. Raises SourceError for a path without Kafka files."""
     logs: dict[str, list[CoordinatorLog]] = {}
     deleted: dict[str, list[CoordinatorLog]] = {}
     seen: dict[str, tuple[str, LogDirectory]] = {}
     for path in paths:
-        found, directories = coordinator_logs(path, on_unreadable, (topic,))
+        found, directories = coordinator_logs(path, run, (topic,))
         clusters = {real_path(each.path): _cluster(each) for each in directories}
         for directory in directories:
             place = real_path(directory.path)
@@ -78,13 +78,13 @@ def read_registry(
     *,
     on_change: ChangeListener | None = None,
     keep_gone: bool = False,
-    limits: Limits | None = None,
-    on_progress: Callable[[int], None] = lambda size: None,
+    run: Run = PLAIN_RUN,
 ) -> SchemaRegistry:
     """Read a registry as of `moment` (None: the end of its log). Never raises for what is on the disk: what cannot be
     read, and what a registry skips, is listed in `problems`."""
     registry = SchemaRegistry()
-    replay = RegistryReplay(registry, on_change, keep_gone=keep_gone)
+    replay = RegistryReplay(registry, keep_gone=keep_gone)
+    replay.on_change = on_change
     place = log_name(found.log)
     if not found.log.segments:
         registry.problems.append(f"{place}: no segments")
@@ -92,20 +92,20 @@ def read_registry(
     def note(problem: str) -> None:
         replay.note(within(place, problem))
 
-    for record in log_records(found.log, moment or AsOf(), limits, note, on_progress):
+    for record in log_records(found.log, moment or AsOf(), note, run):
         replay.apply(record)
     registry.note_skipped(replay.skipped)
     return registry
 
 
 def versions_in_deleted_logs(
-    logs: Sequence[CoordinatorLog], registry: SchemaRegistry, limits: Limits | None = None
+    logs: Sequence[CoordinatorLog], registry: SchemaRegistry, run: Run = PLAIN_RUN
 ) -> list[tuple[CoordinatorLog, SchemaVersion]]:
     """Return what only the logs that a broker was to delete still have: versions that are neither in the registry's
     state nor among those that its log has lost."""
     found: list[tuple[CoordinatorLog, SchemaVersion]] = []
     for log in logs:
-        other = read_registry(RegistryLog("", log, ()), keep_gone=True, limits=limits)
+        other = read_registry(RegistryLog("", log, ()), keep_gone=True, run=run)
         for each in (*other.versions(), *other.removed()):
             known = registry.find(each.subject, each.version)
             if known is None or known.text != each.text:

@@ -18,7 +18,7 @@ from kdump.log.errors import Gone, NotKnown, SourceError, Unread, listing_error,
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.paths import segments_in
 from kdump.log.record import Record
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, too_large
 from kdump.state.transaction_history import TransactionHistory
 
@@ -84,7 +84,7 @@ class TransactionCoordinatorState:
 
 
 def read_coordinator(
-    directories: Sequence[str], partition_count: int | None = None, limits: Limits | None = None
+    directories: Sequence[str], partition_count: int | None = None, limits: Limits = PLAIN_RUN.limits
 ) -> TransactionCoordinatorState | None:
     """Read `directories`, every __transaction_state-N on the disk. Returns None if none of them is one.
 
@@ -112,7 +112,7 @@ def read_coordinator(
         replay.name = match[0]
         found.sources[match[0]] = os.path.dirname(directory)
         for name in names:
-            for record in read_records(os.path.join(directory, name), bounded(limits), replay.note):
+            for record in read_records(os.path.join(directory, name), replay.note, Run(bounded(limits))):
                 if record is not None and not record.is_control:
                     replay.apply(record)
     return found if found.partitions else None

@@ -16,6 +16,7 @@ from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, fill, option_types, takes
 from kdump.extras import how_to_install
 from kdump.log import file_system
+from kdump.log.run import QUIET_RUN
 from kdump.log.selection import Selection
 from kdump.signals import Terminated
 
@@ -84,7 +85,7 @@ def browser(options: BrowseOptions) -> Any:
 
     path = options.path
     try:
-        place = next(find_directories(path, lambda error: None), None)
+        place = next(find_directories(path, QUIET_RUN), None)
         if isinstance(place, Target) and "://" not in path:
             file_system.stat(path)
     except SourceError as error:

@@ -138,10 +138,8 @@ def _run(options: BundleCommandOptions) -> int:
             options.out,
             made,
             options.topics,
-            on_unreadable=report_unreadable,
+            run=options.reading.run(unreadable=report_unreadable, **progress.listeners),
             packed=options.tar,
-            on_progress=progress.more,
-            on_packing=lambda: progress.show("packing"),
         )
     sink.add(summary)
     sink.end()

@@ -97,16 +97,14 @@ class CarveCommand:
         """Run the command and return its exit status."""
         began = time.monotonic()
         options = self.options
-        check = options.reading.check_options()
         with Progress("carve") as progress:
 
-            def on_progress(file: str, position: int, size: int | None) -> None:
+            def at(position: int, size: int | None) -> None:
                 progress.at(position, size)
                 self.sink.tick()
 
-            for found in carve(
-                options.paths, options.out, options=check, on_unreadable=report_unreadable, on_progress=on_progress
-            ):
+            check = options.reading.check_options(unreadable=report_unreadable, at=at)
+            for found in carve(options.paths, options.out, options=check):
                 if isinstance(found, CarvedBatch):
                     self._batch(found)
                 elif isinstance(found, CarvedRun):

@@ -26,6 +26,7 @@ from kdump.kafka.quorum_state import complete_quorum
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
+from kdump.log.run import Run
 from kdump.render.cluster_objects import PARTS, cluster_object, configs
 from kdump.render.cluster_report import ClusterReport
 from kdump.render.escape import path_text
@@ -117,7 +118,6 @@ class ClusterCommand:
         output_options = options.state.output
         self.output = output_options.output()
         self.topic = topic_filter(options.topics)
-        self.limits = options.state.reading.limits
         self.sink = output_options.sink(self.output, self._report, self._rows(), single="choose it with --show")
         self.notes = Notes(self.sink)
         self.parts = options.parts or self._usual()
@@ -151,7 +151,7 @@ class ClusterCommand:
         for path in self.options.paths:
             errors: list[SourceError] = []
             try:
-                copies.extend(metadata_in(path, errors.append))
+                copies.extend(metadata_in(path, Run(unreadable=errors.append)))
             except SourceError as error:
                 errors = errors or [error]  # the first gives the reason
             for each in errors:
@@ -167,11 +167,9 @@ class ClusterCommand:
 
     def _copy(self, files: MetadataFiles, log_directory: LogDirectory | None) -> None:
         history = self._history(files) if self.options.state.history else None
-        limits = self.limits
         with Progress("cluster") as progress:
-            metadata = replay_metadata(
-                files, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, on_progress=progress.at
-            )
+            run = self.options.state.reading.run(at=progress.at)
+            metadata = replay_metadata(files, self.moment, on_change=history, room=ROOM_ALONE, run=run)
         if metadata.problems and metadata.is_empty and METADATA_TOPIC not in files.path:
             raise SourceError(f"{files.path}: no cluster metadata could be read: {metadata.problems[0]}")
         if self.moment == AsOf():

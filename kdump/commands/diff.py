@@ -113,15 +113,13 @@ class DiffCommand:
     def run(self) -> int:
         """Run the command and return its exit status."""
         began = time.monotonic()
-        check = self.options.reading.check_options(only=LITTLE)
         with Progress("diff", expected=lambda: compared_bytes(self.options.paths, self.of_topic)) as progress:
+            check = self.options.reading.check_options(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
             for found in diff(
                 self.options.paths,
                 check,
                 hash_key=self.key,
                 is_selected=self.of_topic,
-                on_unreadable=self._on_unreadable,
-                on_progress=progress.more,
                 on_unpaired=self._add_unpaired,
             ):
                 self._found(found)
@@ -133,7 +131,7 @@ class DiffCommand:
             return 0 if self.has_gone else 2
         return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
 
-    def _on_unreadable(self, error: SourceError) -> None:
+    def _note_unread(self, error: SourceError) -> None:
         if not report_unreadable(error):
             self.has_gone = True
 
@@ -147,7 +145,7 @@ class DiffCommand:
         self.gone += diff.relation is None and diff.has_deleted_segment
         for copy in diff.copies:
             for text in copy.unread:
-                self._on_unreadable(SourceError(text))
+                self._note_unread(SourceError(text))
         self.sink.add(diff)
 
     def _end(self, seconds: float) -> None:

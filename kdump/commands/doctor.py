@@ -20,6 +20,7 @@ from kdump.forensics.doctor.answers import Item
 from kdump.forensics.doctor.run import Doctor, DoctorQuery
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
+from kdump.log.run import Run
 from kdump.render.doctor_report import DoctorReport
 from kdump.render.progress import Progress
 from kdump.signals import Terminated, uninterrupted
@@ -108,10 +109,10 @@ def _run(options: DoctorOptions) -> int:
     ended: BaseException | None = None
     with Progress("doctor") as progress:
 
-        def on_question(name: str) -> None:
+        def begin(name: str) -> None:
             progress.name, progress.done, progress.total = f"doctor: {name}", 0, None
 
-        doctor = Doctor(query, emit, on_question, progress.more, progress.expect)
+        doctor = Doctor(query, emit, Run(begin=begin, more=progress.more, expect=progress.expect))
         try:
             doctor.run()
         except (KeyboardInterrupt, Terminated) as error:

@@ -17,7 +17,7 @@ from kdump.commands.release_option import ReleaseParam
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log.errors import SourceError
-from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
+from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.dumplog import Dump
 from kdump.render.dumplog_batch import Contents
 from kdump.render.dumplog_decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ClassDecoder

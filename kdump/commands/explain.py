@@ -23,6 +23,7 @@ from kdump.forensics.explain.message import Message
 from kdump.forensics.explain.run import explain_log, explain_name, explain_text, known_names
 from kdump.log import file_system
 from kdump.log.errors import SourceError
+from kdump.log.run import Run
 from kdump.render.escape import printable
 from kdump.render.explain_report import ExplainReport, MessageTable
 from kdump.render.progress import Progress
@@ -133,10 +134,9 @@ class ExplainCommand:
             return None
         disk = DiskEvidence(
             self.options.disks,
-            self.options.reading.check_options(),
-            on_unreadable=report_unreadable,
-            on_progress=progress.more,
-            on_total=progress.expect,
+            self.options.reading.check_options(
+                unreadable=report_unreadable, more=progress.more, expect=progress.expect
+            ),
         )
         if not disk.places.directories and not disk.places.partitions:
             raise SourceError(f"{self.options.disks[0]}: no log directory or partition; --disk takes one of these")
@@ -149,7 +149,7 @@ class ExplainCommand:
         for log in self.logs:
             self.sink.part(log)
             try:
-                for answer in explain_log(log, disk, zone=self.options.output.zone, on_progress=progress.more):
+                for answer in explain_log(log, disk, zone=self.options.output.zone, run=Run(more=progress.more)):
                     if isinstance(answer, ExplanationSummary) and answer.error is not None:
                         print_error(answer.error)
                         status = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -149,7 +149,7 @@ class GroupsCommand:
         self._refuse_contradictions()
         self.notes = Notes(self.sink)
         self.group, self.topic = topic_filter(options.groups, "--group"), topic_filter(options.topics)
-        self.limits = options.state.reading.limits
+        self.reading = options.state.reading.run(unreadable=self.notes.add_unreadable)
 
     def _refuse_contradictions(self) -> None:
         options = self.options
@@ -170,17 +170,15 @@ class GroupsCommand:
         if not logs:
             self.sink.end()
             return
-        _, metadata = Disks(directories, limits=self.limits).newest_metadata()
+        _, metadata = Disks(directories, run=self.reading).newest_metadata()
         disks = LogOffsetsByPartition(directories, metadata)
         context = LagContext(disks, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
         total = sum(file_system.getsize(path) for log in logs for path in log.segments if file_system.isfile(path))
         with Progress("groups") as progress:
             progress.total = total
-            limits = self.limits
-            groups = read_groups(
-                logs, self.moment, on_change=history, room=ROOM_ALONE, limits=limits, on_progress=progress.more
-            )
+            run = replace(self.reading, more=progress.more)
+            groups = read_groups(logs, self.moment, on_change=history, room=ROOM_ALONE, run=run)
         if history is None:
             self._show(groups, context)
         elif not self.changes and not self.options.groups and not self.options.topics:
@@ -197,7 +195,7 @@ class GroupsCommand:
         directories: dict[str, LogDirectory] = {}
         for path in paths:
             try:
-                some, log_directories = coordinator_logs(path, self.notes.add_unreadable)
+                some, log_directories = coordinator_logs(path, self.reading)
             except SourceError as error:
                 self.notes.add_unreadable(error)
                 continue

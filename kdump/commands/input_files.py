@@ -17,6 +17,7 @@ from kdump.log.paths import Target, is_live, targets
 from kdump.log.paths import target as target_of
 from kdump.log.region_scan import RegionScan
 from kdump.log.remote_paths import nameless_topic
+from kdump.log.run import Run
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.source import FileSource
 from kdump.log.unreadable_paths import failures, same_failure
@@ -174,7 +175,7 @@ class Files:
                 found = targets(
                     path,
                     self.kind,
-                    self.report_unreadable,
+                    Run(unreadable=self.report_unreadable),
                     all_files=self.all_files,
                     on_other=self._left_out if self.coverage is not None else None,
                 )

@@ -26,8 +26,9 @@ from kdump.log.file_kinds import BATCHES, KINDS, FileKind
 from kdump.log.follow import complete_end, follow, newer
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, BatchRun, Limits, Problem, Region
+from kdump.log.region import Batch, BatchRun, Problem, Region
 from kdump.log.region_scan import RegionScan
+from kdump.log.run import Limits, Run
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Range, Selection
 from kdump.log.source import FileSource
@@ -83,8 +84,8 @@ def notes_of(target: Target, text: str) -> None:
     print_error(f"{path_text(target.path)}: {text}")
 
 
-def _furthest(progress: Progress, window: Window, position: int) -> None:
-    progress.at(max(position, progress.done), window.source.size)
+def _furthest(progress: Progress, position: int, size: int | None) -> None:
+    progress.at(max(position, progress.done), size)
 
 
 class InspectRun:
@@ -274,7 +275,7 @@ class InspectRun:
         self._drained()
         try:
             with Progress(f"{target.path}: transactions") as progress:
-                self.committed.turn_to(target, window, progress.more)
+                self.committed.turn_to(target, window, Run(more=progress.more))
         except SourceError as error:
             self.files.report_unreadable(error)
             window.source.close()
@@ -420,7 +421,7 @@ class InspectRun:
             yield from self.scan.chosen(target, window)
             return
         for item in entries(kind, window, target.name_offset or 0):
-            self.scan.on_progress(getattr(item, "position", 0))
+            self.scan.run.at(getattr(item, "position", 0), window.source.size)
             if isinstance(item, Problem) or (
                 self.selection.entry(item.position, item.values)
                 if isinstance(item, Entry) and item.type
@@ -431,7 +432,7 @@ class InspectRun:
     def _in_runs(self, target: Target, window: Window, kind: FileKind) -> Iterator[EntryRun | Region]:
         """Like `_items`, for all entries of an index."""
         for item in entry_runs(kind, window, target.name_offset or 0):
-            self.scan.on_progress(item.position)
+            self.scan.run.at(item.position, window.source.size)
             yield item
 
     def _file(self, view: View, target: Target) -> None:
@@ -447,12 +448,12 @@ class InspectRun:
         try:
             with Progress(target.path) as progress:
 
-                def on_progress(position: int) -> None:
-                    progress.at(position, window.source.size)
+                def at(position: int, size: int | None) -> None:
+                    progress.at(position, size)
                     if not isinstance(self.quick, FastRecordWriter):  # Quick does not hold rows back
                         view.tick()
 
-                self.scan.on_progress = on_progress
+                self.scan.run = Run(at=at)
                 if self._fast_entries is not None and kind in FIXED:
                     found: Iterator[Item | EntryRun] = self._in_runs(target, window, kind)
                 else:
@@ -525,7 +526,7 @@ class InspectRun:
             try:
                 with Progress(target.path) as progress:
                     # Positions decrease where the last rows are read again.
-                    self.scan.on_progress = partial(_furthest, progress, window)
+                    self.scan.run = Run(at=partial(_furthest, progress))
                     rows = self._last_of(target, window, kind, requested - total)
             except SourceError as error:
                 self.files.report_unreadable(error)

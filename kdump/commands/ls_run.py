@@ -27,6 +27,7 @@ from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
+from kdump.log.run import Run
 from kdump.log.unreadable_paths import failures
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text
@@ -133,7 +134,7 @@ class LsRun:
         files: dict[str, list[Target]] = {}
         for path in self.options.paths:
             try:
-                for place in map(self._disks.described, find_directories(path, self._on_unreadable)):
+                for place in map(self._disks.described, find_directories(path, Run(unreadable=self._note_unread))):
                     if isinstance(place, LogDirectory):
                         self._directory(place)
                     elif isinstance(place, PartitionDirectory):
@@ -143,9 +144,9 @@ class LsRun:
                     ):
                         files.setdefault(os.path.dirname(os.path.abspath(place.path)), []).append(place)
                     else:
-                        self._on_unreadable(SourceError(_why_unlistable(place.path)))
+                        self._note_unread(SourceError(_why_unlistable(place.path)))
             except SourceError as error:
-                self._on_unreadable(error)
+                self._note_unread(error)
         for directory, found in files.items():
             self._files(directory, found)
         self._sink.end()
@@ -198,7 +199,7 @@ class LsRun:
                 row.segment.segment = row.segment.segment.with_log(target)
                 rows.append(row)
         for target in names.values():  # not live segments
-            self._on_unreadable(SourceError(_why_unlistable(target.path)))
+            self._note_unread(SourceError(_why_unlistable(target.path)))
         self._rows(rows, directory, len(rows), sum(row.size for row in rows))
 
     def _rows(
@@ -210,7 +211,7 @@ class LsRun:
         with Progress(name) as progress:
             progress.total = size
 
-            def on_progress(count: int) -> None:
+            def more(count: int) -> None:
                 progress.more(count)
                 self._sink.tick()
 
@@ -220,7 +221,7 @@ class LsRun:
                 reverse=options.reverse,
                 limit=options.limit,
                 quick=options.quick,
-                on_progress=on_progress,
+                run=Run(more=more),
             )
             try:
                 for row in turns:
@@ -239,9 +240,9 @@ class LsRun:
 
     def _report(self, errors: list[str]) -> None:
         for error in errors:
-            self._on_unreadable(SourceError(error))
+            self._note_unread(SourceError(error))
 
-    def _on_unreadable(self, error: SourceError) -> None:
+    def _note_unread(self, error: SourceError) -> None:
         if str(error) not in self._reported:  # reported both by the search and by the directory
             self.failed |= report_unreadable(error)
         self._reported.add(str(error))

@@ -14,7 +14,7 @@ import click
 
 from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.format.numbers import LONG_MAX
-from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.log.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
 from kdump.log.selection import Range
 from kdump.log.window import DEFAULT_SIZE
 
@@ -250,6 +250,10 @@ class LimitOptions(CommandOptions):
     @property
     def limits(self) -> Limits:
         return Limits(self.max_batch_size, self.max_decompressed_size)
+
+    def run(self, **more: Any) -> Run:
+        """Return a run with these limits. `more`: other fields of Run."""
+        return Run(self.limits, **more)
 
 
 def limit_options(command: F) -> F:

@@ -122,7 +122,6 @@ class ProducersCommand:
             transactional_ids=frozenset(options.names),
             broken=options.broken,
             events=options.history,
-            limits=options.reading.limits,
             on_producer=self.selected_producers.add,
         )
         self.seen = 0
@@ -139,17 +138,14 @@ class ProducersCommand:
     def run(self) -> None:
         with Progress("producers") as progress:
 
-            def on_partition(place: PartitionInput) -> None:
+            def begin(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
             for answer in producers(
                 self.options.paths,
                 self.question,
-                on_unreadable=self.notes.add_unreadable,
-                on_progress=progress.more,
-                on_partition=on_partition,
-                on_total=progress.expect,
+                run=self.options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners),
             ):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)

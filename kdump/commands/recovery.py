@@ -18,6 +18,7 @@ from kdump.forensics.recovery.recovery import follow_recovery, recovery_time, re
 from kdump.forensics.recovery.recovery_progress import LOADED, RecoveryProgress
 from kdump.forensics.recovery.recovery_time import RecoveryLog, RecoveryQuery
 from kdump.log.bundle_names import bundle_of
+from kdump.log.run import Run
 from kdump.render.progress import Progress
 from kdump.render.recovery_progress_report import RecoveryProgressReport
 from kdump.render.recovery_report import RecoveryTimeReport
@@ -95,7 +96,7 @@ def run_estimate(
             options.query,
             kafka_version=check.kafka_version,
             server=check.server,
-            on_listed=lambda: progress.show(f"partition {next(listed):,}"),
+            run=Run(begin=lambda _: progress.show(f"partition {next(listed):,}")),
         )
     for log in logs:
         sink.add(log)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -29,7 +29,7 @@ from kdump.forensics.registry_usage import logs_with_records, usage
 from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.errors import SourceError
-from kdump.log.region import Limits
+from kdump.log.run import QUIET_RUN
 from kdump.render.escape import path_text
 from kdump.render.group_objects import change_object
 from kdump.render.progress import Progress
@@ -125,7 +125,7 @@ class RegistryCommand:
         self.subject = topic_filter(options.subjects, "--subject")
         self.topic = topic_filter(options.topics)
         self.ids = selected_names(options.ids, "--id")
-        self.limits: Limits = options.state.reading.limits
+        self.reading = options.state.reading.run(unreadable=self.notes.add_unreadable)
         self.shown = 0
 
     def run(self) -> None:
@@ -147,12 +147,12 @@ class RegistryCommand:
         readable = []
         for path in paths:
             try:
-                find_registries([path], topic, lambda error: None)
+                find_registries([path], topic, QUIET_RUN)
                 readable.append(path)
             except SourceError as error:
                 self.notes.add_unreadable(error)
         if readable:
-            found = find_registries(readable, topic, self.notes.add_unreadable)
+            found = find_registries(readable, topic, self.reading)
         for log in found.older:
             print_error(f"{path_text(log.path)}: not read; another copy of it ends at the same offset or a higher one")
         if self.options.shows_usage and readable:
@@ -186,15 +186,15 @@ class RegistryCommand:
             logs = list(logs_with_records(directories, self.topic)) if options.shows_usage else []
             paths = [each for log in (found.log, *logs) for each in log.segments]
             progress.total = sum(file_system.getsize(each) for each in paths if file_system.isfile(each))
+            run = replace(self.reading, more=progress.more)
             registry = read_registry(
                 found,
                 self.moment,
                 on_change=history,
                 keep_gone=options.deleted or options.shows_usage or bool(options.ids),
-                limits=self.limits,
-                on_progress=progress.more,
+                run=run,
             )
-            for each in usage(logs, registry, self.limits, self.notes.add, progress.more):
+            for each in usage(logs, registry, self.notes.add, run):
                 if self._has_id(each.id) and self._has_subject(each.subjects):
                     self._add(each)
         if options.shows_usage:
@@ -227,7 +227,7 @@ class RegistryCommand:
             gone = [(path, each) for each in registry.removed()]
             gone += [
                 (path_text(log.path), each)
-                for log, each in versions_in_deleted_logs(found.deleted, registry, self.limits)
+                for log, each in versions_in_deleted_logs(found.deleted, registry, self.reading)
             ]
             for source, each in gone:
                 self.ids.add(each.id)

@@ -92,12 +92,14 @@ class ReportCommand:
         from kdump.render.postmortem.report import report
 
         options = self.options
-        check = options.reading.check_options(
-            transaction_timeout=options.transaction_timeout,
-            max_message_bytes=options.max_message_bytes,
-        )
         of_topic = topic_filter(options.topics)
         with Progress("report") as progress:
+            check = options.reading.check_options(
+                transaction_timeout=options.transaction_timeout,
+                max_message_bytes=options.max_message_bytes,
+                unreadable=report_unreadable,
+                **progress.listeners,
+            )
             try:
                 made = report(
                     options.paths,
@@ -110,10 +112,6 @@ class ReportCommand:
                     options=check,
                     topics=of_topic,
                     jobs=options.jobs,
-                    on_unreadable=report_unreadable,
-                    on_progress=progress.more,
-                    on_total=progress.expect,
-                    on_step=progress.show,
                 )
             except SourceError:
                 of_topic.refuse_unmatched()  # raises a more specific error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -22,9 +22,11 @@ from kdump.commands.typed_options import CommandOptions, takes
 from kdump.forensics.recovery.recovery import time_of
 from kdump.forensics.recovery.recovery_work import StartupWorks
 from kdump.forensics.restart.plan_values import CLEAN, PartitionPlan, RestartPlan
+from kdump.forensics.restart.replica_answer import PartitionReplicas
 from kdump.forensics.restart.restart_cluster import restart_cluster
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.kafka.server_properties import ServerProperties
+from kdump.log.run import Run, ignore
 from kdump.render.progress import Progress
 from kdump.render.restart_report import PlanEnd, RestartReport, plan_objects
 
@@ -111,13 +113,16 @@ def _run(options: RestartPlanOptions, check: Options) -> int:
     )
     of_topic = topic_filter(options.topics)
     works = StartupWorks()
-    disks = Disks.at(options.paths, check.limits, nested=False, server=options.server)
+    disks = Disks.at(options.paths, Run(check.limits, ignore), nested=False, server=options.server)
     with Progress("restart-plan", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
 
-        def on_metadata(done: int, total: int) -> None:
-            progress.show(f"reading the metadata, {100 * done // total}%" if done < total else "")
+        def at(done: int, total: int | None) -> None:
+            progress.show(f"reading the metadata, {100 * done // total}%" if total and done < total else "")
 
-        def on_broker(plan: RestartPlan) -> None:
+        def found(answer: PartitionPlan | RestartPlan | PartitionReplicas) -> None:
+            sink.add(plan_end(answer) if isinstance(answer, RestartPlan) else answer)
+
+        def plan_end(plan: RestartPlan) -> PlanEnd:
             recovery = None
             if not (options.topics or options.output.quiet or plan.verdict == CLEAN):
                 release = NEWEST if plan.release is None else parse_release(plan.release.version)
@@ -125,18 +130,13 @@ def _run(options: RestartPlanOptions, check: Options) -> int:
                 _, known = disks.newest_metadata(*own)
                 own_works = [work for work in works.works if work.path in own]
                 recovery, _ = time_of(own_works, options.recovery.query, known, release)
-            sink.add(PlanEnd(plan, time.monotonic() - began, recovery))
+            return PlanEnd(plan, time.monotonic() - began, recovery)
 
         plan = restart_cluster(
             options.paths,
-            check,
+            replace(check, more=progress.more, at=at, found=found),
             kafka_version=options.kafka_version,
             is_selected=of_topic,
-            on_plan=sink.add,
-            on_broker=on_broker,
-            on_replicas=sink.add,
-            on_progress=progress.more,
-            on_metadata=on_metadata,
             on_seen=works.on_seen,
             disks=disks,
         )

@@ -160,22 +160,18 @@ class RetentionCommand:
             deep=not options.headers,
             keys=options.keys,
             topic=topic_filter(options.topics),
-            limits=options.reading.limits,
             kafka_version=options.kafka_version,
         )
         with Progress("retention") as progress:
 
-            def on_partition(place: PartitionInput) -> None:
+            def begin(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
             for answer in run_query(
                 options.paths,
                 question,
-                on_unreadable=self.notes.add_unreadable,
-                on_progress=progress.more,
-                on_partition=on_partition,
-                on_total=progress.expect,
+                run=options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners),
             ):
                 self._status(answer)
                 if isinstance(answer, Note):

@@ -141,11 +141,8 @@ class SalvageCommand:
                 deleted=options.deleted,
                 damaged_records=options.damaged_records,
                 name=options.name,
-                options=options.reading.check_options(only=LITTLE),
+                options=options.reading.check_options(only=LITTLE, unreadable=self._note_unread, **progress.listeners),
                 is_selected=topic_filter(options.topics),
-                on_unreadable=self._on_unreadable,
-                on_progress=progress.more,
-                on_total=progress.expect,
                 on_pass=_further_pass,
                 sink=RecordLines if self.write == JSONL else None,
             )
@@ -155,7 +152,7 @@ class SalvageCommand:
             return 2
         return int(bool(unreadable()) or not all(each.is_whole for each in found))
 
-    def _on_unreadable(self, error: SourceError) -> None:
+    def _note_unread(self, error: SourceError) -> None:
         if report_unreadable(error) and isinstance(error, SourceNotFound):
             self.is_complete = False
 

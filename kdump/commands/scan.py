@@ -18,6 +18,7 @@ from kdump.commands.output_options import JSON, TABLE, OutputOptions, old_format
 from kdump.commands.params import SizeParam, fail_on_option, pair, warning_options
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, takes
+from kdump.log.run import Run
 from kdump.render.progress import Progress
 from kdump.render.scan_report import FleetEnd, ScanReport
 
@@ -206,12 +207,7 @@ class ScanCommand:
             require_java()
         tasks: TaskRunner = LocalTasks() if is_here else SparkTasks(start())
         with Progress("scan") as progress:
-
-            def show(done: int, total: int, activity: str) -> None:
-                progress.show(activity and f"{activity}, {100 * done // max(1, total)}%")
-                progress.at(done, total)
-
-            done = scan(tasks, self.scan, store, show)
+            done = scan(tasks, self.scan, store, Run(**progress.listeners))
         summary = summarize(start, tasks, self.scan, store, done, began)
         if has_format:
             table_formats.publish(store, self.table_format)

@@ -20,6 +20,7 @@ from kdump.forensics.space.answers import SpaceStep, SpaceSummary
 from kdump.forensics.space.query import SpaceQuery
 from kdump.forensics.space.run import run_space
 from kdump.kafka.server_properties import ServerProperties
+from kdump.log.run import Run
 from kdump.render.progress import Progress
 from kdump.render.space_report import SpaceReport
 
@@ -105,19 +106,20 @@ def _run(options: SpaceOptions) -> int:
         keys=options.keys,
         given=given(options.config, options.server),
         topic=of_topic,
-        limits=options.reading.limits,
     )
     is_enough: bool | None = None
     with Progress("space") as progress:
         count = 0
 
-        def on_partition() -> None:
+        def begin(_: object) -> None:
             nonlocal count
             count += 1
             if not count % 100:
                 progress.show(f"{count:,} partitions")
 
-        for answer in run_space(options.paths, question, on_unreadable=report_unreadable, on_partition=on_partition):
+        for answer in run_space(
+            options.paths, question, run=Run(options.reading.limits, report_unreadable, begin=begin)
+        ):
             if isinstance(answer, SpaceSummary):
                 is_enough = answer.isEnough
                 of_topic.refuse_unmatched()

@@ -18,7 +18,7 @@ from kdump.commands.params import LimitOptions, SizeParam, parse_time
 from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import CommandOptions, add_options
 from kdump.log.errors import SourceError, Unread
-from kdump.log.region import DEFAULT_MAX_DECOMPRESSED
+from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output

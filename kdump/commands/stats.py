@@ -102,20 +102,14 @@ class StatsCommand:
 
     def run(self) -> int:
         """Show everything that is selected, and return the exit status."""
-        check = self.options.reading.check_options()
         with Progress("stats", expected=lambda: segment_bytes(self.options.paths, self.chosen)) as progress:
 
-            def on_progress(size: int) -> None:
+            def more(size: int) -> None:
                 progress.more(size)
                 self.sink.tick()
 
-            for found in stats(
-                self.options.paths,
-                check,
-                is_selected=self._is_selected,
-                on_unreadable=report_unreadable,
-                on_progress=on_progress,
-            ):
+            check = self.options.reading.check_options(unreadable=report_unreadable, more=more)
+            for found in stats(self.options.paths, check, is_selected=self._is_selected):
                 self._found(found)
         self._end()
         self.output.flush()

@@ -137,7 +137,6 @@ class TransactionsCommand:
             states=states,
             producer_ids=frozenset(options.producer_ids),
             transactional_ids=frozenset(options.names),
-            limits=options.reading.limits,
             kafka_version=options.kafka_version,
             on_producer=self.selected_producers.add,
         )
@@ -160,17 +159,14 @@ class TransactionsCommand:
     def run(self) -> None:
         with Progress("transactions") as progress:
 
-            def on_partition(place: PartitionInput) -> None:
+            def begin(place: PartitionInput) -> None:
                 self.seen += 1
                 self.sink.part(place.partition.path, was_named=place.was_named)
 
             for answer in transactions(
                 self.options.paths,
                 self.question,
-                on_unreadable=self.notes.add_unreadable,
-                on_progress=progress.more,
-                on_partition=on_partition,
-                on_total=progress.expect,
+                run=self.options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners),
             ):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -31,7 +31,6 @@ from kdump.commands.release_option import release_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.errors import SourceError
 from kdump.log.source import RECORDS
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
 from kdump.render.progress import Progress
@@ -164,6 +163,7 @@ class VerifyCommand:
             max_message_bytes=options.max_message_bytes,
             kafka_version=options.kafka_version,
             server=options.server,
+            unreadable=self.totals.add_unreadable,
         )
 
     def run(self) -> int:
@@ -171,16 +171,17 @@ class VerifyCommand:
         options = self.options
         self.baseline = read_baseline(options.baseline) if options.baseline else None
         began = time.monotonic()
-        work = [unit for unit in units(options.paths, self.check, self._on_unreadable) if self._is_selected(unit)]
-        for unit in work if self.of_topic.is_unmatched else ():
-            for topic in unit.missing_topics():  # which has no other unit here
-                self.of_topic(topic)
-        if not self.totals.unread:
-            self.of_topic.refuse_unmatched()
         with Progress("verify") as progress:
+            check = replace(self.check, more=progress.more)
+            work = [unit for unit in units(options.paths, check) if self._is_selected(unit)]
+            for unit in work if self.of_topic.is_unmatched else ():
+                for topic in unit.missing_topics():  # which has no other unit here
+                    self.of_topic(topic)
+            if not self.totals.unread:
+                self.of_topic.refuse_unmatched()
             progress.total = sum(unit.size for unit in work)
             jobs = options.jobs or usual_jobs_for(work)
-            for unit, findings in run_all(work, jobs, self.totals, progress.more):
+            for unit, findings in run_all(work, jobs, self.totals):
                 self._unit(unit, findings)
         self.sink.add(CheckEnd(self.totals, time.monotonic() - began, self._families()))
         self.sink.end()
@@ -214,9 +215,6 @@ class VerifyCommand:
         self.totals.findings[finding.severity] += 1
         self.totals.missing.add(finding)
         self.sink.add(finding)
-
-    def _on_unreadable(self, error: SourceError) -> None:
-        self.totals.add_unreadable(error)
 
     def _families(self) -> str:
         if self.options.headers_only:

@@ -25,6 +25,7 @@ from kdump.decode.formats import json_value
 from kdump.forensics.registry_export import referenced
 from kdump.forensics.registry_usage import HEADER, HEADERS, KnownSchemas, SchemaMark, mark_in
 from kdump.log.errors import SourceError
+from kdump.log.run import Run
 from kdump.state.schema_registry import (
     DEFAULT_CONTEXT,
     HARD_DELETED,
@@ -84,7 +85,9 @@ class RegistryDecoder:
         self.path = path
         problems: list[str] = []
         try:
-            found = find_registries([path], SCHEMAS_TOPIC, lambda error: problems.append(str(error))).registries
+            found = find_registries(
+                [path], SCHEMAS_TOPIC, Run(unreadable=lambda error: problems.append(str(error)))
+            ).registries
         except SourceError as error:
             raise DecoderError(str(error)) from None
         if len(found) != 1:

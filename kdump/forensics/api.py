@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from kdump.forensics import producers as of_producers
 from kdump.forensics import transactions as of_transactions
 from kdump.format.kafka_release import KafkaRelease, parse_release
-from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.mounts import takes_bundles
+from kdump.log.run import PLAIN_RUN, Run
 
 Paths = str | Iterable[str]
 
@@ -24,7 +24,7 @@ def transactions(
     transactional_ids: Iterable[str] = (),
     timeout: int = of_transactions.TRANSACTION_TIMEOUT,
     kafka_version: KafkaRelease | str | None = None,
-    on_unreadable: OnUnreadable = raise_error,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[of_transactions.TransactionsAnswer]:
     """Yield the transactions of partitions, one partition after the other, as they are read: see
     kdump.forensics.transactions.
@@ -34,7 +34,7 @@ def transactions(
     old. `kafka_version`: the brokers' release ("3.6"), which decides how to abort; by default what the disk states.
     `topics`, `states` (committed, aborted, open, hanging), `producer_ids` and `transactional_ids` restrict the
     answers; an empty one, except for `states`, restricts nothing. Raises SourceError for input that cannot be read,
-    unless you pass `on_unreadable`, which is then called with the error, and ValueError for an unknown state or
+    unless you pass a `run` whose `unreadable` is then called with the error, and ValueError for an unknown state or
     release.
     """
     selected = _set(topics)
@@ -47,7 +47,7 @@ def transactions(
         transactional_ids=_set(transactional_ids),
         kafka_version=_release(kafka_version),
     )
-    return of_transactions.transactions(paths, question, on_unreadable=on_unreadable)
+    return of_transactions.transactions(paths, question, run=run)
 
 
 @takes_bundles
@@ -63,11 +63,11 @@ def producers(
     events: bool = False,
     expiration: int | None = None,
     kafka_version: KafkaRelease | str | None = None,
-    on_unreadable: OnUnreadable = raise_error,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[of_producers.ProducersAnswer]:
     """Yield the producers of partitions, one partition after the other: see kdump.forensics.producers.
 
-    `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `on_unreadable` as in `transactions`. `states`:
+    `paths`, `now`, `topics`, `producer_ids`, `transactional_ids` and `run` as in `transactions`. `states`:
     live, expired, unknown; `broken`: only producers with a sequence or epoch error; `events`: also yield the events of
     each producer, in log order. `expiration`: the broker's producer.id.expiration.ms, by default that of
     `kafka_version`, the release ("3.6"), by default what the disk states."""
@@ -83,7 +83,7 @@ def producers(
         broken=broken,
         events=events,
     )
-    return of_producers.producers(paths, question, on_unreadable=on_unreadable)
+    return of_producers.producers(paths, question, run=run)
 
 
 def _release(value: KafkaRelease | str | None) -> KafkaRelease | None:

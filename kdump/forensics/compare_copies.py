@@ -7,8 +7,6 @@ removed. They never have different records at the same offset.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kdump.check.options import Options
 from kdump.forensics.copy_damage import header_bytes
 from kdump.forensics.copy_reader import CopyReader
@@ -26,12 +24,11 @@ def compare(
     left: Copy,
     right: Copy,
     options: Options,
-    on_progress: Callable[[int], None] = lambda count: None,
     hash_key: HashKey | None = None,
 ) -> Comparison:
-    """Compare two copies, reading each once, in lockstep. Calls `on_progress` with the number of bytes read.
+    """Compare two copies, reading each once, in lockstep. Calls `options.more` with the number of bytes read.
     `hash_key`: compare the hashes of records."""
-    return _Pair(*(CopyReader(each, options, on_progress, hash_key) for each in (left, right))).run()
+    return _Pair(*(CopyReader(each, options, hash_key) for each in (left, right))).run()
 
 
 class _Pair:

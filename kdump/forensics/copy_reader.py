@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kdump.check.options import Options
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, BATCH_START, LAST_OFFSET, LEADER_EPOCH, RECORD_COUNT
@@ -29,6 +29,7 @@ from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.region_reader import CHECKED
+from kdump.log.run import Run
 from kdump.log.source import BYTES, CHECKSUMS
 
 MAX_KEPT = 1000
@@ -44,13 +45,10 @@ class CopyReader:
     and `sign`.
     """
 
-    def __init__(
-        self, copy: Copy, options: Options, on_progress: Callable[[int], None], hash_key: HashKey | None = None
-    ) -> None:
+    def __init__(self, copy: Copy, options: Options, hash_key: HashKey | None = None) -> None:
         self.copy = copy
         self.hash_key = hash_key
         self.options = options
-        self.on_progress = on_progress
         self.hole: OffsetGap | None = None
         self.run: BatchRun | None = None
         self.at = self.stop = 0
@@ -78,9 +76,7 @@ class CopyReader:
         self._rows: Iterator[ComparableRecord] | None = None
         self._row: ComparableRecord | None = None
         self._taken: int | None = None
-        self._reader = PartitionReader(
-            options.open, options.limits, run_mode=CHECKED, on_unreadable=self._on_unreadable, on_changed=self._changed
-        )
+        self._reader = PartitionReader(options.open, Run(options.limits, self._note_unread), run_mode=CHECKED)
         self._pending: list[UnreadableSpan] = []
         self._pending_count = 0
         self._pending_unread = False
@@ -183,7 +179,7 @@ class CopyReader:
             self._damage(self._misplaced, MISPLACED)
             self._misplaced = None
         for region in self._stream:
-            self.on_progress(region.size)
+            self.options.more(region.size)
             if isinstance(region, BatchRun):
                 stop = self._valid_part(region)
                 if stop > region.start:
@@ -310,6 +306,8 @@ class CopyReader:
             for region in self._reader.segment(target):
                 self._in_bundle()
                 yield region
+            if self._reader.grown:
+                self.notes.append(f"{target.path}: changed while being read")
 
     def _in_bundle(self) -> None:
         """Note what of the segment is not in the bundle that it is read from."""
@@ -319,13 +317,10 @@ class CopyReader:
             self.note(f"{self.copy.path}: the bundle does not have the results of checksums; damage is unknown")
         self.lacks |= lacks
 
-    def _on_unreadable(self, error: SourceError) -> None:
+    def _note_unread(self, error: SourceError) -> None:
         self.end_unread = True
         self.unread.append(str(error))
         self._pending_unread = True
-
-    def _changed(self, target: Target, grown: int) -> None:
-        self.notes.append(f"{target.path}: changed while being read")
 
     def _damage(self, region: Region, reason: str) -> UnreadableSpan:
         assert self.target is not None

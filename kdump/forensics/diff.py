@@ -30,13 +30,14 @@ from kdump.kafka.small_files import properties
 from kdump.log import file_system
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.directory_listing import parent
-from kdump.log.errors import OnUnreadable, SourceError, is_gone, raise_error
+from kdump.log.errors import SourceError, is_gone
 from kdump.log.hash_key import HashKey
 from kdump.log.live_files import PAUSES
 from kdump.log.log_directory import META
 from kdump.log.mounts import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
 from kdump.log.paths import target
+from kdump.log.run import Run
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""
@@ -155,25 +156,22 @@ class Diff:
 @takes_bundles
 def diff(
     paths: Iterable[str],
-    options: Options | None = None,
+    options: Run | None = None,
     *,
     hash_key: HashKey | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    on_unreadable: OnUnreadable = raise_error,
-    on_progress: Callable[[int], None] = lambda count: None,
     on_unpaired: Callable[[CopyGroup, bool], None] = lambda group, is_difference: None,
 ) -> Iterator[Diff]:
     """Yield the comparison of each partition that two or more of the paths have. `paths`: segments, partition
     directories, log directories, or directories above them. `hash_key`: records are compared by their hashes under this
     key, that of a bundle.
 
-    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `on_unpaired`
-    with a partition that only one path has, and whether that is a difference, as it is between copies of one log
-    directory. Raises SourceError.
-    """
+    `options.unreadable` is called with the SourceError for what could not be read, `on_unpaired` with a partition that
+    only one path has, and whether that is a difference, as it is between copies of one log directory. Raises
+    SourceError."""
 
-    options = options or Options(only=LITTLE)
-    sides = sides_of(list(paths), options, on_unreadable)
+    options = Options.given(options, only=LITTLE)
+    sides = sides_of(list(paths), options)
     if sides is None:
         return
     identities = [each.directory_ids for each in sides]
@@ -186,16 +184,14 @@ def diff(
             on_unpaired(group, one_disk)
         elif not any(copy.segments for copy in group.copies):
             for copy in group.copies:
-                on_unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
+                options.unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
-            yield _settled(group.copies, options, hash_key, on_progress)
+            yield _settled(group.copies, options, hash_key)
 
 
-def _settled(
-    copies: list[Copy], options: Options, hash_key: HashKey | None, on_progress: Callable[[int], None]
-) -> Diff:
+def _settled(copies: list[Copy], options: Options, hash_key: HashKey | None) -> Diff:
     """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
-    made = diff_copies(copies, options, on_progress, hash_key)
+    made = diff_copies(copies, options, hash_key)
     for pause in PAUSES:
         if not made.has_deleted_segment:
             break
@@ -205,14 +201,14 @@ def _settled(
     return made
 
 
-def sides_of(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> list[Side] | None:
+def sides_of(paths: list[str], options: Options) -> list[Side] | None:
     """Return what is at each path; None if a path has nothing, because then there is nothing to compare."""
     found = []
     for path in paths:
         try:
-            found.append(side(path, options, on_unreadable))
+            found.append(side(path, options))
         except SourceError as error:
-            on_unreadable(error)
+            options.unreadable(error)
             return None
     return found
 
@@ -220,14 +216,13 @@ def sides_of(paths: list[str], options: Options, on_unreadable: OnUnreadable) ->
 def diff_copies(
     copies: list[Copy],
     options: Options,
-    on_progress: Callable[[int], None] = lambda count: None,
     hash_key: HashKey | None = None,
 ) -> Diff:
     """Compare every pair: with n copies each is read n - 1 times. Never raises SourceError: see `unread`."""
     pairs: dict[tuple[int, int], Comparison] = {}
     read: dict[int, CopyReader] = {}
     for one, other in combinations(range(len(copies)), 2):
-        pairs[(one, other)] = found = compare(copies[one], copies[other], options, on_progress, hash_key)
+        pairs[(one, other)] = found = compare(copies[one], copies[other], options, hash_key)
         read.setdefault(one, found.left)
         read.setdefault(other, found.right)
     facts = [facts_of(read[number]) for number in range(len(copies))]

@@ -14,12 +14,13 @@ from kdump.kafka.small_files import topic_id
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.directory_listing import is_url
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
 from kdump.log.paths import Target
+from kdump.log.run import Run
 
 PartitionKey = tuple[str, int]
 
@@ -60,9 +61,9 @@ class Side(NamedTuple):
     directory_ids: frozenset[str]
 
 
-def side(path: str, options: Options, on_unreadable: OnUnreadable) -> Side:
+def side(path: str, options: Options) -> Side:
     """Return what is at `path`. Raises SourceError if it contains nothing of Kafka's, or a partition twice."""
-    found = list(find_directories(path, on_unreadable))
+    found = list(find_directories(path, options))
     only = found[0] if len(found) == 1 else None
     if isinstance(only, Target):
         return Side(path, _of_file(only, options), {}, frozenset())
@@ -158,15 +159,15 @@ def groups(sides: list[Side]) -> Iterator[CopyGroup]:
         yield CopyGroup(key, [copy for copy in copies if copy.key == key])
 
 
-def of_places(paths: str | Iterable[str], on_unreadable: OnUnreadable) -> Iterator[PartitionDirectory | Target]:
-    """Yield the partitions, including those that are not live, and files at or below the paths. `on_unreadable` is
+def of_places(paths: str | Iterable[str], run: Run) -> Iterator[PartitionDirectory | Target]:
+    """Yield the partitions, including those that are not live, and files at or below the paths. `run.unreadable` is
     called for a path with nothing of Kafka's."""
     for path in [paths] if isinstance(paths, str) else paths:
         try:
-            for place in find_directories(path, on_unreadable):
+            for place in find_directories(path, run):
                 if isinstance(place, LogDirectory):
                     yield from place.partitions
                 else:
                     yield place
         except SourceError as error:
-            on_unreadable(error)
+            run.unreadable(error)

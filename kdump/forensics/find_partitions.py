@@ -14,7 +14,7 @@ from kdump.check.partition_context import PartitionContext
 from kdump.cluster.disks import Disks
 from kdump.log import file_kinds, file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
-from kdump.log.errors import OnUnreadable, SourceError, went_away
+from kdump.log.errors import SourceError, went_away
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
@@ -56,24 +56,23 @@ class PartitionInput:
 
 
 def find_partitions(
-    paths: Iterable[str], options: Options, on_unreadable: OnUnreadable, *, everything: bool = False
+    paths: Iterable[str], options: Options, *, everything: bool = False
 ) -> tuple[list[PartitionInput], Disks]:
     """Return the partitions that `paths` stand for, and the log directories among them; partitions that are not live
-    only if given as a path. `on_unreadable` is called for what has no batches, or nothing of Kafka's. `everything`:
-    also include partitions without transactions and those that are not live; the metadata log still has to be given as
-    a path."""
+    only if given as a path. `options.unreadable` is called for what has no batches, or nothing of Kafka's.
+    `everything`: also include partitions without transactions and those that are not live; the metadata log still has
+    to be given as a path."""
     options = replace(options, open_source=careful_source)
     named = tuple(paths)
-    disks = options.disks_at(named, on_unreadable)
+    disks = options.disks_at(named)
     units = units_of(disks, options)
-    return partitions_of(units, named, options, on_unreadable, everything=everything), disks
+    return partitions_of(units, named, options, everything=everything), disks
 
 
 def partitions_of(
     found_units: Iterable[CheckUnit],
     named: Sequence[str],
     options: Options,
-    on_unreadable: OnUnreadable,
     *,
     everything: bool = False,
 ) -> list[PartitionInput]:
@@ -87,26 +86,26 @@ def partitions_of(
             is_selected = not place.state and place.topic not in NO_TRANSACTIONS
             is_selected = is_selected or (everything and place.topic != METADATA_TOPIC)
             for problem in place.listing_errors:
-                on_unreadable(SourceError(problem))
+                options.unreadable(SourceError(problem))
             if place.segments and (is_selected or was_named):
                 found.append(PartitionInput(place, unit.known, options, unit.size, was_named=was_named, unit=unit))
             elif not place.segments and was_named:
-                on_unreadable(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
+                options.unreadable(no_kafka_files(place.path, f"{place.path}: {NO_SEGMENT}"))
         elif unit.target is not None:
             target = unit.target
             key = target.path if _is_alone(target) else os.path.dirname(os.path.abspath(target.path))
             files.setdefault(key, []).append(unit)
     for here in files.values():
-        found.extend(_of_files(here, options, on_unreadable))
+        found.extend(_of_files(here, options))
     return found
 
 
-def is_away(place: PartitionInput, on_unreadable: OnUnreadable) -> bool:
-    """Return True if nothing is left of a partition when its turn comes; `on_unreadable` is then called."""
+def is_away(place: PartitionInput) -> bool:
+    """Return True if nothing is left of a partition when its turn comes, which its options are told."""
     if place.partition.segments:
         return False
     for problem in place.partition.listing_errors or [went_away(place.partition.path)]:
-        on_unreadable(SourceError(problem))
+        place.options.unreadable(SourceError(problem))
     return True
 
 
@@ -126,7 +125,7 @@ def _kind(target: Target, options: Options) -> FileKind:
         return file_kinds.by_content(Window(source))
 
 
-def _of_files(here: list[CheckUnit], options: Options, on_unreadable: OnUnreadable) -> Iterable[PartitionInput]:
+def _of_files(here: list[CheckUnit], options: Options) -> Iterable[PartitionInput]:
     """Yield partitions for some segments of one directory, with the indexes and snapshots next to them."""
     requested: dict[str, Target] = {}
     for unit in here:
@@ -135,10 +134,10 @@ def _of_files(here: list[CheckUnit], options: Options, on_unreadable: OnUnreadab
         try:
             kind = _kind(target, options)
         except SourceError as error:
-            on_unreadable(error)
+            options.unreadable(error)
             continue
         if kind is not file_kinds.SEGMENT:
-            on_unreadable(SourceError(f"{target.path}: {kind.title}, not a segment; kdump inspect shows it"))
+            options.unreadable(SourceError(f"{target.path}: {kind.title}, not a segment; kdump inspect shows it"))
         elif _is_alone(target) or target.kind is None:
             alone = one_file(target, SegmentFiles("", target.name_offset or 0, target))
             yield PartitionInput(alone, unit.known, options, unit.size, is_part=True, was_named=True)

@@ -21,6 +21,7 @@ from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Region
+from kdump.log.run import Run
 
 
 class Log:
@@ -53,7 +54,7 @@ class Log:
         A batch can be read only until you request the next one. Raises SourceError if a file cannot be opened or read
         to its end.
         """
-        reader = PartitionReader(self.options.open, self.options.limits)
+        reader = PartitionReader(self.options.open, Run(self.options.limits))
         for file in self.files:
             if file.kind not in BATCHES and file.kind is not None:
                 raise SourceError(f"{file.path}: {file.kind.title}, which has no batches; use entries()")

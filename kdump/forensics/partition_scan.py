@@ -21,7 +21,7 @@ from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
 from kdump.log.batch_validity import COUNT
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.producer_state import ProducerState
 
@@ -84,12 +84,11 @@ def certain_answers(
     row: type[PartitionTransactions | PartitionProducers],
     looking: Looking | None,
     is_shown: Callable[[Finding], bool],
-    on_unreadable: OnUnreadable,
 ) -> Iterator[Any]:
     """Scan the partition; yield the observer's answers, and the findings for which `is_shown` is true and that hold
     even if a broker is changing the files (check/engine/second_look.py). Findings of damaged bytes precede the
     partition's `row`, the observer's last answer, which counts them. Notes come last; what could not be read is passed
-    to `on_unreadable`."""
+    to the `unreadable` of the scan's options."""
     damages = 0
 
     def confirmed() -> Iterator[Finding]:
@@ -110,7 +109,7 @@ def certain_answers(
             yield answer
     yield from confirmed()
     for unread in scan.totals.unread:
-        on_unreadable(SourceError(unread))
+        scan.options.unreadable(SourceError(unread))
     for note in scan.totals.notes:
         yield Note("", note)
 

@@ -19,9 +19,8 @@ from kdump.forensics.producer_ledger import ProducerLedger
 from kdump.forensics.release_doubts import release_doubts
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.segment_recovery import first_unflushed
-from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.paths import Target
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.partition_summary import log_end
 from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, default_expiration
 from kdump.state.releases import PRODUCER_EXPIRATION
@@ -50,7 +49,6 @@ class ProducersQuery(NamedTuple):
     broken: bool = False
     """Select only producers with a sequence or epoch error."""
     events: bool = False
-    limits: Limits = Limits()
     on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
 
     def wants(self, row: Producer | ProducerEvent) -> bool:
@@ -69,10 +67,7 @@ def producers(
     paths: str | Iterable[str],
     question: ProducersQuery | None = None,
     *,
-    on_unreadable: OnUnreadable = raise_error,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_partition: Callable[[PartitionInput], None] = lambda place: None,
-    on_total: Callable[[int], None] = lambda size: None,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[ProducersAnswer]:
     """Yield the producers of the partitions that `paths` stand for: segments, partition directories, log directories,
     or directories above. Reads lazily; memory grows with the producers of a partition, up to a million of them.
@@ -81,37 +76,30 @@ def producers(
     PartitionProducers; between them a Finding for what could not be read, for a sequence or epoch error, and for a
     snapshot that contradicts the log, and a Note for anything else that could not be taken into account.
 
-    Raises SourceError for a path that cannot be read; if `on_unreadable` is given, it is called with the error instead.
-    `on_progress` is called with the number of bytes as they are read, `on_total` with their sum in advance,
-    `on_partition` with each partition."""
+    What cannot be read is passed to `run.unreadable`, which raises it by default."""
     question = question or ProducersQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
-    options = Options(
-        only=frozenset({"transactions"}), limits=question.limits, now=now, kafka_version=question.kafka_version
-    )
-    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options, on_unreadable)
+    options = Options.of(run, only=frozenset({"transactions"}), now=now, kafka_version=question.kafka_version)
+    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
-    on_total(sum(place.size for place in chosen))
+    run.expect(sum(place.size for place in chosen))
     if question.expiration is None:
         yield from release_doubts(chosen, (PRODUCER_EXPIRATION,))
     for place in chosen:
-        on_partition(place)
-        yield from _of(place, question, now, on_progress, on_unreadable)
+        run.begin(place)
+        yield from _of(place, question, now)
 
 
 def _of(
     place: PartitionInput,
     question: ProducersQuery,
     now: int,
-    on_progress: Callable[[int], None],
-    on_unreadable: OnUnreadable,
 ) -> Iterator[ProducersAnswer]:
     totals = CheckTotals()
     place, looking = place.now()
-    if is_away(place, on_unreadable):
+    if is_away(place):
         return
     scan = PartitionScan(place.partition, place.known, place.options, totals, ProducerState(ProducerHistory))
-    scan.on_progress = on_progress
     coordinator = place.known.coordinator
     watch = ProducerLedger(
         scan,
@@ -122,7 +110,7 @@ def _of(
         with_events=question.events,
     )
     is_shown = partial(_is_reported, question=question)
-    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown, on_unreadable):
+    for answer in certain_answers(scan, watch, PartitionProducers, looking, is_shown):
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:

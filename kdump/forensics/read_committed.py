@@ -36,7 +36,8 @@ from kdump.log.file_kinds import TXN_INDEX
 from kdump.log.log_directory import directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Target
-from kdump.log.region import Batch, Limits
+from kdump.log.region import Batch
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.source import Source
 from kdump.log.window import Window
 from kdump.state.marker import ABORT
@@ -86,7 +87,7 @@ class ReadCommitted:
         self.view = ReadCommittedView()
         self.left_out = HiddenRecords()
         self._folder: str | None = None
-        self._on_progress: Callable[[int], None] = lambda count: None
+        self._run = PLAIN_RUN
         self._lock = threading.Lock()  # batches are shown by several threads
 
     def sees(self, batch: Batch) -> bool:
@@ -115,10 +116,10 @@ class ReadCommitted:
             return False
         return True
 
-    def turn_to(self, target: Target, window: Window, on_progress: Callable[[int], None] = lambda count: None) -> None:
-        """Prepare for the batches of this file. Calls `on_progress` with the number of bytes read. Raises
+    def turn_to(self, target: Target, window: Window, run: Run = PLAIN_RUN) -> None:
+        """Prepare for the batches of this file. Calls `run.more` with the number of bytes read. Raises
         SourceError."""
-        self._on_progress = on_progress
+        self._run = Run(self.limits, more=run.more)
         is_stream = target.path == "-" or "://" in target.path
         folder = "" if is_stream else os.path.dirname(os.path.abspath(target.path))
         name = os.path.basename(target.path)
@@ -144,15 +145,14 @@ class ReadCommitted:
 
     def _options(self, window: Window | None = None) -> Options:
         if window is None:
-            return Options(limits=self.limits)
-        return Options(limits=self.limits, open_source=lambda path: _Shared(window.source))
+            return Options.of(self._run)
+        return Options.of(self._run, open_source=lambda path: _Shared(window.source))
 
     def _read_view(self, place: PartitionDirectory, window: Window | None, *, alone: bool, name: str) -> None:
         totals = CheckTotals()
         first = place.segments[0].offset
         self.view = view = ReadCommittedView(start=first, alone=alone)
         scan = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
-        scan.on_progress = self._on_progress
         for _ in scan.run(_Collect(scan, view)):
             pass
         for target in place.orphans:  # of segments that are missing here

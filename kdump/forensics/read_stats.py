@@ -43,7 +43,7 @@ from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
 from kdump.log.bundle_log import BundleLog
-from kdump.log.errors import OnUnreadable, SourceError, damaged_bundle, raise_error
+from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.mounts import takes_bundles
@@ -52,6 +52,7 @@ from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import CHECKED
+from kdump.log.run import Run
 from kdump.log.source import RECORDS as PAYLOADS
 from kdump.log.source import Source
 
@@ -61,42 +62,39 @@ OnProgress = Callable[[int], None]
 @takes_bundles
 def stats(
     paths: str | Iterable[str],
-    options: Options | None = None,
+    options: Run | None = None,
     *,
     is_selected: Callable[[PartitionDirectory], bool] = lambda partition: True,
-    on_unreadable: OnUnreadable = raise_error,
-    on_progress: OnProgress = lambda count: None,
 ) -> Iterator[Stats]:
     """Yield the statistics of each partition in the paths: files, partition directories, log directories. `is_selected`
-    selects among the partitions of directories; `on_unreadable` is called with the SourceError for a path that could
-    not be read (by default it is raised), `on_progress` with the number of bytes that were read. What could not be read
-    of a partition is in its `unread`. Raises SourceError."""
-    options = options or Options()
+    selects among the partitions of directories; `options.unreadable` is called with the SourceError for a
+    path that could not be read. What could not be read of a partition is in its `unread`. Raises SourceError."""
+    options = Options.given(options)
 
-    for place in of_places(paths, on_unreadable):
+    for place in of_places(paths, options):
         if isinstance(place, Target):
             try:
                 reject_others(place, options)
             except SourceError as error:
-                on_unreadable(error)
+                options.unreadable(error)
                 continue
-            yield read([place], Stats(place.path, place.topic, place.partition), options, on_progress)
+            yield read([place], Stats(place.path, place.topic, place.partition), options)
         elif is_selected(place):
             place = current(place)
             if not place.segments and place.listing_errors:  # deleted during the run, or not readable
                 for problem in place.listing_errors:
-                    on_unreadable(SourceError(problem))
+                    options.unreadable(SourceError(problem))
                 continue
             segments = [segment.log for segment in place.segments if segment.log is not None]
             made = Stats(place.path, place.topic, place.partition)
             made.unread += place.listing_errors
-            yield read(segments, made, options, on_progress)
+            yield read(segments, made, options)
 
 
-def read(segments: list[Target], into: Stats, options: Options, on_progress: OnProgress = lambda count: None) -> Stats:
+def read(segments: list[Target], into: Stats, options: Options) -> Stats:
     """Add the statistics of segments that form one log to `into`, and return it. Never raises SourceError: see
     `unread`."""
-    reader = StatsReader(into, options, on_progress)
+    reader = StatsReader(into, options)
     for number, at in enumerate(segments):
         reader.segment(at, number == len(segments) - 1)
     return into
@@ -110,10 +108,9 @@ SPECIAL = COMPRESSION.mask | TIMESTAMP_TYPE.mask | CONTROL.mask
 class StatsReader:
     """Reads one partition and adds up its statistics."""
 
-    def __init__(self, into: Stats, options: Options, on_progress: OnProgress = lambda count: None) -> None:
+    def __init__(self, into: Stats, options: Options) -> None:
         self.stats = into
         self.options = options
-        self.on_progress = on_progress
         self.path = ""
         self.hidden = False
         """Whether the records of the segment are not in the bundle that it is read from."""
@@ -124,10 +121,8 @@ class StatsReader:
         stats = self.stats
         reader = PartitionReader(
             self.options.open,
-            self.options.limits,
+            Run(self.options.limits, self._note_unread),
             run_mode=CHECKED,
-            on_unreadable=self._on_unreadable,
-            on_changed=self._changed,
         )
         begun = False
         for region in reader.segment(target):
@@ -136,9 +131,11 @@ class StatsReader:
                 try:
                     self.begin(target, reader.window.source)
                 except SourceError as error:
-                    self._on_unreadable(error)
-            self.on_progress(region.size)
+                    self._note_unread(error)
+            self.options.more(region.size)
             self.region(target, region, last)
+        if reader.grown > 0:
+            stats.note(f"{target.path}: grew while being read; the new data is not counted")
         stats.files += reader.files
         stats.bytes += reader.size
 
@@ -161,12 +158,8 @@ class StatsReader:
         self.stats.unknown -= 1
         self.stats.keyless += 1
 
-    def _on_unreadable(self, error: SourceError) -> None:
+    def _note_unread(self, error: SourceError) -> None:
         self.stats.unread.append(str(error))
-
-    def _changed(self, target: Target, grown: int) -> None:
-        if grown > 0:
-            self.stats.note(f"{target.path}: grew while being read; the new data is not counted")
 
     def region(self, target: Target, region: Region, last: bool) -> None:
         """Add one region of the segment `target`. `last`: whether it is the newest segment."""

@@ -15,7 +15,7 @@ from kdump.forensics.registry_answer import SchemaUsage
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory
 from kdump.log.record import Record
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.as_of import AsOf
 from kdump.state.schema_registry import DEFAULT_CONTEXT, HARD_DELETED, LIVE, SOFT_DELETED, SchemaRegistry, SchemaVersion
 
@@ -136,15 +136,14 @@ class KnownSchemas:
 def usage(
     logs: Iterable[CoordinatorLog],
     registry: SchemaRegistry,
-    limits: Limits | None,
     note: Callable[[str, str], None],
-    on_progress: Callable[[int], None] = lambda size: None,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[SchemaUsage]:
     """Yield the schema IDs in each of `logs`. `note` is called with the directory and what is not valid there,
-    `on_progress` with the number of bytes read since its last call."""
+    `run.more` with the number of bytes read since its last call."""
     known = KnownSchemas(registry)
     for log in logs:
-        yield from _partition_usage(log, known, limits, note, on_progress)
+        yield from _partition_usage(log, known, note, run)
 
 
 def logs_with_records(directories: Iterable[LogDirectory], topics: Callable[[str], bool]) -> Iterator[CoordinatorLog]:
@@ -161,13 +160,12 @@ def logs_with_records(directories: Iterable[LogDirectory], topics: Callable[[str
 def _partition_usage(
     log: CoordinatorLog,
     known: KnownSchemas,
-    limits: Limits | None,
     note: Callable[[str, str], None],
-    on_progress: Callable[[int], None],
+    run: Run,
 ) -> Iterator[SchemaUsage]:
     counts: dict[SchemaMark, _Count] = {}
     full: set[str] = set()
-    for record in log_records(log, AsOf(), limits, lambda problem: note(log.path, problem), on_progress):
+    for record in log_records(log, AsOf(), lambda problem: note(log.path, problem), run):
         if record.is_control or record.is_cut:
             continue
         for mark in marks_of(record):

@@ -28,10 +28,9 @@ from kdump.forensics.find_partitions import PartitionInput, is_away, partitions_
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
 from kdump.format.kafka_release import KafkaRelease
-from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 
 TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
 TRANSACTION_TIMEOUT = 900_000
@@ -55,7 +54,6 @@ class TransactionsQuery(NamedTuple):
     states: frozenset[str] = frozenset(STATES)
     producer_ids: frozenset[int] = frozenset()
     transactional_ids: frozenset[str] = frozenset()
-    limits: Limits = Limits()
     only_unended: bool = False
     kafka_version: KafkaRelease | None = None
     """The release of the brokers; None: what the disk states."""
@@ -72,10 +70,7 @@ def transactions(
     paths: str | Iterable[str],
     question: TransactionsQuery | None = None,
     *,
-    on_unreadable: OnUnreadable = raise_error,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_partition: Callable[[PartitionInput], None] = lambda place: None,
-    on_total: Callable[[int], None] = lambda size: None,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of the partitions that `paths` stand for: segments, partition directories, log
     directories, or directories above. Reads lazily, in bounded memory.
@@ -86,35 +81,33 @@ def transactions(
     read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
     account.
 
-    Raises SourceError for a path that cannot be read; if `on_unreadable` is given, it is called with the error instead.
-    `on_progress` is called with the number of bytes as they are read, `on_total` with their sum in advance,
-    `on_partition` with each partition."""
+    What cannot be read is passed to `run.unreadable`, which raises it by default."""
     question = question or TransactionsQuery()
     now = round(time.time() * 1000) if question.now is None else question.now
-    options = Options(
+    options = Options.of(
+        run,
         only=frozenset({"transactions", "indexes"}),
-        limits=question.limits,
         now=now,
         transaction_timeout=question.timeout,
         kafka_version=question.kafka_version,
+        open_source=careful_source,
     )
-    options = replace(options, open_source=careful_source)
     named = (paths,) if isinstance(paths, str) else tuple(paths)
     known: list[PartitionContext] = []  # of every unit, also without partitions that may have transactions
 
     def units() -> Iterator[CheckUnit]:
-        for unit in units_of(options.disks_at(named, on_unreadable), options):
+        for unit in units_of(options.disks_at(named), options):
             known.append(unit.known)
             yield unit
 
-    found = partitions_of(units(), named, options, on_unreadable)
+    found = partitions_of(units(), named, options)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:
         yield from _coordinators(known, question, now)
-    on_total(sum(place.size for place in chosen))
+    run.expect(sum(place.size for place in chosen))
     for place in chosen:
-        on_partition(place)
-        yield from transactions_of(place, question, now, on_progress, on_unreadable)
+        run.begin(place)
+        yield from transactions_of(place, question, now)
 
 
 def since_snapshot(place: PartitionDirectory) -> PartitionDirectory:
@@ -173,26 +166,21 @@ def transactions_of(
     place: PartitionInput,
     question: TransactionsQuery,
     now: int,
-    on_progress: Callable[[int], None],
-    on_unreadable: OnUnreadable,
 ) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of one partition."""
     totals = CheckTotals()
     place, looking = place.now()
-    if is_away(place, on_unreadable):
+    if is_away(place):
         return
     here = since_snapshot(place.partition) if question.only_unended else place.partition
     scan = PartitionScan(here, place.known, place.options, totals)
     if here is not place.partition and scan.seeded_from is None:  # it is damaged
         scan = PartitionScan(place.partition, place.known, place.options, totals)
-    scan.on_progress = on_progress
     coordinator = place.known.coordinator
     ledger = TransactionLedger(
         scan, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout
     )
-    for answer in certain_answers(
-        scan, ledger, PartitionTransactions, looking, is_shown_with_transactions, on_unreadable
-    ):
+    for answer in certain_answers(scan, ledger, PartitionTransactions, looking, is_shown_with_transactions):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from kdump.log.run import Run
 
 
 class WorkProgress:
     """Passes on the bytes that are read of `size` bytes in total: never more, and the rest at the end. Bytes that are
     read twice count once."""
 
-    def __init__(self, size: int, on_progress: Callable[[int], None]) -> None:
+    def __init__(self, size: int, run: Run) -> None:
         self._left = size
-        self._on_progress = on_progress
+        self._run = run
 
     def expect(self, size: int) -> None:
         """Set the number of bytes that are left."""
@@ -22,7 +22,7 @@ class WorkProgress:
         count = min(count, self._left)
         if count > 0:
             self._left -= count
-            self._on_progress(count)
+            self._run.more(count)
 
     def end(self) -> None:
         """Count the bytes that did not have to be read."""

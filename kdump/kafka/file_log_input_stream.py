@@ -17,8 +17,9 @@ from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeade
 from kdump.kafka.errors import CorruptRecord
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.errors import SourceError
-from kdump.log.region import PADDING, Batch, Limits, make_batch
+from kdump.log.region import PADDING, Batch, make_batch
 from kdump.log.region_reader import regions
+from kdump.log.run import Limits
 from kdump.log.window import Window
 
 UP_TO_MAGIC = 17

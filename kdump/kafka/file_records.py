@@ -14,7 +14,8 @@ from kdump.kafka.errors import CorruptRecord, UnreadableMessage
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, legacy_header, read_batches
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.region import LegacyRecordBatch, Limits
+from kdump.log.region import LegacyRecordBatch
+from kdump.log.run import Limits
 from kdump.log.window import Window
 
 

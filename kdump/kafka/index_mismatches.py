@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kdump.kafka.index_judge import ZEROS, Fault
 from kdump.kafka.offset_index_judge import OffsetIndexJudge
@@ -11,8 +11,9 @@ from kdump.log.batch_validity import is_intact
 from kdump.log.entries import entry_runs
 from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.paths import Target
-from kdump.log.region import Batch, Limits
+from kdump.log.region import Batch
 from kdump.log.region_reader import regions
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.window import Window
 
 MAX_MISMATCHES = 100_000
@@ -25,11 +26,10 @@ def wrong_entries(
     window: Window,
     log: Target,
     log_window: Window,
-    limits: Limits,
-    on_progress: Callable[[int], None] = lambda position: None,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[Fault]:
     """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MAX_MISMATCHES.
-    The segment at `log` is read once; calls `on_progress` with each position reached in it. Raises SourceError."""
+    The segment at `log` is read once; calls `run.at` with each position reached in it. Raises SourceError."""
     wrong: list[Fault] = []
     count = 0
 
@@ -41,8 +41,8 @@ def wrong_entries(
 
     judge_type = OffsetIndexJudge if kind is INDEX else TimeIndexJudge
     judge = judge_type(entry_runs(kind, window, index.name_offset or 0), note)
-    for region in regions(log_window, name_offset=log.name_offset, limits=limits):
-        on_progress(region.position)
+    for region in regions(log_window, name_offset=log.name_offset, limits=run.limits):
+        run.at(region.position, log_window.source.size)
         if not isinstance(region, Batch):
             judge.gap(region.end)
         elif not is_intact(region):

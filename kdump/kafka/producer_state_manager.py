@@ -22,7 +22,8 @@ from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
-from kdump.log.region import Batch, DefaultRecordBatch, Limits
+from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.log.run import Limits
 from kdump.log.window import Window
 from kdump.state.marker import ABORT, COMMIT
 from kdump.state.releases import MARKER_UNDERFLOW
@@ -42,11 +43,7 @@ class SnapshotFiles:
         self,
         files: dict[int, Target],
         open_: Open,
-        on_write: Callable[[int], None] = lambda offset: None,
-        on_delete: Callable[[str], None] = lambda path: None,
     ) -> None:
-        self.on_write, self.on_delete = on_write, on_delete
-        """Called before a snapshot is written or deleted; may raise an exception."""
         self.files: dict[int, Target | None] = dict(files)
         """The snapshot files by offset; None for one that this startup has written."""
         self.open = open_
@@ -55,15 +52,21 @@ class SnapshotFiles:
         """Open transactions in the snapshots that this startup has written."""
         self.removed: dict[int, str] = {}
 
+    def writes(self, offset: int) -> None:
+        """Called before a snapshot is written; may raise an exception."""
+
+    def deletes(self, path: str) -> None:
+        """Called before a snapshot is deleted; may raise an exception."""
+
     def remove(self, offset: int, reason: str) -> None:
         target = self.files.pop(offset, None)
         self.contents.pop(offset, None)
         if target is not None:
-            self.on_delete(target.path)
+            self.deletes(target.path)
             self.removed[offset] = reason
 
     def write(self, offset: int, open_transactions: dict[int, int]) -> None:
-        self.on_write(offset)
+        self.writes(offset)
         self.files[offset] = None
         self.contents[offset] = dict(open_transactions)
 

@@ -6,7 +6,7 @@ Source: org.apache.kafka.storage.internals.log.LogSegment.recover; LogLoader.rec
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kdump.kafka.errors import CorruptRecord
@@ -17,6 +17,7 @@ from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.kafka.producer_state_manager import ProducerStateManager
+from kdump.log.run import Run
 
 
 class Recovered(NamedTuple):
@@ -39,7 +40,7 @@ def recover(
     epochs: LeaderEpochFileCache,
     interval: int,
     largest: int,
-    on_progress: Callable[[int], None],
+    run: Run,
 ) -> Recovered:
     """Perform LogSegment.recover: truncate the segment, and replace its index. `interval` is index.interval.bytes,
     `largest` segment.index.bytes. Raises KafkaError, SourceError."""
@@ -52,7 +53,7 @@ def recover(
                 ensure_valid(window, head)
                 builder.index(head)
                 valid = head.end
-                on_progress(head.size)
+                run.more(head.size)
                 if head.header is not None:
                     epoch, latest = head.header.partitionLeaderEpoch, epochs.latest
                     if epoch >= 0 and (latest is None or epoch > latest):

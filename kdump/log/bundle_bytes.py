@@ -23,10 +23,10 @@ from kdump.log.region import (
     BrokerView,
     DefaultRecordBatch,
     LegacyRecordBatch,
-    Limits,
     Region,
     short_view,
 )
+from kdump.log.run import Limits
 from kdump.log.source import Source
 from kdump.log.window import Window
 

@@ -22,7 +22,8 @@ from kdump.log.bundle_rows import RowsReader
 from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.hash_key import RecordHash
 from kdump.log.header_totals import HeaderTotals
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, make_batch
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, make_batch
+from kdump.log.run import Limits
 from kdump.log.source import BYTES, RECORDS
 from kdump.log.stored_hashes import StoredHashes
 from kdump.log.stored_regions import kept_size, region_of

@@ -18,7 +18,7 @@ from kdump.format.layout import Layout
 from kdump.format.numbers import LONG_MAX
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
 from kdump.log.header_candidate import candidate_at
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.log.window import Window
 
 

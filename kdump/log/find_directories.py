@@ -8,22 +8,23 @@ from collections.abc import Iterable, Iterator
 from kdump.log import file_system
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.directory_listing import DirectoryEntry, is_directory, is_url, items
-from kdump.log.errors import OnUnreadable, Unlisted, listing_error
+from kdump.log.errors import Unlisted, listing_error
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above, recognize
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import PARTITION, UnlistedCollector, directories, natural, target
+from kdump.log.run import Run
 from kdump.log.source import Identity, identity_of
 
 
-def find_directories(path: str, on_unreadable: OnUnreadable) -> Iterator[Place]:
+def find_directories(path: str, run: Run) -> Iterator[Place]:
     """Yield what `path` is or, for any other directory, what is below it. Raises SourceError if there are no Kafka
-    files, and all directories could be read; calls `on_unreadable` for a directory that cannot be read."""
+    files, and all directories could be read; calls `run.unreadable` for a directory that cannot be read."""
     if path == "-" or not is_directory(path):
         yield target(path)
         return
-    collector = UnlistedCollector(on_unreadable)
+    collector = UnlistedCollector(run)
     found = False
-    for place in _Walk(collector).places(path):
+    for place in _Walk(collector.run).places(path):
         found = True
         yield place
     if not found:
@@ -46,8 +47,8 @@ def _in_log_directory(path: str) -> PartitionDirectory | None:
 class _Walk:
     """A walk through directories that follows each link once."""
 
-    def __init__(self, on_unreadable: UnlistedCollector) -> None:
-        self.on_unreadable = on_unreadable
+    def __init__(self, run: Run) -> None:
+        self.run = run
         self.seen: set[tuple[int, int]] = set()
         """Device and inode of each directory on a local disk."""
 
@@ -87,20 +88,20 @@ class _Walk:
                 self.seen.add(seen[:2])
             return items(directory), seen
         except OSError as error:
-            self.on_unreadable(Unlisted(listing_error(error, directory), directory))
+            self.run.unreadable(Unlisted(listing_error(error, directory), directory))
             return None
 
     def _note_partitions(self, place: LogDirectory) -> None:
         for each in place.candidates:
             seen = each.listing.seen
             if each.listing_errors:
-                self.on_unreadable(Unlisted(each.listing_errors[0], each.path))
+                self.run.unreadable(Unlisted(each.listing_errors[0], each.path))
             elif seen is not None and not each.directories:
                 self.seen.add(seen[:2])
 
     def _note_unreadable(self, path: str) -> None:
         """Note what cannot be listed in or below a directory that a broker ignores."""
-        for _ in directories(path, self.on_unreadable):
+        for _ in directories(path, self.run):
             pass
 
 

@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from kdump.log.paths import Target, segments_in, target
-from kdump.log.region import Batch, BatchRun, Limits, Region
+from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import HEADERS, regions
+from kdump.log.run import Limits
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
-from kdump.log.region import Limits, length_problem, read_header
+from kdump.log.region import length_problem, read_header
+from kdump.log.run import Limits
 from kdump.log.window import Window
 
 HEADER = 61

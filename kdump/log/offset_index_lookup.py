@@ -22,8 +22,8 @@ from kdump.log.errors import SourceError, is_missing
 from kdump.log.file_system import tree_at
 from kdump.log.header_candidate import candidate_at
 from kdump.log.paths import Target
-from kdump.log.region import Limits
 from kdump.log.resync import Resync
+from kdump.log.run import Limits
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.unreadable_paths import note
 from kdump.log.window import Window

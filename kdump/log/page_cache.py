@@ -29,7 +29,7 @@ ZONES = 3
 CACHESTAT = 451
 MACHINES = ("x86_64", "aarch64")
 
-Run = tuple[int, int]
+ByteRange = tuple[int, int]
 """Start and end (exclusive) of a byte range."""
 
 
@@ -82,9 +82,9 @@ class PageCache:
         self.fd = fd
         self.works = _can_be_asked(fd)
         """Whether pages are dropped at all."""
-        self._zones: list[Run] = []  # byte ranges being read, the latest last: pages not cached before are in _ours
-        self._ours: list[Run] = []
-        self._late: list[Run] = []
+        self._zones: list[ByteRange] = []  # being read, the latest last: pages not cached before are in _ours
+        self._ours: list[ByteRange] = []
+        self._late: list[ByteRange] = []
         if self.works:
             readahead = _readahead(fd)
             self._reach = 2 * readahead  # one readahead in progress, and the next one
@@ -113,7 +113,7 @@ class PageCache:
             self._ours = merged([*without(self._ours, gone), *without(left, self._late)])
             self._late = left
 
-    def _move(self, position: int, requested: Run) -> None:
+    def _move(self, position: int, requested: ByteRange) -> None:
         start, stop = requested
         for zone in reversed(self._zones):
             if zone[0] <= position <= zone[1]:
@@ -122,7 +122,7 @@ class PageCache:
                 break
         self._zones = [*self._zones[1 - ZONES :], (start, stop)]
 
-    def _absent(self, start: int, stop: int) -> list[Run]:
+    def _absent(self, start: int, stop: int) -> list[ByteRange]:
         """Return the byte ranges in start..stop that are not cached, by bisection: the kernel reports only counts."""
         if start >= stop:
             return []
@@ -141,7 +141,7 @@ class PageCache:
         except OSError:  # it was available at first; "all cached" means that none is dropped
             return (stop - start) // PAGE
 
-    def _drop(self, runs: list[Run]) -> list[Run]:
+    def _drop(self, runs: list[ByteRange]) -> list[ByteRange]:
         """Drop pages; return those that remain, because pages cannot be dropped while readahead is in progress."""
         for start, stop in runs:
             os.posix_fadvise(self.fd, start, stop - start, os.POSIX_FADV_DONTNEED)
@@ -192,9 +192,9 @@ def _readahead_of(device: int) -> int:
     return READAHEAD
 
 
-def merged(runs: Iterable[Run]) -> list[Run]:
+def merged(runs: Iterable[ByteRange]) -> list[ByteRange]:
     """Return the same bytes as the fewest possible byte ranges, in order."""
-    found: list[Run] = []
+    found: list[ByteRange] = []
     for start, stop in sorted(runs):
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], max(found[-1][1], stop))
@@ -203,7 +203,7 @@ def merged(runs: Iterable[Run]) -> list[Run]:
     return found
 
 
-def without(runs: list[Run], holes: list[Run]) -> list[Run]:
+def without(runs: list[ByteRange], holes: list[ByteRange]) -> list[ByteRange]:
     """Return the parts of `runs` that are in none of the `holes`. Both must be as `merged` returns them."""
     found = []
     index = 0

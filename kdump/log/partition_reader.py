@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import read_problem
 from kdump.log.paths import Target
-from kdump.log.region import Limits, Region
+from kdump.log.region import Region
 from kdump.log.region_reader import regions
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 
@@ -17,30 +18,26 @@ class PartitionReader:
     """Opens, reads and closes segments, one at a time.
 
     `open_window` opens a segment, and raises SourceError; `run_mode` is as in kdump.log.region_reader.regions.
-    `on_unreadable` is called once with the SourceError for a file that could not be read completely, and raises it by
-    default; `on_changed` is called with a segment that grew or shrank while it was read, and by how many bytes.
+    `run.unreadable` is called once with the SourceError for a file that could not be read completely, and raises it by
+    default.
 
     While a region is processed, `at` is its segment and `window` can read it. `files` and `size` (bytes) count the
-    segments that were opened and closed.
-    """
+    segments that were opened and closed; `grown`: by how many bytes the last one grew or, if negative, shrank
+    meanwhile."""
 
     def __init__(
         self,
         open_window: Callable[[Target], Window],
-        limits: Limits,
+        run: Run = PLAIN_RUN,
         *,
         run_mode: str = "",
-        on_unreadable: OnUnreadable = raise_error,
-        on_changed: Callable[[Target, int], None] = lambda at, count: None,
     ) -> None:
         self.target: Target | None = None
         self.window: Window | None = None
-        self.files = self.size = 0
+        self.files = self.size = self.grown = 0
         self._open = open_window
-        self._limits = limits
         self._run_mode = run_mode
-        self._on_unreadable = on_unreadable
-        self._on_changed = on_changed
+        self._run = run
 
     def log(self, segments: list[Target]) -> Iterator[Region]:
         """Yield the regions of all segments, in order."""
@@ -49,21 +46,21 @@ class PartitionReader:
 
     def segment(self, target: Target) -> Iterator[Region]:
         """Yield the regions of one segment: together they cover the file, or what could be read of it."""
-        self.target = target
+        self.target, self.grown = target, 0
         try:
             window = self._open(target)
         except SourceError as error:
-            self._on_unreadable(error)
+            self._run.unreadable(error)
             return
         self.window, source = window, window.source
         try:
-            yield from regions(window, name_offset=target.name_offset, limits=self._limits, run_mode=self._run_mode)
+            yield from regions(window, name_offset=target.name_offset, limits=self._run.limits, run_mode=self._run_mode)
             if problem := read_problem(source):
-                self._on_unreadable(SourceError(problem))
-            elif isinstance(source, FileSource) and (grown := source.grown()):
-                self._on_changed(target, grown)
+                self._run.unreadable(SourceError(problem))
+            elif isinstance(source, FileSource):
+                self.grown = source.grown()
         except SourceError as error:
-            self._on_unreadable(error)
+            self._run.unreadable(error)
         finally:
             self.files += 1
             self.size += source.size or 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.log import file_system
 from kdump.log.command_line_paths import no_kafka_files
 from kdump.log.directory_listing import is_inside, is_no_file, is_url, items, names
-from kdump.log.errors import OnUnreadable, SourceError, Unlisted, is_gone, listing_error
+from kdump.log.errors import SourceError, Unlisted, is_gone, listing_error
 from kdump.log.file_kinds import BATCHES, SEGMENT, FileKind, by_name
 from kdump.log.remote_paths import remote_partition
+from kdump.log.run import PLAIN_RUN, Run
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -59,7 +61,7 @@ def reject_pipe(target: Target) -> None:
 def targets(
     path: str,
     kind: FileKind | None = None,
-    on_unreadable: OnUnreadable | None = None,
+    run: Run = PLAIN_RUN,
     *,
     all_files: bool = False,
     on_other: Callable[[str], None] | None = None,
@@ -67,14 +69,14 @@ def targets(
     """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
     order, then those of the directories below it, in order of their names. With `all_files`, the live segments of a
     directory are followed by its other files with batches: .deleted, .swap and .cleaned segments, and metadata
-    snapshots. Calls `on_unreadable` for a directory that cannot be read, and `on_other` with the path of each other
+    snapshots. Calls `run.unreadable` for a directory that cannot be read, and `on_other` with the path of each other
     file in the directories. Raises SourceError if there are no segments, and all directories could be read."""
     if path == "-" or "://" in path or not file_system.isdir(path):
         yield target(path, kind)
         return
     found = False
-    collector = UnlistedCollector(on_unreadable)
-    for directory in directories(path, collector):
+    collector = UnlistedCollector(run)
+    for directory in directories(path, collector.run):
         try:
             there = items(directory)
         except OSError:  # already reported, or it went away
@@ -116,18 +118,17 @@ def is_replaced(path: str) -> bool:
 
 
 class UnlistedCollector:
-    """An OnUnreadable that notes the directories that cannot be listed, and passes every error on to
-    `on_unreadable`."""
+    """Notes the directories that cannot be listed in what is done with its `run`, which passes every error on."""
 
-    def __init__(self, on_unreadable: OnUnreadable | None) -> None:
-        self.on_unreadable = on_unreadable
+    def __init__(self, run: Run) -> None:
+        self.run = replace(run, unreadable=self._note)
         self.unlisted: list[str] = []
+        self._unreadable = run.unreadable
 
-    def __call__(self, error: SourceError) -> None:
-        if self.on_unreadable is not None:
-            if isinstance(error, Unlisted) and not is_gone(error):
-                self.unlisted.append(error.path)
-            self.on_unreadable(error)
+    def _note(self, error: SourceError) -> None:
+        if isinstance(error, Unlisted) and not is_gone(error):
+            self.unlisted.append(error.path)
+        self._unreadable(error)
 
     def apart_from(self, places: Iterable[str]) -> list[str]:
         """Return those directories that are not in one of `places`: any of them may be a log directory."""
@@ -135,16 +136,15 @@ class UnlistedCollector:
         return [each for each in self.unlisted if not any(is_inside(os.path.abspath(each), it) for it in above)]
 
 
-def directories(path: str, on_unreadable: OnUnreadable | None) -> Iterator[str]:
-    """Yield the directory and all readable ones below it, following each link once; calls `on_unreadable` for the
+def directories(path: str, run: Run) -> Iterator[str]:
+    """Yield the directory and all readable ones below it, following each link once; calls `run.unreadable` for the
     others."""
 
     def report(error: OSError) -> None:
-        if on_unreadable is not None:
-            on_unreadable(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
+        run.unreadable(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
 
     if is_url(path):
-        yield from _below_url(path, report)
+        yield from _below_url(path, run)
         return
     seen = set()
     for directory, below, _files in file_system.walk(path, onerror=report, followlinks=True):
@@ -161,17 +161,17 @@ def directories(path: str, on_unreadable: OnUnreadable | None) -> Iterator[str]:
         yield directory
 
 
-def _below_url(url: str, on_unreadable: Callable[[OSError], None]) -> Iterator[str]:
+def _below_url(url: str, run: Run) -> Iterator[str]:
     """Like `directories`, for an object store."""
     yield url
     try:
         found = items(url)
     except OSError as error:
-        on_unreadable(error)
+        run.unreadable(Unlisted(listing_error(error, str(error.filename)), str(error.filename)))
         return
     for item in sorted(found, key=lambda item: natural(item.name)):
         if item.is_directory:
-            yield from _below_url(item.path, on_unreadable)
+            yield from _below_url(item.path, run)
 
 
 def natural(name: str) -> tuple[str, int, str]:

@@ -18,22 +18,13 @@ from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.format.varint import Bytes
+from kdump.log.run import Limits
 from kdump.log.source import CHECKSUMS
 from kdump.log.window import BufferWindow, Window
-
-DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
 
 TORN, JUNK, PADDING = "torn", "junk", "padding"
 MAGIC = "magic-unknown"
 CODES = {TORN: "batch-truncated", JUNK: "junk-bytes", PADDING: "zero-padding"}
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Maximum accepted lengths, in bytes; None for no limit."""
-
-    max_batch_size: int | None = None
-    max_decompressed_size: int = DEFAULT_MAX_DECOMPRESSED
 
 
 @dataclass(frozen=True)

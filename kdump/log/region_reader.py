@@ -24,7 +24,6 @@ from kdump.log.region import (
     TORN,
     Batch,
     BatchRun,
-    Limits,
     Problem,
     Region,
     as_magic_2,
@@ -33,6 +32,7 @@ from kdump.log.region import (
     short_view,
 )
 from kdump.log.resync import NOT_ZERO, Resync
+from kdump.log.run import Limits
 from kdump.log.window import LARGE, Window
 
 HEADERS, WALKED, CHECKED = "headers", "walked", "checked"

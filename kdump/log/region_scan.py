@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.paths import Target
-from kdump.log.region import PADDING, Batch, BatchRun, LegacyRecordBatch, Limits, Region
+from kdump.log.region import PADDING, Batch, BatchRun, LegacyRecordBatch, Region
 from kdump.log.region_reader import CHECKED, WALKED, Reader, regions
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.selection import MAYBE, NO, Range, Selection
 from kdump.log.source import BYTES, FileSource
 from kdump.log.start_position import start_position
@@ -46,8 +47,8 @@ class RegionScan:
     """Whether the caller keeps batches for later: those of a batch run would keep its buffer in memory."""
     whole_runs: bool = False
     """Whether a batch run may be yielded whole because the caller examines its batches."""
-    on_progress: Callable[[int], None] = field(default=lambda position: None)
-    """Called for every region, matching or not, with its position, to show the progress of a search without matches."""
+    run: Run = PLAIN_RUN
+    """Is told the position of every region, matching or not, to show the progress of a search without matches."""
 
     def open(self, target: Target, *, keep: bool = False) -> Window:
         """Open a window over the file. `keep`: all of a stream may be read again. Raises SourceError."""
@@ -83,7 +84,7 @@ class RegionScan:
                 if not by_place:
                     yield region
                 continue
-            self.on_progress(region.position)
+            self.run.at(region.position, window.source.size)
             if positions and positions.last is not None and region.position > positions.last:
                 return
             if not isinstance(region, Batch):
@@ -137,11 +138,11 @@ class RegionScan:
                 continue
             if offsets is None and positions is None and self._is_skipped(window, region):
                 self.batches += region.run.batches
-                self.on_progress(region.position)
+                self.run.at(region.position, window.source.size)
                 continue
             below = offsets is not None and offsets.first is not None and region.run.last_offset < offsets.first
             if (below and not pending) or (self.whole_runs and offsets is None and positions is None):
-                self.on_progress(region.position)
+                self.run.at(region.position, window.source.size)
                 self.batches += region.run.batches
                 yield region
             else:
@@ -213,7 +214,7 @@ class RegionScan:
         total = others = 0
         before = Region("", -1, 0)
         for region in reader.regions(0):
-            self.on_progress(region.position)
+            self.run.at(region.position, window.source.size)
             others += not isinstance(region, BatchRun)
             if others > OTHERS and not runs:  # an old format, which is not read in runs
                 return 0

@@ -16,7 +16,7 @@ from kdump.format.checksum import checksum
 from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.log.embedded_batch import LOOK_BACK, EmbeddedBatchCheck
 from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, near
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.log.window import Window
 
 FREE_WORK = 64 * 1024 * 1024

@@ -6,7 +6,8 @@ from kdump.core.batch_scan import ValidRun
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, BATCH_START, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, rows_of, total
 from kdump.log.errors import SourceError
-from kdump.log.region import BatchRun, Limits
+from kdump.log.region import BatchRun
+from kdump.log.run import Limits
 from kdump.log.source import Source
 
 

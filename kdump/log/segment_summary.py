@@ -16,9 +16,10 @@ from kdump.log.header_candidate import candidate_at
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.offset_index_lookup import begins_batch, last_entry
 from kdump.log.paths import Target
-from kdump.log.region import BatchRun, Limits, Region
+from kdump.log.region import BatchRun, Region
 from kdump.log.region_reader import CHECKED, HEADERS, regions
 from kdump.log.region_totals import RegionTotals
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.source import FileSource
 from kdump.log.window import LARGE, Window
 
@@ -31,25 +32,23 @@ OnProgress = Callable[[int], None]
 """Called with the number of bytes processed since the last call."""
 
 
-def summarize_headers(
-    target: Target, window: Window, *, quick: bool = False, on_progress: OnProgress = lambda count: None
-) -> HeaderTotals:
+def summarize_headers(target: Target, window: Window, *, quick: bool = False, run: Run = PLAIN_RUN) -> HeaderTotals:
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, and if that is cheaper,
     read all batches. Raises SourceError."""
     if isinstance(window.source, BundleLog):
-        on_progress(window.source.size or 0)
+        run.more(window.source.size or 0)
         return window.source.totals()
     if quick or (window.source.size or LARGE) >= LARGE:
         window.seek_headers(LARGE)
     is_file = isinstance(window.source, FileSource)
     totals = RegionTotals(target.name_offset)
     start = _last_indexed(target, window, totals) if quick and is_file else 0
-    on_progress(start)
+    run.more(start)
     region: Region | None = None
     for mode in (HEADERS, CHECKED) if is_file else (CHECKED,):
         for region in regions(window, name_offset=target.name_offset, start=start, limits=Limits(), run_mode=mode):
-            on_progress(region.size)
+            run.more(region.size)
             totals.add(region)
         if totals.is_end_checked or isinstance(region, BatchRun):
             break

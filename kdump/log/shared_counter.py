@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
+
+from kdump.log.run import Run
 
 if TYPE_CHECKING:  # slow to import
     from concurrent.futures import Future
@@ -44,12 +45,12 @@ class SharedCounter:
         return count
 
 
-def result_of(future: Future[Result], counter: SharedCounter, on_progress: Callable[[int], None]) -> Result:
-    """Wait for a worker's result. Until then, calls `on_progress` with the bytes that the workers have read."""
+def result_of(future: Future[Result], counter: SharedCounter, run: Run) -> Result:
+    """Wait for a worker's result. Until then, calls `run.more` with the bytes that the workers have read."""
     from concurrent.futures import wait
 
     while True:
         done, _ = wait([future], PAUSE)
-        on_progress(counter.take())
+        run.more(counter.take())
         if done:
             return future.result()

@@ -15,7 +15,7 @@ from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log.header_candidate import candidate_at
 from kdump.log.offset_index_lookup import IndexLookup, UnusableIndex, begins_batch, index_pieces, open_index_lookup
 from kdump.log.paths import Target
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.log.selection import Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window

@@ -20,12 +20,12 @@ from kdump.log.region import (
     BrokerView,
     DefaultRecordBatch,
     LegacyRecordBatch,
-    Limits,
     Problem,
     Region,
     WrapperContents,
     make_batch,
 )
+from kdump.log.run import Limits
 from kdump.log.untrusted_json import integer, natural, optional_long, text
 
 STRUCT = "BundleRegion"

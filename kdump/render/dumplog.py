@@ -21,6 +21,7 @@ from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
 from kdump.log.paths import Target, target
+from kdump.log.run import Run
 from kdump.log.source import open_source
 from kdump.log.window import Window
 from kdump.render import dumplog_index as index_text
@@ -143,11 +144,10 @@ class Dump:
             self.out.fail(f"{error}: the entries of {path} cannot be checked")
             return
         look = Window(log_window.source, LOOK)
-        size = log_window.source.size
         try:
             with Progress(log.path) as progress:
-                on_progress = partial(progress.at, size=size)
-                for wrong in wrong_entries(index, kind, window, log, log_window, self.options.limits, on_progress):
+                run = Run(self.options.limits, at=progress.at)
+                for wrong in wrong_entries(index, kind, window, log, log_window, run):
                     self._wrong(path, kind, wrong, look)
         finally:
             log_window.source.close()

@@ -6,7 +6,7 @@ Source: org.apache.kafka.tools.DumpLogSegments (main, TimeIndexDumpErrors).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kdump.kafka.index_judge import ORDER, Fault
 from kdump.kafka.index_mismatches import MAX_MISMATCHES
@@ -53,11 +53,11 @@ class Findings:
         heading, line = _heading_and_line(kind, wrong, log_offset)
         self._wrong[heading].setdefault(path, []).append(line)
 
-    def gaps(self, path: str) -> Callable[[int, int], None]:
-        """Return the function that records the offset gaps of a file."""
+    def gaps(self, path: str) -> MissingOffsets:
+        """Return the offset gaps of a file."""
         if path not in self._gaps:
             self._gaps[path] = MissingOffsets(sum(map(len, self._gaps.values())))
-        return self._gaps[path].add
+        return self._gaps[path]
 
     def lines(self) -> Iterator[str]:
         for heading, files in self._wrong.items():

@@ -6,16 +6,17 @@ Source: org.apache.kafka.tools.DumpLogSegments (dumpLog, dumpBatchRecords, print
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.format.batch_header import CODECS
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
-from kdump.log.region import Batch, Limits
+from kdump.log.region import Batch
+from kdump.log.run import Limits
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.render.dumplog_batch import Contents, RecordLineFormat, batch_line, record_lines
+from kdump.render.dumplog_findings import MissingOffsets
 from kdump.render.dumplog_out import DumpOutput
 from kdump.render.progress import Progress
 
@@ -41,7 +42,7 @@ class DumpOptions:
 
 
 class LogDump:
-    """Dumps one file. `on_gap` is called with the offsets of records that are not consecutive."""
+    """Dumps one file. `gaps` gets the offsets of records that are not consecutive."""
 
     def __init__(
         self,
@@ -50,14 +51,14 @@ class LogDump:
         path: str,
         window: Window,
         offset: int | None,
-        on_gap: Callable[[int, int], None],
+        gaps: MissingOffsets,
     ) -> None:
         self.options = options
         self.out = out
         self.path = path
         self.window = window
         self.offset = offset
-        self.on_gap = on_gap
+        self.gaps = gaps
         self.last: int | None = None
         """Offset of the previous record."""
         self.complaints = 0
@@ -105,7 +106,7 @@ class LogDump:
         last = self.last
         for offset in offsets:
             if last is not None and offset != last + 1:
-                self.on_gap(last, offset)
+                self.gaps.add(last, offset)
             last = offset
         self.last = last
 

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from kdump.log.low_impact_reads import bytes_read
 from kdump.render.amounts import duration_text, size_text
@@ -72,6 +73,11 @@ class Progress:
         _shown.remove(self)
         if self._ticker is not None:
             self._ticker.end()
+
+    @property
+    def listeners(self) -> dict[str, Any]:
+        """What a Run calls to show its progress here."""
+        return {"more": self.more, "expect": self.expect, "at": self.at, "show": self.show}
 
     def show(self, activity: str) -> None:
         """Show what is being done before or after what `done` counts; "" for nothing."""

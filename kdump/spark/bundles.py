@@ -15,6 +15,7 @@ from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import AT_ROOT
 from kdump.log.mounts import mount_bundles, unmount_bundles
 from kdump.log.paths import natural
+from kdump.log.run import Run
 
 
 def mount_for_task(paths: Iterable[str]) -> None:
@@ -50,7 +51,7 @@ def _may_be_read(entry: DirectoryEntry) -> bool:
         return by_name(entry.name)[0] is not None or PACKED in entry.name
     unlisted: list[SourceError] = []
     try:
-        has_files = next(find_directories(entry.path, unlisted.append), None) is not None
+        has_files = next(find_directories(entry.path, Run(unreadable=unlisted.append)), None) is not None
     except SourceError:  # there is nothing, unless its manifest is missing
         return any(name.endswith(CONTAINER) for name in _names(f"{entry.path}/0"))
     return has_files or bool(unlisted)

@@ -15,7 +15,7 @@ from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, newest, read_groups
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.partition_directory import PartitionDirectory, partition
-from kdump.log.region import Limits
+from kdump.log.run import Limits, Run
 from kdump.render.escape import path_text
 from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.cluster_metadata import write_columns
@@ -120,7 +120,7 @@ def _rows(replicas: LogReplicas, places: Iterable[PartitionDirectory], limits: L
     (chosen,) = newest(logs)
     source = None if replicas.source is None else path_text(replicas.source)
     common = {"cluster": replicas.cluster, "source": source, "coordinator": chosen.partition}
-    for row in group_rows(read_groups([chosen], limits=limits), limits):
+    for row in group_rows(read_groups([chosen], run=Run(limits)), limits):
         yield common | row
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kdump.log.region import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.log.run import DEFAULT_MAX_DECOMPRESSED, Limits
 from kdump.log.window import DEFAULT_SIZE
 from kdump.spark.tables import TABLES, SparkTable
 

@@ -26,6 +26,7 @@ from kdump.log.mounts import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
 from kdump.log.remote_paths import TOPIC_ID
+from kdump.log.run import Run
 from kdump.spark.bundles import mount_for_task, place_on_host, recorded_place, with_bundles
 from kdump.spark.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
 from kdump.spark.scan_setup import TaskReadLimits
@@ -85,7 +86,7 @@ def find(
                     fleet.unreadable.append((path, str(error)))
 
             try:
-                for place in find_directories(path, add_unreadable):
+                for place in find_directories(path, Run(unreadable=add_unreadable)):
                     seen.setdefault(real_path(place.path), place)
             except SourceError as error:
                 add_unreadable(error)

@@ -4,12 +4,13 @@ whatever broker. If one of those packs is replaced later, the rows of the others
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import count, groupby
 from secrets import token_hex
 from typing import NamedTuple
 
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.spark.pack_writer import table_writer
 from kdump.spark.packs import PACKED, Pack, TableRows, rows_in, table_file
 from kdump.spark.store import Store
@@ -53,16 +54,16 @@ def merge_files(
     packs: list[Pack],
     *,
     compact: bool,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    caller: Run = PLAIN_RUN,
 ) -> list[Pack]:
     """Return the packs of the scan `run`, with their rows where they are after merging. `before`: the packs of the
-    last finished scan; `compact`: merge small files, and what is still small then. `on_progress` is called with the
-    bytes merged so far and the total. Raises StoreError, or what Spark raises."""
+    last finished scan; `compact`: merge small files, and what is still small then. `caller` is shown how much
+    is merged. Raises StoreError, or what Spark raises."""
     names = (f"{run}-merged-{number}" for number in count())
     while planned := [
         MergeTask(store, table, next(names), rows) for table, rows in _merges(before, packs, compact=compact)
     ]:
-        report = partial(_report, store, planned, on_progress)
+        report = partial(_report, store, planned, caller)
         moved: dict[str, dict[str, TableRows]] = defaultdict(dict)
         for merged in tasks.run(merge, planned, report):
             for stem, rows in merged.rows:
@@ -133,10 +134,12 @@ def _divided(every: Iterable[tuple[str, TableRows]]) -> list[list[tuple[str, Tab
     return found
 
 
-def _report(store: Store, tasks: list[MergeTask], on_progress: Callable[[int, int], None]) -> None:
+def _report(store: Store, tasks: list[MergeTask], caller: Run) -> None:
     """Report the bytes of the tasks that have ended, but not in an object store, where listing files is slow."""
     if store.is_remote:
         return
     there = {table: {name.rpartition("-")[0] for name in store.list(table)} for table in {task.table for task in tasks}}
     done = sum(task.bytes for task in tasks if f".{task.stem}" in there[task.table])
-    on_progress(done, sum(task.bytes for task in tasks))
+    total = sum(task.bytes for task in tasks)
+    caller.show(f"merging files, {100 * done // max(1, total)}%")
+    caller.at(done, total)

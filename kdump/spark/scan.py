@@ -5,12 +5,11 @@ tables what no single file shows."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.check.options import Options
 from kdump.log.fault_tolerant import careful_source
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.spark.data_source_options import SPLIT, ReadOptions
 from kdump.spark.merged_files import merge_files
 from kdump.spark.packs import UNITS, Pack, all_packs, commit, committed, finish_commit, new_run, refuse_old
@@ -30,8 +29,6 @@ ALL = (
 """Tables that a scan writes by default; records have to be requested."""
 CHUNKS_PER_CORE = 4
 """Number of chunks for each core that a plan aims at, so that the cores finish at about the same time."""
-
-OnProgress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -71,11 +68,10 @@ class ScanResult:
     sums: UnitSums | None = None
 
 
-def scan(
-    tasks: TaskRunner, options: ScanOptions, store: Store, on_progress: OnProgress = lambda *at: None
-) -> ScanResult:
-    """Read what has changed, and write its rows. `on_progress` is called with the bytes read so far, the
-    total, and what is done with them if that is not reading. Raises StoreError, or what Spark raises."""
+def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN_RUN) -> ScanResult:
+    """Read what has changed, and write its rows. `run.at` is called with the bytes read so far
+    and the total, `run.show` with what is done with them if that is not reading. Raises StoreError, or what Spark
+    raises."""
     check = Options(
         limits=options.limits,
         transaction_timeout=options.transaction_timeout,
@@ -108,19 +104,11 @@ def scan(
     results: list[ChunkResult] = tasks.run(
         read_chunk_file,
         [ChunkTask(setup, chunk) for chunk in chunks],
-        lambda: on_progress(_done(store, sizes), total, ""),
+        lambda: run.at(_done(store, sizes), total),
     )
     results += [plan.written for plan in plans if plan.written is not None]
     packs = [pack for plan in plans for pack in plan.packs] + [result.pack for result in results]
-    packs = merge_files(
-        tasks,
-        store,
-        setup.run,
-        before,
-        packs,
-        compact=options.compact,
-        on_progress=lambda done, total: on_progress(done, total, "merging files"),
-    )
+    packs = merge_files(tasks, store, setup.run, before, packs, compact=options.compact, caller=run)
     commit(store, packs)
     store.remove(RUNS)
     return ScanResult(

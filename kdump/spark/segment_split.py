@@ -18,8 +18,9 @@ from kdump.log.batch_validity import is_intact
 from kdump.log.fault_tolerant import fault_tolerant
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
-from kdump.log.region import Batch, BatchRun, Limits, Region
+from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import HEADERS, regions
+from kdump.log.run import Limits
 from kdump.log.source import BYTES, open_source
 from kdump.log.window import DEFAULT_SIZE, Window
 

@@ -61,7 +61,7 @@ def entry_rows(target: Target) -> Iterator[Row]:
 def finding_rows(what: CheckUnit | tuple[str, str], totals: CheckTotals) -> Iterator[Row]:
     """Yield a unit's findings as rows, and add what was read to `totals`; nothing for a path without a unit."""
     if isinstance(what, CheckUnit):
-        for finding in what.run(totals, lambda size: None):
+        for finding in what.run(totals):
             yield row_of(finding)
 
 

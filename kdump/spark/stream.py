@@ -22,8 +22,9 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
-from kdump.log.region import BatchRun, Limits
+from kdump.log.region import BatchRun
 from kdump.log.region_reader import WALKED, regions
+from kdump.log.run import Limits
 from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.read_task import ReadTask, TaskItem, packed

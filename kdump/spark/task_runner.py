@@ -30,7 +30,7 @@ class TaskRunner(Protocol):
     parallelism: int
 
     def run(
-        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], None] = lambda: None
+        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], object] = lambda: None
     ) -> list[ResultT]: ...
 
 
@@ -40,7 +40,7 @@ class LocalTasks:
     parallelism = 1
 
     def run(
-        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], None] = lambda: None
+        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], object] = lambda: None
     ) -> list[ResultT]:
         """Run the tasks, one after the other. Calls `on_wait` after each."""
         results = []
@@ -61,7 +61,7 @@ class SparkTasks:
         self.parallelism = _parallelism(spark) if self.context is None else self.context.defaultParallelism
 
     def run(
-        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], None] = lambda: None
+        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], object] = lambda: None
     ) -> list[ResultT]:
         """Run the tasks. Calls `on_wait` in this thread again and again until they are done. Raises what Spark
         raises."""

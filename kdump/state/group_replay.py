@@ -14,7 +14,7 @@ from kdump.core.newest_commits import MAX_BYTES, NewestCommits
 from kdump.format.control_record import decode_control
 from kdump.log.record import Record
 from kdump.state import group_members
-from kdump.state.as_of import SAYS_NOTHING, ChangeListener
+from kdump.state.as_of import SAYS_NOTHING
 from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, Member
 from kdump.state.internal_records import ENTRY, ROOM, memory
 from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
@@ -27,10 +27,8 @@ class GroupReplay(OffsetReplay):
     """Applies the records of __consumer_offsets to `groups`. Call `begin` before each partition, and `flush` at the
     end."""
 
-    def __init__(
-        self, groups: GroupCoordinatorState, room: int = ROOM, on_change: ChangeListener | None = None
-    ) -> None:
-        super().__init__(groups, room, on_change)
+    def __init__(self, groups: GroupCoordinatorState, room: int = ROOM) -> None:
+        super().__init__(groups, room)
         self.newest = NewestCommits(MAX_BYTES)
         self.newest_name = ""
         """The name with which the problems of these commits are noted."""

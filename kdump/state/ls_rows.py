@@ -10,7 +10,7 @@ from typing import Any
 
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.paths import natural
-from kdump.log.segment_summary import OnProgress
+from kdump.log.run import Run
 from kdump.state.partition_summary import PartitionSummary, SegmentSummary, read_segment, segment_damage
 
 SORTS = ("name", "size", "segments", "offsets", "oldest", "newest")
@@ -51,13 +51,13 @@ class LsRow:
         """Whether the segment was deleted before it could be read."""
         return self.segment is not None and self.segment.is_deleted
 
-    def read(self, *, quick: bool, on_progress: OnProgress) -> None:
+    def read(self, *, quick: bool, run: Run) -> None:
         """Read the headers of this row's segments. Never raises SourceError."""
         if self.segment is not None:
-            read_segment(self.segment, quick=quick, on_progress=on_progress)
+            read_segment(self.segment, quick=quick, run=run)
         else:
             for part in self.parts:
-                part.read(quick=quick, on_progress=on_progress)
+                part.read(quick=quick, run=run)
                 part.release()
 
     def headers(self) -> HeaderTotals:
@@ -126,7 +126,7 @@ class LsRows:
 
 
 def chosen(
-    rows: Iterable[LsRow], *, sort: str, reverse: bool, limit: int | None, quick: bool, on_progress: OnProgress
+    rows: Iterable[LsRow], *, sort: str, reverse: bool, limit: int | None, quick: bool, run: Run
 ) -> Iterator[LsRow]:
     """Yield at most `limit` rows in the order `sort`, with their headers read; reads no more rows than necessary. The
     segments among them may be deleted by the time that they are read."""
@@ -134,7 +134,7 @@ def chosen(
         rows = list(rows)
     if sort in BY_READING:
         for row in rows:
-            row.read(quick=quick, on_progress=on_progress)
+            row.read(quick=quick, run=run)
     if sort != "name":
         rows = sorted(rows, key=_KEYS[sort], reverse=sort in LARGEST_FIRST)
     if reverse:
@@ -144,7 +144,7 @@ def chosen(
         if limit is not None and count >= limit:
             return
         if sort not in BY_READING:
-            row.read(quick=quick, on_progress=on_progress)
+            row.read(quick=quick, run=run)
         count += not row.is_deleted
         yield row
 

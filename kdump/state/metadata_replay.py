@@ -15,7 +15,6 @@ from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, O
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, is_usual, plain_values, read_frame
 from kdump.log.record import Record
 from kdump.state import metadata_config_and_acl_handlers, metadata_node_handlers, metadata_topic_handlers
-from kdump.state.as_of import ChangeListener
 from kdump.state.internal_records import ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_refusal import Rule
@@ -57,8 +56,8 @@ NESTED = {
 class MetadataReplay(ReplayState):
     """Applies records in order. `room`: memory budget in bytes; `on_change` is called with each change."""
 
-    def __init__(self, metadata: MetadataImage, room: int = ROOM, on_change: ChangeListener | None = None) -> None:
-        super().__init__(metadata, room, on_change)
+    def __init__(self, metadata: MetadataImage, room: int = ROOM) -> None:
+        super().__init__(metadata, room)
         self._frames: set[bytes] = set()
 
     def apply(self, record: Record, value: bytes | None, name: str) -> None:

@@ -18,10 +18,11 @@ V = TypeVar("V")
 class ReplayState:
     """What the handlers of records change. `room`: memory budget in bytes; `on_change` is called with each change."""
 
-    def __init__(self, metadata: MetadataImage, room: int = ROOM, on_change: ChangeListener | None = None) -> None:
+    on_change: ChangeListener | None = None
+
+    def __init__(self, metadata: MetadataImage, room: int = ROOM) -> None:
         self.metadata = metadata
         self.room = self.all_room = room
-        self.on_change = on_change
         self.is_full = False
         self.known_ids: dict[str, str] = {}
         self.with_elr: dict[str, set[int]] = {}

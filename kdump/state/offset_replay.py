@@ -25,12 +25,11 @@ class OffsetReplay:
     """Applies the commits of a log to `groups`, using at most `room` bytes of memory; calls `on_change` with each
     change."""
 
-    def __init__(
-        self, groups: GroupCoordinatorState, room: int = ROOM, on_change: ChangeListener | None = None
-    ) -> None:
+    on_change: ChangeListener | None = None
+
+    def __init__(self, groups: GroupCoordinatorState, room: int = ROOM) -> None:
         self.groups = groups
         self.room = self.all_room = room
-        self.on_change = on_change
         self.is_full = False
         self.partition = 0
         self.name = ""

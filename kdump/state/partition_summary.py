@@ -20,7 +20,8 @@ from kdump.log.live_files import open_target
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, log_start_offset
 from kdump.log.paths import Target
 from kdump.log.region import TORN
-from kdump.log.segment_summary import OnProgress, summarize_headers
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.segment_summary import summarize_headers
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.window import Window
 from kdump.state.unknown_offsets import NO_FILES, CheckpointFiles, no_end
@@ -163,12 +164,10 @@ class PartitionSummary:
         """Why something could not be read."""
         return [*self.partition.listing_errors, *self.unread]
 
-    def read(
-        self, *, quick: bool = False, on_progress: OnProgress = lambda count: None, open_: Open = open_window
-    ) -> None:
+    def read(self, *, quick: bool = False, run: Run = PLAIN_RUN, open_: Open = open_window) -> None:
         """Read the headers of all segments, one after the other. Never raises SourceError: see `errors`."""
         for segment in self.segments:
-            read_segment(segment, quick=quick, on_progress=on_progress, open_=open_)
+            read_segment(segment, quick=quick, run=run, open_=open_)
         self.sum_up()
 
     def sum_up(self) -> None:
@@ -202,7 +201,7 @@ def read_segment(
     facts: SegmentSummary,
     *,
     quick: bool = False,
-    on_progress: OnProgress = lambda count: None,
+    run: Run = PLAIN_RUN,
     open_: Open = open_window,
 ) -> None:
     """Read the headers of one segment. Never raises SourceError: see its `error`."""
@@ -215,7 +214,7 @@ def read_segment(
         facts.error = "" if facts.is_deleted else str(error)
         return
     try:
-        facts.headers = summarize_headers(at, window, quick=quick, on_progress=on_progress)
+        facts.headers = summarize_headers(at, window, quick=quick, run=run)
         source = window.source
         facts.error = source.error or _unreadable(source)
         if isinstance(source, FileSource):

@@ -38,11 +38,10 @@ class RegistryReplay:
     """Applies records to `registry`; calls `on_change` with each change. `keep_gone`: remember what is deleted for
     good."""
 
-    def __init__(
-        self, registry: SchemaRegistry, on_change: ChangeListener | None = None, *, keep_gone: bool = False
-    ) -> None:
+    on_change: ChangeListener | None = None
+
+    def __init__(self, registry: SchemaRegistry, *, keep_gone: bool = False) -> None:
         self.registry = registry
-        self.on_change = on_change
         self.keep_gone = keep_gone
         self.offset = 0
         self.timestamp: int | None = None

@@ -14,7 +14,7 @@ from kdump.browse.row_listings import Cancelled
 from kdump.browse.scopes import ScopePart
 from kdump.browse.time_histogram import TimeBins, read_times
 from kdump.log.paths import target
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
 from tests.browse.test_model import PAYMENTS, ZERO, listed, segment
@@ -28,7 +28,7 @@ CLEAN = FIXTURES / "clean-1"
 def bins_of(*paths: Path, zone: Any = timezone.utc) -> TimeBins:
     bins = TimeBins(zone)
     parts = [ScopePart(path.name, None, None, [target(str(path))]) for path in paths]
-    read_times(parts, bins, Limits(), lambda count: None)
+    read_times(parts, bins, PLAIN_RUN)
     return bins
 
 
@@ -98,7 +98,7 @@ def test_reading_is_stopped() -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        read_times([ScopePart("", None, None, [target(str(PAYMENTS / ZERO))])], TimeBins(timezone.utc), Limits(), gone)
+        read_times([ScopePart("", None, None, [target(str(PAYMENTS / ZERO))])], TimeBins(timezone.utc), Run(more=gone))
 
 
 def test_a_bin_leads_to_its_first_batch() -> None:
@@ -193,5 +193,5 @@ def test_directories_that_are_not_live_are_not_counted(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     bins = TimeBins(timezone.utc)
     missing = ScopePart("", None, None, [target(str(tmp_path / "t-0" / f"{5:020}.log"))])
-    read_times([missing], bins, Limits(), lambda count: None)
+    read_times([missing], bins, PLAIN_RUN)
     assert "No such file" in bins.unread[0]

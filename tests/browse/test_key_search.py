@@ -21,7 +21,7 @@ from kdump.format.murmur2 import partition_of
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.paths import target
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
 from tests.browse.test_model import PAYMENTS, ZERO, listed
@@ -34,7 +34,7 @@ CLEAN = FIXTURES / "clean-1"
 def found_in(directory: Path, path: Path, text: str, scope: str = "topic") -> KeySearch:
     search = KeySearch(text, typed_key(text))
     parts = plan(search, scope_of(Here(str(path), None, str(directory)), scope))
-    run_search(search, parts, Limits(), lambda count: None)
+    run_search(search, parts, PLAIN_RUN)
     search.running = False
     return search
 
@@ -108,7 +108,7 @@ def test_the_unreadable_ranges_of_a_file_are_one_reason(tmp_path: Path, monkeypa
     assert 30 < len(search.hits) < 40
     assert [each for each in search.unsearched if "checksum" not in each] == [reason]
     bins = TimeBins(timezone.utc)
-    read_times([ScopePart("bad-0", "bad", 0, [target(str(path))])], bins, Limits(), lambda count: None)
+    read_times([ScopePart("bad-0", "bad", 0, [target(str(path))])], bins, PLAIN_RUN)
     assert bins.unread == [reason]
 
 
@@ -156,14 +156,14 @@ def test_a_search_that_was_stopped_never_says_not_found(topic: Path) -> None:
     parts = plan(search, scope_of(Here(str(topic), None, str(topic / "many-0")), "topic"))
     count = 0
 
-    def on_progress(size: int) -> None:
+    def more(size: int) -> None:
         nonlocal count
         count += 1
         if count == 5:
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        run_search(search, parts, Limits(), on_progress)
+        run_search(search, parts, Run(more=more))
     assert "no record" not in search.summary()
     search.running = False
     assert search.summary().startswith("stopped; 0 records with key 'nope' in 2 of 6 partitions")

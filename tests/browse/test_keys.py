@@ -196,10 +196,10 @@ def test_a_check_that_was_stopped_is_not_called_complete(monkeypatch: pytest.Mon
         go_on = threading.Event()
         run = background_verify.run
 
-        def slow(check: Any, limits: Any, on_finding: Any, on_progress: Any, on_total: Any) -> None:
+        def slow(check: Any, of: Any) -> None:
             while not go_on.wait(0.01):
-                on_progress(0)
-            run(check, limits, on_finding, on_progress, on_total)
+                of.more(0)
+            run(check, of)
 
         monkeypatch.setattr(background_verify, "run", slow)
         at.press("n")

@@ -26,6 +26,7 @@ from kdump.cli import cli
 from kdump.commands.browse import typed_selection
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.fault_tolerant import FaultTolerantSource
+from kdump.log.run import PLAIN_RUN, Run
 from tests.conftest import FIXTURES, sample, seeded
 from tests.craft import batch, flip, patch, record, split
 from tests.test_damaged_disks import DAMAGES, LARGE, files
@@ -34,18 +35,14 @@ PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 ZERO = f"{0:020}.log"
 
 
-def on_progress(position: int) -> None:
-    pass
-
-
 def browse(path: Path, *into: str) -> Browser:
     """Return a browser that has entered the rows with these labels or numbers, one after the other."""
     found = Browser(str(path))
-    found.settle(found.open(on_progress))
+    found.settle(found.open(PLAIN_RUN))
     for name in into:
         number = next(n for n, row in enumerate(found.level.rows) if row.label.startswith(name))
         found.level.cursor = number
-        levels = found.enter(found.depth, found.level.rows[number], on_progress)
+        levels = found.enter(found.depth, found.level.rows[number], PLAIN_RUN)
         assert levels is not None
         found.settle(levels)
     return found
@@ -60,20 +57,20 @@ def listed(path: Path, *options: str) -> list[dict[str, Any]]:
 
 def forwards(found: Browser, count: int) -> list[BrowseRow]:
     level = found.level
-    part = level.listing.head(count, on_progress)
+    part = level.listing.head(count, PLAIN_RUN)
     rows = list(part.rows)
     while not part.last:
-        part = level.listing.after(rows[-1], count, on_progress)
+        part = level.listing.after(rows[-1], count, PLAIN_RUN)
         rows += part.rows
     return rows
 
 
 def backwards(found: Browser, count: int) -> list[BrowseRow]:
     level = found.level
-    part = level.listing.tail(count, on_progress)
+    part = level.listing.tail(count, PLAIN_RUN)
     rows = list(part.rows)
     while not part.first:
-        part = level.listing.before(rows[0], count, on_progress)
+        part = level.listing.before(rows[0], count, PLAIN_RUN)
         rows = [*part.rows, *rows]
     return rows
 
@@ -132,7 +129,7 @@ def test_records_and_entries_are_what_inspect_lists(name: str) -> None:
         if row.type != "batch":
             records += said(found, [row])
             continue
-        levels = found.enter(0, row, on_progress)
+        levels = found.enter(0, row, PLAIN_RUN)
         assert levels is not None
         found.settle(levels)
         assert said(found, [each for each in backwards(found, 3) if each.type == "record"]) == said(
@@ -193,13 +190,13 @@ def everything(found: Browser, row: BrowseRow) -> None:
     inside = found.places.into(row, level)
     if inside is None:
         return
-    inside.put(inside.listing.head(3, on_progress))
+    inside.put(inside.listing.head(3, PLAIN_RUN))
     for each in inside.rows:
         found.places.dump(each, inside, 80) if each.type != "field" else None
         assert all(is_harmless(cell) for cell in (*each.cells, each.text, each.label))
         if each.type in ("record", "header"):
             fields = found.places.into(each, inside)
-            assert fields is None or fields.listing.head(9, on_progress).rows
+            assert fields is None or fields.listing.head(9, PLAIN_RUN).rows
 
 
 @pytest.mark.every_disk
@@ -216,9 +213,9 @@ def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
         copy.parent.mkdir(exist_ok=True)
         copy.write_bytes(data)
         found = browse(copy)
-        rows = found.level.listing.head(40, on_progress).rows
+        rows = found.level.listing.head(40, PLAIN_RUN).rows
         if rows:
-            found.level.listing.tail(10, on_progress)
+            found.level.listing.tail(10, PLAIN_RUN)
         for row in rows[:: max(1, len(rows) // 4)]:
             everything(found, row)
         copy.unlink()
@@ -235,12 +232,12 @@ def test_filters_are_those_of_inspect(options: str) -> None:
     path = PAYMENTS / ZERO
     found = browse(path)
     found.places.selection = typed_selection(timezone.utc)(options)
-    found.settle(found.open(on_progress))
+    found.settle(found.open(PLAIN_RUN))
     expected = listed(path, *options.split())
     assert said(found, forwards(found, 3)) == expected
     assert said(found, backwards(found, 3)) == expected
     for row in forwards(found, 9)[:3]:
-        found.settle([*found.levels[:1], *(found.enter(0, row, on_progress) or [])[1:]])
+        found.settle([*found.levels[:1], *(found.enter(0, row, PLAIN_RUN) or [])[1:]])
         records = [each for each in forwards(found, 9) if each.type == "record"]
         assert said(found, records) == listed(path, "--records", *options.split(), "--position", str(row.key)) or (
             "--position" in options
@@ -258,25 +255,25 @@ def test_filters_that_are_none(text: str) -> None:
 def test_going_to_every_offset_and_position() -> None:
     found = browse(PAYMENTS)
     for value in listed(PAYMENTS / ZERO, "--records")[::5]:
-        found.settle(found.to_offset(value["offset"], on_progress))
+        found.settle(found.to_offset(value["offset"], PLAIN_RUN))
         row = found.level.row
         assert row is not None
         assert json.loads(row_json(found, found.level, row) or "") == value | {"file": str(PAYMENTS / ZERO)}
     for value in listed(PAYMENTS / ZERO)[::5]:
         for position in (value["position"], value["position"] + value["size"] - 1):
-            found.settle(found.to_position(position, on_progress))
+            found.settle(found.to_position(position, PLAIN_RUN))
             row = found.level.row
             assert row is not None
             assert row.key == value["position"]
     with pytest.raises(NotFound):
-        found.to_offset(120, on_progress)
+        found.to_offset(120, PLAIN_RUN)
 
 
 def test_going_to_a_time() -> None:
     found = browse(PAYMENTS)
     records = listed(PAYMENTS / ZERO, "--records")
     for time in sorted({value["timestamp"] for value in records})[::7]:
-        found.settle(found.to_time(time, on_progress))
+        found.settle(found.to_time(time, PLAIN_RUN))
         row = found.level.row
         assert row is not None
         assert row.item.offset == next(value["offset"] for value in records if value["timestamp"] >= time)
@@ -289,18 +286,18 @@ def test_searching_keys_and_values() -> None:
     hits = []
     while True:
         try:
-            found.settle(found.search("sku-1", on_progress))
+            found.settle(found.search("sku-1", PLAIN_RUN))
         except NotFound:
             break
         assert found.level.row is not None
         hits.append(found.level.row.item.offset)
     assert hits == expected
-    found.settle(found.open(on_progress))
-    found.settle(found.search("TxnIndex", on_progress))
+    found.settle(found.open(PLAIN_RUN))
+    found.settle(found.search("TxnIndex", PLAIN_RUN))
     assert found.level.row is not None
     assert "txnindex" in found.level.row.label
     with pytest.raises(NotFound):
-        found.search("(", on_progress)
+        found.search("(", PLAIN_RUN)
 
 
 def test_the_command_shows_the_same() -> None:
@@ -361,25 +358,27 @@ def test_a_segment_of_a_gigabyte_opens_at_once(tmp_path: Path, monkeypatch: pyte
     found = browse(path.parent)
     assert found.level.rows[0].label == ZERO
     assert counter.taken() == 0, "nothing before it is looked at"
-    found.settle(found.enter(0, found.level.rows[0], on_progress) or [])
+    found.settle(found.enter(0, found.level.rows[0], PLAIN_RUN) or [])
     assert [row.key for row in found.level.rows] == [n * size for n in range(rows)]
     assert counter.taken() < (rows + 4) * 8192 + 2 * size, "little more than headers"
     assert all("crc?" in " ".join(row.cells) for row in found.level.rows), "a large batch is read when one stands on it"
-    found.dump(found.level.rows[1], found.level, 80, full=False, on_progress=on_progress)
+    found.dump(found.level.rows[1], found.level, 80, full=False, run=PLAIN_RUN)
     assert "crc?" not in " ".join(found.places.maker.region(found.level.rows[1].item).cells)
     assert counter.taken() < 3 * size
-    part = found.end(found.level, down=True, on_progress=on_progress)
+    part = found.end(found.level, down=True, run=PLAIN_RUN)
     assert [row.key for row in part.rows] == [total - (rows - n) * size for n in range(rows)]
     assert counter.taken() < 4 * rows * 8192 + 8 * size
-    found.settle(found.to_position(total // 2 + 1, on_progress))
+    found.settle(found.to_position(total // 2 + 1, PLAIN_RUN))
     assert found.level.row is not None
     assert found.level.row.key == total // 2
     assert counter.taken() < 8 * rows * 8192 + 16 * size
 
 
 def test_reading_is_given_up_when_nobody_waits() -> None:
-    def gone(position: int) -> None:
+    def at(position: int, size: int | None) -> None:
         raise Cancelled
+
+    gone = Run(at=at)
 
     found = browse(PAYMENTS / ZERO)
     with pytest.raises(Cancelled):
@@ -397,13 +396,13 @@ def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     level: Level = found.level
     for _ in range(20):
         if not level.last:
-            level.grow(found.more(level, down=True, count=4, on_progress=on_progress), down=True)
+            level.grow(found.more(level, down=True, count=4, run=PLAIN_RUN), down=True)
     assert level.last
     assert len(level.rows) <= 10 + browsing.ROWS
     assert isinstance(level.listing, Pages)
     assert len(level.listing._marks) <= 9
     while not level.first:
-        level.grow(found.more(level, down=False, count=4, on_progress=on_progress), down=False)
+        level.grow(found.more(level, down=False, count=4, run=PLAIN_RUN), down=False)
     assert level.rows[0].key == 0
 
 
@@ -416,19 +415,19 @@ def test_a_search_says_first_what_it_did_not_read(tmp_path: Path) -> None:
     (path.parent / f"{5:020}.log").symlink_to("/nowhere")
     found = browse(path.parent, ZERO)
     with pytest.raises(NotFound) as error:
-        found.search("nope", on_progress)
+        found.search("nope", PLAIN_RUN)
     text = str(error.value)
     assert text.startswith(f"NOT SEARCHED: 1 damaged batch of {len(batches[2])} bytes (t-0/{ZERO} at byte ")
     assert "1 region of 7 bytes without a readable batch" in text
     assert f"{5:020}.log" in text
     assert text.endswith("no record from here on matches 'nope' in the rest")
     with pytest.raises(NotFound, match=r"NOT SEARCHED: .*; all records here are older than that in the rest"):
-        found.to_time(1 << 60, on_progress)
-    found.search("key-4", on_progress)
+        found.to_time(1 << 60, PLAIN_RUN)
+    found.search("key-4", PLAIN_RUN)
     path.write_bytes(b"".join(batches[:2]))
     (path.parent / f"{5:020}.log").unlink()
     with pytest.raises(NotFound, match=r"^no record from here on matches 'nope'$"):
-        browse(path.parent, ZERO).search("nope", on_progress)
+        browse(path.parent, ZERO).search("nope", PLAIN_RUN)
 
 
 def test_an_offset_after_empty_segments(tmp_path: Path) -> None:
@@ -440,6 +439,6 @@ def test_an_offset_after_empty_segments(tmp_path: Path) -> None:
         (path.parent / f"{number:020}.log").write_bytes(b"")
     (path.parent / f"{30:020}.log").write_bytes(batch(record(0, b"k", b"v"), offset=30))
     found = browse(path.parent)
-    assert found.to_offset(5, on_progress)[-1].row.item.offset == 30  # type: ignore[union-attr]
+    assert found.to_offset(5, PLAIN_RUN)[-1].row.item.offset == 30  # type: ignore[union-attr]
     with pytest.raises(NotFound, match="offset 31 is after the last offset"):
-        found.to_offset(31, on_progress)
+        found.to_offset(31, PLAIN_RUN)

@@ -142,7 +142,7 @@ def test_the_question_stays_until_it_is_answered(tmp_path: Path) -> None:
         await saved(at, str(path))
         assert "overwrite it?" in at.status
         at.app.main.trouble("the check has ended")
-        at.app.main.look("elsewhere", lambda job: at.app.browser.to_offset(10, job.report_progress))
+        at.app.main.look("elsewhere", lambda job: at.app.browser.to_offset(10, job.run))
         await at.settled()
         at.app.main.show_progress()
         assert "overwrite it?" in at.status

@@ -11,8 +11,9 @@ from kdump.browse import sorting
 from kdump.browse.browser import Browser
 from kdump.browse.row_listings import Cancelled
 from kdump.browse.sorting import MORE, SortOrder, chosen_order
+from kdump.log.run import PLAIN_RUN, Run
 from tests.browse.driving import Driver, drive
-from tests.browse.test_model import PAYMENTS, ZERO, backwards, browse, forwards, listed, on_progress, said, segment
+from tests.browse.test_model import PAYMENTS, ZERO, backwards, browse, forwards, listed, said, segment
 from tests.conftest import FIXTURES, few
 from tests.craft import flip
 from tests.test_damaged_disks import DAMAGES
@@ -21,7 +22,7 @@ CLEAN = FIXTURES / "clean-1"
 
 
 def in_order(found: Browser, column: str, descending: bool) -> list[Any]:
-    found.settle(found.sort(found.depth, SortOrder(column, descending), on_progress))
+    found.settle(found.sort(found.depth, SortOrder(column, descending), PLAIN_RUN))
     return forwards(found, 7)
 
 
@@ -37,7 +38,7 @@ def test_batches(name: str, column: str, descending: bool) -> None:
     rows = in_order(found, column, descending)
     assert said(found, rows) == have + [value for value in expected if value.get(column) is None]
     assert [row.key for row in backwards(found, 5)] == [row.key for row in rows]
-    found.settle(found.sort(0, None, on_progress))
+    found.settle(found.sort(0, None, PLAIN_RUN))
     assert said(found, forwards(found, 9)) == expected
 
 
@@ -46,7 +47,7 @@ def test_batches(name: str, column: str, descending: bool) -> None:
 def test_records(column: str, descending: bool) -> None:
     found = browse(CLEAN / "stringkeys-0" if (CLEAN / "stringkeys-0").exists() else PAYMENTS, ZERO)
     longest = max(range(len(found.level.rows)), key=lambda n: found.level.rows[n].item.recordCount)
-    found.settle(found.enter(found.depth, found.level.rows[longest], on_progress) or [])
+    found.settle(found.enter(found.depth, found.level.rows[longest], PLAIN_RUN) or [])
     plain = [row.item for row in forwards(found, 50) if row.type == "record"]
     rows = in_order(found, column, descending)
     assert rows[0].type == "header"
@@ -92,8 +93,10 @@ def test_damaged_files_are_sorted_without_a_traceback(damage: Any, tmp_path: Pat
 
 
 def test_sorting_can_be_stopped() -> None:
-    def gone(position: int) -> None:
+    def at(position: int, size: int | None) -> None:
         raise Cancelled
+
+    gone = Run(at=at)
 
     found = browse(PAYMENTS / ZERO)
     with pytest.raises(Cancelled):
@@ -177,7 +180,7 @@ def test_a_table_that_changes_while_the_columns_are_listed() -> None:
     async def script(at: Driver) -> None:
         await at.keys("s")
         browser = at.app.browser
-        levels = browser.enter(0, browser.levels[0].rows[0], lambda position: None)
+        levels = browser.enter(0, browser.levels[0].rows[0], PLAIN_RUN)
         assert levels is not None
         browser.settle(levels)
         await at.keys("enter")

@@ -275,8 +275,8 @@ def check_commands(text: str) -> None:
 
 def findings(path: str) -> list[Any]:
     """Return the findings of a whole directory, or of a file."""
-    made = units((path,), Options(), pytest.fail)
-    return [finding for unit in made for finding in unit.run(CheckTotals(), lambda count: None)]
+    made = units((path,), Options(unreadable=pytest.fail))
+    return [finding for unit in made for finding in unit.run(CheckTotals())]
 
 
 def placeholders(text: str) -> set[str]:

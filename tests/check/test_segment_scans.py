@@ -23,8 +23,9 @@ from kdump.check.options import Options
 from kdump.forensics.postmortem.run import postmortem
 from kdump.format.index import INDEX_ENTRY
 from kdump.log.paths import Target, target
-from kdump.log.region import BatchRun, Limits
+from kdump.log.region import BatchRun
 from kdump.log.region_reader import CHECKED, regions
+from kdump.log.run import Limits
 from tests import craft
 from tests.check.test_batch_runs import KAFKA, change_header, drop_or_repeat, swap, verify
 from tests.command import run
@@ -299,11 +300,11 @@ def test_the_default_for_a_large_partition(
         path = tmp_path / name / f"{0:020}.log"
         path.write_bytes(log(codec, 0, 2))
         os.truncate(path, LARGE)
-    alone = list(units((str(tmp_path / "a-0"),), Options(), pytest.fail))
+    alone = list(units((str(tmp_path / "a-0"),), Options(unreadable=pytest.fail)))
     assert usual_jobs_for(alone) == (3 if several else 1)
-    assert usual_jobs_for(list(units((str(tmp_path),), Options(), pytest.fail))) == 4
+    assert usual_jobs_for(list(units((str(tmp_path),), Options(unreadable=pytest.fail)))) == 4
     os.truncate(tmp_path / "a-0" / f"{0:020}.log", 1000)
-    assert usual_jobs_for(list(units((str(tmp_path / "a-0"),), Options(), pytest.fail))) == 1
+    assert usual_jobs_for(list(units((str(tmp_path / "a-0"),), Options(unreadable=pytest.fail)))) == 1
 
 
 @each_case("codec", ["none", "zstd"])

@@ -11,7 +11,8 @@ import pytest
 
 from kdump.cluster.internal_log import LIMITS, read_records
 from kdump.log.batch_records import records
-from kdump.log.region import Batch, Limits
+from kdump.log.region import Batch
+from kdump.log.run import Limits, Run
 from tests.conftest import FIXTURES, batches, read_regions, record_facts, seeded, segments
 from tests.craft import CODECS, batch, fix_crc, overwrite, record
 from tests.each_case import each_case
@@ -36,7 +37,7 @@ def _one_by_one(path: Path, limits: Limits) -> Iterator[dict[str, Any] | None]:
 
 def _is_same(path: Path, limits: Limits = LIMITS) -> list[dict[str, Any] | None]:
     problems: list[str] = []
-    found = [each and record_facts(each) for each in read_records(str(path), limits, problems.append)]
+    found = [each and record_facts(each) for each in read_records(str(path), problems.append, Run(limits))]
     assert found == [*_one_by_one(path, limits)]
     assert len(problems) == found.count(None)
     return found

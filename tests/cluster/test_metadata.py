@@ -12,7 +12,7 @@ from kdump.check.options import Options
 from kdump.cluster import metadata_log
 from kdump.cluster.metadata import Age, MetadataCopies
 from kdump.log.partition_directory import partition
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, TopicImage
 from tests.each_case import each_case
 
@@ -93,7 +93,7 @@ def test_the_limits_of_a_check_apply_to_the_metadata_above_a_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Limits | None] = []
-    monkeypatch.setattr(metadata_log, "read_metadata", lambda directory, limits, on_progress: given.append(limits))
+    monkeypatch.setattr(metadata_log, "read_metadata", lambda directory, run: given.append(run.limits))
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / f"{0:020}.log").touch()

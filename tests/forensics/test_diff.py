@@ -27,7 +27,8 @@ from kdump.forensics.differences import DIVERGENT, NOT_IN_BUNDLE
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import records
 from kdump.log.hash_key import HashKey
-from kdump.log.region import PADDING, TORN, Batch, Limits
+from kdump.log.region import PADDING, TORN, Batch
+from kdump.log.run import QUIET_RUN, Limits
 from tests import craft
 from tests.conftest import (
     DISKS,
@@ -132,7 +133,7 @@ def from_bundles(paths: tuple[Path, ...], options: Options, key: HashKey | None)
         bundles = {path: Path(temporary) / str(number) / "out" for number, path in enumerate(dict.fromkeys(paths))}
         for path, out in bundles.items():
             out.parent.mkdir()
-            bundle([str(path)], str(out), how, on_unreadable=lambda error: None)
+            bundle([str(path)], str(out), how, run=QUIET_RUN)
         for packed in (bundles, paths[:1]):
             with ExitStack() as stack:
                 for path in packed:

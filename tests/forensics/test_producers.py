@@ -162,9 +162,7 @@ def test_what_verify_finds_is_counted_and_told(
     assert getattr(rows(answers)[1], count) == getattr(answers[-1], count) == 1
     assert [each.code for each in answers if isinstance(each, Finding)] == [code]
     options = Options(now=NOW, only=frozenset({"producers"}))
-    found = [
-        each for unit in units((str(folder),), options, pytest.fail) for each in unit.run(CheckTotals(), lambda n: None)
-    ]
+    found = [each for unit in units((str(folder),), options) for each in unit.run(CheckTotals())]
     assert [each.code for each in found] == [code]
     told = [each for each in ask(folder, events=True) if isinstance(each, ProducerEvent)]
     assert [each.event for each in told] == ["first", event]

@@ -23,6 +23,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.kafka.index_builder import IndexBuilder
 from kdump.log.errors import SourceError
 from kdump.log.region import Batch
+from kdump.log.run import Run
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, few, numbers_in, read_regions, sample
 from tools.reindex_trials import DAMAGED, GOLDEN, copy, digest
@@ -150,7 +151,7 @@ def test_a_txnindex_of_a_newer_release_is_not_judged(payments: Path) -> None:
     data[-33] = 1  # the second byte of the last entry's version
     change(payments, "txnindex", bytes(data))
     errors: list[Exception] = []
-    made = verdict(payments, "txnindex", on_unreadable=errors.append)
+    made = verdict(payments, "txnindex", options=Run(unreadable=errors.append))
     assert (made.status, made.severity, made.wrongCount) == (UNREAD, None, 0)
     assert "AbortedTxn version 1, above 0" in str(errors[0])
     data[-33], data[1] = 0, 1

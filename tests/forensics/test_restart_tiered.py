@@ -12,7 +12,6 @@ from kdump.cluster.internal_log import read_records
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan
 from kdump.format.count_text import offsets_text
 from kdump.format.metadata_record import decode_metadata_record
-from kdump.log.region import Limits
 from tests.command import run
 from tests.conftest import DISKS, sample
 from tests.craft import split
@@ -62,7 +61,7 @@ def known_segments(path: Path) -> set[int]:
     """Return the offsets of the segments that a log of __remote_log_metadata has, read record by record."""
     begun: dict[str, range] = {}
     known: set[int] = set()
-    for record in read_records(str(path), Limits(), lambda problem: None):
+    for record in read_records(str(path), lambda problem: None):
         assert record is not None
         values = decode_metadata_record(record.value, "storage").values or {}
         name, state = values["remoteLogSegmentId"]["id"], values["remoteLogSegmentState"]

@@ -813,7 +813,9 @@ def test_what_a_broker_set_aside_is_named(tmp_path: Path) -> None:
     stray = place(tmp_path / "disk", f"b-0.{'0' * 32}-stray", ten(0))
     told: list[str] = []
     made = kdump.salvage(
-        str(tmp_path / "disk"), str(tmp_path / "out"), on_unreadable=lambda error: told.append(str(error))
+        str(tmp_path / "disk"),
+        str(tmp_path / "out"),
+        options=kdump.Run(unreadable=lambda error: told.append(str(error))),
     )
     assert [each.name for each in made] == ["a-0"]
     assert len(told) == 1

@@ -38,6 +38,7 @@ from kdump.forensics.transaction_ledger import (
 )
 from kdump.format.transaction_record import STATES
 from kdump.log.errors import SourceError
+from kdump.log.run import Run
 from tests import craft
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample, seeded
@@ -281,8 +282,8 @@ def test_verify_says_the_same(tmp_path: Path) -> None:
         root = disk_with(tmp_path / str(number), ("tx", 1, 1, state, places))
         found = [
             finding.code
-            for unit in units((str(root),), Options(now=NOW), pytest.fail)
-            for finding in unit.run(CheckTotals(), lambda count: None)
+            for unit in units((str(root),), Options(now=NOW, unreadable=pytest.fail))
+            for finding in unit.run(CheckTotals())
         ]
         assert code in found
         assert (rows(ask(root))[-1].state == "hanging") == (code == "transaction-hanging")
@@ -456,10 +457,10 @@ def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SourceError):
         ask(tmp_path / "nothing")
     told: list[SourceError] = []
-    assert ask(tmp_path / "nothing", on_unreadable=told.append) == []
+    assert ask(tmp_path / "nothing", run=Run(unreadable=told.append)) == []
     assert len(told) == 1
     shutil.copy(PAYMENTS.with_suffix(".txnindex"), tmp_path)
-    ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, on_unreadable=told.append)
+    ask(tmp_path / PAYMENTS.with_suffix(".txnindex").name, run=Run(unreadable=told.append))
     assert len(told) == 2
 
 

@@ -22,7 +22,8 @@ from kdump.format.record import RECORD
 from kdump.log import batch_records, legacy_records
 from kdump.log.batch_records import records
 from kdump.log.record import Record
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Limits
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.run import Limits
 from tests import craft
 from tests.conftest import (
     FIXTURES,

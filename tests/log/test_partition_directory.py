@@ -13,6 +13,7 @@ from kdump.log import find_directories as walk
 from kdump.log import log_directory, partition_directory
 from kdump.log.directory_listing import items
 from kdump.log.partition_directory import PartitionDirectory, current, partition
+from kdump.log.run import QUIET_RUN
 from tests.each_case import each_case
 
 OLD = "00000000000000000000.log"
@@ -36,7 +37,7 @@ def test_a_segment_that_is_added_while_its_directory_is_listed(
 
     monkeypatch.setattr(walk if is_walk else log_directory, "items", listed)
     place = (
-        next(walk.find_directories(str(directory), lambda error: None))
+        next(walk.find_directories(str(directory), QUIET_RUN))
         if is_walk
         else log_directory.directory_at(str(directory))
     )

@@ -19,8 +19,9 @@ import kdump.log.resync
 import kdump.log.window
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import records
-from kdump.log.region import DefaultRecordBatch, Limits, Region
+from kdump.log.region import DefaultRecordBatch, Region
 from kdump.log.region_reader import Reader
+from kdump.log.run import Limits
 from kdump.log.source import StreamSource
 from tests import craft
 from tests.conftest import (

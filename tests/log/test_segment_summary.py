@@ -16,6 +16,7 @@ from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import target
 from kdump.log.region import Batch, LegacyRecordBatch
+from kdump.log.run import Run
 from kdump.log.segment_summary import summarize_headers
 from kdump.log.source import SeekableSource
 from kdump.log.window import DEFAULT_SIZE, HEADER_BLOCK, Window
@@ -262,7 +263,7 @@ def test_large_batches_are_not_read_through(tmp_path: Path) -> None:
 def test_progress_adds_up(quick: bool) -> None:
     for path in LOGS:
         done: list[int] = []
-        summarize_headers(target(str(path)), Window(opened(path)), quick=quick, on_progress=done.append)
+        summarize_headers(target(str(path)), Window(opened(path)), quick=quick, run=Run(more=done.append))
         assert sum(done) == path.stat().st_size, path
 
 

@@ -21,7 +21,7 @@ from kdump.cluster.metadata_log import read_metadata
 from kdump.cluster.read_groups import newest, read_groups
 from kdump.cluster.transaction_coordinator import read_coordinator
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.log.region import Limits
+from kdump.log.run import Limits, Run
 from kdump.render.group_report import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
 from kdump.spark.result import open_result
@@ -46,7 +46,7 @@ def at_once(paths: Iterable[Path]) -> list[GroupDescription]:
     metadata = max((image for image in images if image.topics), key=lambda image: image.end_offset, default=None)
     logs = newest([log for each in directories for log in logs_in(each)])
     context = LagContext(LogOffsetsByPartition(directories), metadata)
-    read = read_groups(logs, limits=limits)
+    read = read_groups(logs, run=Run(limits))
     return list(describe_groups(read, context, lambda name: True, lambda name: True))
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.spark.merged_files import SMALL, Merged, MergeTask, merge_files
 from kdump.spark.packs import COUNTS, UNITS, Pack, TableRows, committed, entries, rows_of
 from kdump.spark.read_chunk import read_chunk_file

@@ -21,7 +21,7 @@ import kdump.cluster.metadata_log as module
 from kdump.cluster.internal_log import LIMITS, bounded, read_records
 from kdump.cluster.metadata_log import read_metadata
 from kdump.log.record import Record
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, MAX_VALUE_BYTES
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_table import PartitionRegistration
@@ -535,7 +535,6 @@ def test_large_records_and_batches_are_left_out(tmp_path: Path) -> None:
 
 
 def test_limits_are_never_above_those_of_the_metadata() -> None:
-    assert bounded(None) == LIMITS
     assert bounded(Limits()) == LIMITS
     assert bounded(Limits(1000, 2000)) == Limits(1000, 2000)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.cluster.schema_registries import find_registries, read_registry
+from kdump.log.run import QUIET_RUN
 from kdump.state.as_of import AsOf, Change
 from kdump.state.packed_texts import CHUNK_BYTES, PackedTexts
 from kdump.state.schema_registry import SchemaRegistry, qualified
@@ -29,7 +30,7 @@ from tests.registry_disk import (
 
 def read(root: Path, *steps: Step | None, **options: Any) -> SchemaRegistry:
     write(root, {"_schemas-0": list(steps)})
-    (found,) = find_registries([str(root)], "_schemas", lambda error: None).registries
+    (found,) = find_registries([str(root)], "_schemas", QUIET_RUN).registries
     return read_registry(found, keep_gone=True, **options)
 
 

@@ -15,7 +15,8 @@ from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BATCH_START
 from kdump.core.header_columns import HeaderColumns, is_plain_batch
 from kdump.format.batch_header import COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL
-from kdump.log.region import BatchRun, DefaultRecordBatch, Limits
+from kdump.log.region import BatchRun, DefaultRecordBatch
+from kdump.log.run import Limits
 from kdump.state.marker import MARKER_SIZE, EndTxnMarker, plain_marker
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask

@@ -85,7 +85,6 @@ class PartitionCheck(Resumable):
         """Index of the segment to start with."""
         self.before: Callable[[int], None] = lambda number: None
         """Called with the index of each segment before it is opened, after all earlier findings have been consumed."""
-        self.on_progress: Callable[[int], None] = lambda count: None
         self._held: list[tuple[Finding, int, int | None]] = []
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
@@ -232,7 +231,7 @@ class PartitionCheck(Resumable):
         runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
         run_mode = CHECKED if all(observer.accepts_runs for observer in observers) else ""
         for region in self._regions(part, window, run_mode):
-            self.on_progress(region.size)
+            self.options.more(region.size)
             if isinstance(region, BatchRun):
                 if not observers and not decode:  # nothing examines valid batches
                     self._batch_run(region)

@@ -25,7 +25,7 @@ from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.check.watchers.txn_index_entries import TxnIndexEntries
 from kdump.log.internal_topics import COORDINATOR_TOPICS
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 
 
 class RuleInputs(NamedTuple):

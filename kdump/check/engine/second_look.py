@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Protocol
 
@@ -20,6 +21,7 @@ from kdump.log.first_looks import stem
 from kdump.log.live_files import PAUSES, FileWatch, identity, is_young
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.run import ignore
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""
@@ -44,7 +46,7 @@ class CheckedUnit(Protocol):
     @property
     def prepare(self) -> Callable[..., None] | None: ...
 
-    def look(self, totals: CheckTotals, on_progress: Callable[[int], None], watch: FileWatch) -> Iterator[Finding]: ...
+    def look(self, totals: CheckTotals, watch: FileWatch) -> Iterator[Finding]: ...
 
     def again(self, *, around: bool) -> CheckedUnit | None: ...
 
@@ -211,7 +213,8 @@ def _further_look(
         totals.notes.append(went_away(unit.name))
         return None
     watch = FileWatch()
-    return again, watch, again.look(CheckTotals(), lambda count: None, watch)
+    again.options = replace(again.options, more=ignore)  # its bytes are counted already
+    return again, watch, again.look(CheckTotals(), watch)
 
 
 def _changing(doubtful: list[Finding], totals: CheckTotals) -> None:

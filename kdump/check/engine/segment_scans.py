@@ -28,8 +28,9 @@ from kdump.log.live_files import open_target
 from kdump.log.low_impact_reads import limit_rate, rate_for_workers
 from kdump.log.offset_index_lookup import open_index_lookup
 from kdump.log.paths import Target
-from kdump.log.region import BatchRun, Limits
+from kdump.log.region import BatchRun
 from kdump.log.region_reader import CHECKED, regions
+from kdump.log.run import Limits
 from kdump.log.scanned_run import scanned_run
 from kdump.log.source import FileSource, Source
 from kdump.log.token_bucket import TokenBucket

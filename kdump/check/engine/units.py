@@ -29,7 +29,7 @@ from kdump.check.totals import CheckTotals
 from kdump.cluster.disks import Disks
 from kdump.log import file_kinds, file_system
 from kdump.log.directory_listing import length, parent
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, directory_at
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from kdump.format.kafka_release import KafkaRelease
     from kdump.state.metadata_image import MetadataImage
     from kdump.state.metadata_refusal import Refusal
-
-OnProgress = Callable[[int], None]
 
 
 @dataclass
@@ -94,20 +92,20 @@ class CheckUnit:
             return set()
         return {topic for topic, _ in missing_in(directory, self.ids, self.siblings, self.metadata, self.options).lost}
 
-    def run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
+    def run(self, totals: CheckTotals) -> Iterator[Finding]:
         """Yield the selected findings that are certain even if a broker is changing the files
         (kdump.check.engine.second_look)."""
         at_once = self.watcher is not None or self.prepare is not None or self.check_class is not PartitionCheck
-        yield from settled(self, lambda watch: self.look(totals, on_progress, watch), totals, at_once=at_once)
+        yield from settled(self, lambda watch: self.look(totals, watch), totals, at_once=at_once)
 
-    def look(self, totals: CheckTotals, on_progress: OnProgress, watch: FileWatch) -> Iterator[Finding]:
+    def look(self, totals: CheckTotals, watch: FileWatch) -> Iterator[Finding]:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
         options = self.options
         self.options = replace(options, open_source=watch.opening(options.open_source))
         replicas = self.known.replicas
         is_only = replicas is not None and not replicas.brokers
         try:
-            for finding in self._run(totals, on_progress):
+            for finding in self._run(totals):
                 if options.wants(CATALOGUE[finding.code]):
                     yield finding._replace(is_only_replica=True) if is_only else finding
         finally:
@@ -150,7 +148,7 @@ class CheckUnit:
         others = [place for place in found if isinstance(place, LogDirectory)]
         return self.options.disks([own, *others])
 
-    def _run(self, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
+    def _run(self, totals: CheckTotals) -> Iterator[Finding]:
         if self.directory is not None:
             yield from self._root(self.directory, totals)
         elif self.partition is not None:
@@ -158,16 +156,15 @@ class CheckUnit:
             for problem in self.partition.listing_errors:
                 totals.problem(problem)
             check = self.check_class(self.partition, self.known, self.options, totals)
-            self._begin(check, on_progress)
+            self._begin(check)
             yield from check.findings()
             if not self.options.headers_only:
                 yield from PartitionDirectoryCheck(self.partition, self.known, self.options, totals).findings(check)
         elif self.target is not None:
-            yield from self._file(self.target, totals, on_progress)
+            yield from self._file(self.target, totals)
 
-    def _begin(self, check: PartitionCheck, on_progress: OnProgress) -> None:
+    def _begin(self, check: PartitionCheck) -> None:
         self.check = check
-        check.on_progress = on_progress
         if self.watcher is not None:
             check.watch(self.watcher)
         if self.prepare is not None:
@@ -195,7 +192,7 @@ class CheckUnit:
         if "files" in options.chosen:
             yield from log_directory_findings(directory, self.duplicates)
 
-    def _file(self, target: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
+    def _file(self, target: Target, totals: CheckTotals) -> Iterator[Finding]:
         kind, options = target.kind, self.options
         if kind is None and target.path != "-":
             try:
@@ -215,10 +212,10 @@ class CheckUnit:
         if kind is None or kind is file_kinds.SEGMENT:
             here = one_file(target, SegmentFiles("", 0, target), self.known.state)
             check = self.check_class(here, self.known, options, totals, alone=True)
-            self._begin(check, on_progress)
+            self._begin(check)
             yield from check.findings()
         elif kind in (file_kinds.INDEX, file_kinds.TIME_INDEX):
-            yield from self._index(target, totals, on_progress)
+            yield from self._index(target, totals)
         elif kind is file_kinds.KRAFT_SNAPSHOT:
             yield from kraft_snapshot(target, self.known, options, totals)
         elif kind is file_kinds.TXN_INDEX:
@@ -226,7 +223,7 @@ class CheckUnit:
         else:
             yield from file_findings(target, options, totals, self.known.release.release)
 
-    def _index(self, index: Target, totals: CheckTotals, on_progress: OnProgress) -> Iterator[Finding]:
+    def _index(self, index: Target, totals: CheckTotals) -> Iterator[Finding]:
         """Check an index: against its segment if that is in the same directory, else on its own."""
         assert index.kind is not None
         log = os.path.splitext(index.path)[0] + ".log"
@@ -235,7 +232,6 @@ class CheckUnit:
         if file_system.isfile(log):
             here = one_file(index, segment.with_log(target(log, source=index.source)), self.known.state)
             check = PartitionCheck(here, self.known, replace(self.options, only=frozenset({"indexes"})), totals)
-            check.on_progress = on_progress
             yield from (finding for finding in check.findings() if finding.file == index.path)
             return
         rule_type = OffsetIndexRule if index.kind is file_kinds.INDEX else TimeIndexRule
@@ -248,9 +244,9 @@ class CheckUnit:
         yield from rule.finish(part)
 
 
-def units(paths: Sequence[str], options: Options, on_unreadable: OnUnreadable) -> Iterator[CheckUnit]:
-    """Yield the units for the paths, in order. Calls `on_unreadable` for each path without Kafka files."""
-    yield from units_of(options.disks_at(paths, on_unreadable), options)
+def units(paths: Sequence[str], options: Options) -> Iterator[CheckUnit]:
+    """Yield the units for the paths, in order. Calls `options.unreadable` for each path without Kafka files."""
+    yield from units_of(options.disks_at(paths), options)
 
 
 def units_of(disks: Disks, options: Options) -> Iterator[CheckUnit]:

@@ -82,23 +82,23 @@ def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, nam
     _directory, _counter = directory, counter
 
 
-def _run(unit: CheckUnit, totals: CheckTotals, on_progress: Callable[[int], None], jobs: int = 1) -> Iterator[Finding]:
+def _run(unit: CheckUnit, totals: CheckTotals, jobs: int = 1) -> Iterator[Finding]:
     unit.options = replace(unit.options, open_source=careful_source, jobs=jobs)
-    return unit.run(totals, on_progress)
+    return unit.run(totals)
 
 
-def in_worker(work: Callable[[CheckUnit, Callable[[int], None]], Result], unit: CheckUnit) -> Result:
-    """Do the work on a unit in a worker; it is called with the unit and `on_progress`."""
+def in_worker(work: Callable[[CheckUnit], Result], unit: CheckUnit) -> Result:
+    """Do the work on a unit in a worker."""
     assert _counter is not None
-    unit.options = replace(unit.options, open_source=careful_source)
-    done = work(unit, _counter.add)
+    unit.options = replace(unit.options, open_source=careful_source, more=_counter.add)
+    done = work(unit)
     _counter.flush()
     return done
 
 
-def _check(unit: CheckUnit, on_progress: Callable[[int], None]) -> UnitResult:
+def _check(unit: CheckUnit) -> UnitResult:
     totals = CheckTotals()
-    findings = unit.run(totals, on_progress)
+    findings = unit.run(totals)
     held = list(islice(findings, MAX_HELD))
     return held, _write_rest(findings), totals
 
@@ -152,21 +152,19 @@ def worker_pool(
     return stack.enter_context(pool), counter
 
 
-def run_all(
-    units: list[CheckUnit], jobs: int, totals: CheckTotals, on_progress: Callable[[int], None]
-) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
+def run_all(units: list[CheckUnit], jobs: int, totals: CheckTotals) -> Iterator[tuple[CheckUnit, Iterator[Finding]]]:
     """Check the units, in parallel if possible, and yield each with its findings, in order.
 
-    Units are divided among processes; the segments of a single one are read by several. Calls
-    `on_progress` with bytes read. `totals` includes a unit once its findings have been consumed. If shared files cannot
-    be created, one process is used, whatever `jobs` is. A log directory's own files are checked in this process: to
-    send the list of its partitions to a worker would take more memory than to check them."""
+    Units are divided among processes; the segments of a single one are read by several. `totals` includes a unit once
+    its findings have been consumed. If shared files cannot be created, one process is used, whatever `jobs` is. A log
+    directory's own files are checked in this process: to send the list of its partitions to a worker would take more
+    memory than to check them."""
     with ExitStack() as stack:
         processes, ahead = split_jobs(units, jobs)
         made = worker_pool(stack, processes) if processes > 1 else None
         if made is None:
             for unit in units:
-                yield unit, _run(unit, totals, on_progress, ahead)
+                yield unit, _run(unit, totals, ahead)
                 unit.check = None  # which has the state of the whole partition
             return
         pool, counter = made
@@ -178,9 +176,9 @@ def run_all(
                         futures[number] = pool.submit(in_worker, _check, units[number])
             for number, unit in enumerate(units):
                 if unit.directory is not None:
-                    yield unit, _run(unit, totals, on_progress)
+                    yield unit, _run(unit, totals)
                     continue
-                held, path, counted = result_of(futures.pop(number), counter, on_progress)
+                held, path, counted = result_of(futures.pop(number), counter, unit.options)
                 totals.add(counted)
                 yield unit, _findings(held, path)
         except BaseException:

@@ -22,7 +22,7 @@ from kdump.log.batch_payload import payload_of
 from kdump.log.batch_records import records
 from kdump.log.internal_topics import SCHEMAS
 from kdump.log.paths import Target
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 
 NEWER_RELEASE = Code(
     code="newer-release",

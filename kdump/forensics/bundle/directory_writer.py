@@ -42,7 +42,8 @@ from kdump.log.hash_key import HashKey
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, target
-from kdump.log.region import Batch, Limits
+from kdump.log.region import Batch
+from kdump.log.run import Limits, Run
 from kdump.log.source import Source
 from kdump.log.window import Window
 
@@ -98,7 +99,7 @@ class DirectoryWriter:
         options: BundleOptions,
         before: Before | None,
         known: Callable[[str], PartitionContext],
-        on_progress: Callable[[int], None],
+        run: Run,
     ) -> None:
         self.path = path
         self.inside = inside
@@ -106,7 +107,7 @@ class DirectoryWriter:
         self.before = before
         self.known = known
         """Returns what is known about the partition in a directory."""
-        self.on_progress = on_progress
+        self._run = run
         self.error: str | None = None
         self.unread: list[str] = []
         """What could not be read."""
@@ -232,7 +233,7 @@ class DirectoryWriter:
                 return None
             copied = copied_file(old, reader, container)._replace(status=file.status, followed=file.followed)
             if isinstance(copied.contents, Log):
-                self.on_progress(copied.contents.size)
+                self._run.more(copied.contents.size)
             if sums is not None and _is_live_segment(file):
                 self.newest = newest(sums)
             if old.refused:
@@ -287,7 +288,7 @@ class DirectoryWriter:
                 limits=self.options.reading.limits,
                 records=records,
                 hashes=self._record_hasher(container),
-                on_progress=self.on_progress,
+                run=self._run,
             )
             # What stat showed may be older than what was read.
             found = file._replace(contents=self._without_error(contents))
@@ -393,7 +394,7 @@ class DirectoryWriter:
 def _has_batch(source: Source, limits: Limits) -> bool:
     """Return True if there is a whole batch anywhere in a file: a segment that was renamed, or blocks that a file
     system wrote to the wrong file; or if there are too many headers to check them all."""
-    search = Search(Window(source), limits)
+    search = Search(Window(source), Run(limits))
     return next(search.batches(), None) is not None or search.unchecked > 0
 
 

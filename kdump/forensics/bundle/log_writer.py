@@ -21,9 +21,10 @@ from kdump.log.bundle_bytes import broker_view
 from kdump.log.bundle_index import BATCHES, MAX_KEPT, REDACTED, REGIONS, SIZE, Block, Log
 from kdump.log.bundle_rows import RowsWriter
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Limits, Region, copy_of
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, copy_of
 from kdump.log.region_reader import CHECKED, WALKED, regions
 from kdump.log.region_totals import RegionTotals
+from kdump.log.run import Limits, Run
 from kdump.log.stored_regions import row_of
 from kdump.log.window import Window
 
@@ -70,7 +71,7 @@ def write_log(
     limits: Limits,
     records: RecordsWriter | None,
     hashes: RecordHasher | None,
-    on_progress: Callable[[int], None],
+    run: Run,
 ) -> Log:
     """Write the segment in `window`, which is closed. `checksums`: verify them; otherwise batches are taken for valid
     as far as their headers are. `records` decodes their records, `hashes` hashes those that are left out.
@@ -92,7 +93,7 @@ def write_log(
             if records is not None:
                 records.add(region)
             writer.add(region)
-            on_progress(region.size)
+            run.more(region.size)
         writer.end()
     unreadable = tuple(getattr(source, "unreadable", ()))
     known = None if records is None else records.end()

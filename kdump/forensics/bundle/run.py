@@ -7,7 +7,7 @@ import os
 import socket
 import tarfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -33,10 +33,11 @@ from kdump.log.bundle_manifest import FORMAT
 from kdump.log.bundle_members import read_member
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundle
 from kdump.log.command_line_paths import missing
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.live_files import PAUSES
 from kdump.log.partition_directory import partition
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.version import __version__
 
 
@@ -87,10 +88,8 @@ def bundle(
     options: BundleOptions,
     topics: tuple[str, ...] = (),
     *,
-    on_unreadable: OnUnreadable,
+    run: Run,
     packed: str | None = None,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_packing: Callable[[], None] = lambda: None,
 ) -> BundleSummary:
     """Make a bundle of directories in the directory `out`, or bring the one there up to date. `topics`: the patterns
     that `options.has_records` matches; `packed`: the new tar file to pack it into, before which `on_packing` is called.
@@ -103,7 +102,7 @@ def bundle(
             raise missing(path)
         if not os.path.isdir(path):
             raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
-    _refuse_without_files(sources, on_unreadable)
+    _refuse_without_files(sources, run)
     refuse_output(out, sources)
     if options.names is not None and topics:
         raise ValueError("the records of clients cannot be redacted")
@@ -115,23 +114,23 @@ def bundle(
         None if options.hash_key is None else options.hash_key.name,
         options.names.fingerprint if options.names is not None else None,
     )
-    writer = _BundleWriter(out, sources, made_with, options, on_unreadable, on_progress)
+    writer = _BundleWriter(out, sources, made_with, options, run)
     with _alone_in(writer.directory()):
         writer.take_over()
         writer.run()
         if packed is not None:
-            on_packing()
+            run.show("packing")
             _pack(writer.out, packed, sources)
     return writer.summary
 
 
-def _refuse_without_files(paths: list[str], on_unreadable: OnUnreadable) -> None:
+def _refuse_without_files(paths: list[str], run: Run) -> None:
     """Raise SourceError if none of the directories has files of Kafka's. One that has none may be a disk of the broker
     that is new, or not mounted."""
     refusals = []
     for path in paths:
         try:
-            next(find_directories(path, on_unreadable), None)
+            next(find_directories(path, run), None)
         except SourceError as error:
             refusals.append(error)
     if len(refusals) == len(paths):
@@ -164,8 +163,7 @@ class _BundleWriter:
         sources: list[str],
         made_with: MadeWith,
         options: BundleOptions,
-        on_unreadable: OnUnreadable,
-        on_progress: Callable[[int], None],
+        run: Run,
     ) -> None:
         self.out = os.path.abspath(named)
         self.sources = sources
@@ -173,8 +171,7 @@ class _BundleWriter:
         self.is_again = False
         """Whether the directory has a bundle whose containers are still true where nothing has changed."""
         self.options = options
-        self.on_unreadable = on_unreadable
-        self.on_progress = on_progress
+        self._run = run
         self.summary = BundleSummary(named)
         self._surroundings = Surroundings(options.reading)
 
@@ -256,7 +253,7 @@ class _BundleWriter:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                self.on_unreadable(SourceError(f"{path}: {error.strerror}"))
+                self._run.unreadable(SourceError(f"{path}: {error.strerror}"))
                 continue
             identity = status.st_dev, status.st_ino
             links += bool(inside) and os.path.islink(path)
@@ -279,12 +276,12 @@ class _BundleWriter:
         member = f"{number}/{name}"
         before = self._before(member, inside) if self.is_again else None
         place = os.path.dirname(os.path.join(self.out, member))
-        with explained(place), closing(self._writer(path, inside, place, before, self.on_progress)) as writer:
+        with explained(place), closing(self._writer(path, inside, place, before, self._run)) as writer:
             if inside and not os.path.isdir(path):
                 return None
             self.summary.segmentBytes += writer.segment_bytes
             if writer.is_unchanged(status):
-                self.on_progress(writer.segment_bytes)
+                self._run.more(writer.segment_bytes)
                 self._count(writer, member)
                 return name
             self._write(writer, member, status)
@@ -294,16 +291,14 @@ class _BundleWriter:
             if not has_shrunk:
                 break
             time.sleep(pause)
-            with explained(place), closing(self._writer(path, inside, place, None, lambda count: None)) as writer:
+            with explained(place), closing(self._writer(path, inside, place, None, PLAIN_RUN)) as writer:
                 self._write(writer, member, status)
                 has_shrunk = writer.has_shrunk()
         self._count(writer, member)
         return name
 
-    def _writer(
-        self, path: str, inside: str, place: str, before: Before | None, on_progress: Callable[[int], None]
-    ) -> DirectoryWriter:
-        return DirectoryWriter(path, inside, place, self.options, before, self._known, on_progress)
+    def _writer(self, path: str, inside: str, place: str, before: Before | None, run: Run) -> DirectoryWriter:
+        return DirectoryWriter(path, inside, place, self.options, before, self._known, run)
 
     def _write(self, writer: DirectoryWriter, member: str, status: os.stat_result) -> None:
         with replacing(os.path.join(self.out, member)) as file:
@@ -312,7 +307,7 @@ class _BundleWriter:
     def _count(self, writer: DirectoryWriter, member: str) -> None:
         for problem in writer.unread:
             self.summary.unread += 1
-            self.on_unreadable(SourceError(problem))
+            self._run.unreadable(SourceError(problem))
         self.summary.directories += 1
         self.summary.leftOut += writer.left_out
         self.summary.bundleBytes += os.path.getsize(os.path.join(self.out, member))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -14,9 +14,10 @@ from kdump.forensics.carve.search import CarvedBatch, Search
 from kdump.forensics.carve.write_runs import Writer
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.log import file_system
-from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error, raise_error
+from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.fault_tolerant import FaultTolerantSource, careful_source
 from kdump.log.paths import Target, target
+from kdump.log.run import Run
 
 
 @dataclass
@@ -37,39 +38,36 @@ def carve(
     paths: str | Iterable[str],
     out: str | None = None,
     *,
-    options: Options | None = None,
-    on_unreadable: OnUnreadable = raise_error,
-    on_progress: Callable[[str, int, int | None], None] = lambda file, position, size: None,
+    options: Run | None = None,
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     """Yield the valid batches in files of any kind, in order of their positions; a CarvedRun after the last batch of
     each run, and a CarvedFile after each file. `paths`: files, block devices, - for standard input, or directories,
     which are searched recursively. Each run is written to its own directory below `out`, a new directory, as a segment
     with its indexes; by default nothing is written.
 
-    A batch can be read until you request the next item. `on_unreadable` is called with the SourceError for each file
-    that could not be read (by default it is raised), `on_progress` with the file, the position reached in it, and its
-    size if known. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
+    A batch can be read until you request the next item. `options.unreadable` is called with the SourceError for each
+    file that could not be read. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
 
     named = [paths] if isinstance(paths, str) else list(paths)
-    options = options or Options(open_source=careful_source)
+    options = Options.given(options, open_source=careful_source)
     writer = None if out is None else Writer(OutputDirectory(out, named))
     runs = Runs()
     for path in named:
-        for each_file in _files(path, on_unreadable):
+        for each_file in _files(path, options):
             try:
-                yield from _file(each_file, runs, writer, options, on_progress)
+                yield from _file(each_file, runs, writer, options)
             except SourceError as error:
                 if writer is not None:
                     writer.abandon()
                 runs.end()
-                on_unreadable(error)
+                options.unreadable(error)
             except BaseException:  # OutputError, or the caller has stopped iterating
                 if writer is not None:
                     writer.abandon()
                 raise
 
 
-def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
+def _files(path: str, run: Run) -> Iterator[Target]:
     if path == "-" or "://" in path or not file_system.isdir(path):
         yield target(path)
         return
@@ -79,7 +77,7 @@ def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
     def unlistable(error: OSError) -> None:
         nonlocal found
         found = True  # or it is unknown
-        on_unreadable(SourceError(listing_error(error, str(error.filename))))
+        run.unreadable(SourceError(listing_error(error, str(error.filename))))
 
     for folder, below, names in file_system.walk(path, onerror=unlistable):
         below.sort()
@@ -88,7 +86,7 @@ def _files(path: str, on_unreadable: OnUnreadable) -> Iterator[Target]:
                 found = True
                 yield target(os.path.join(folder, name), source=path)
     if not found:
-        on_unreadable(SourceError(f"{path}: no files in or below this directory"))
+        run.unreadable(SourceError(f"{path}: no files in or below this directory"))
 
 
 def _is_skipped(path: str) -> bool:
@@ -104,11 +102,10 @@ def _file(
     runs: Runs,
     writer: Writer | None,
     options: Options,
-    on_progress: Callable[[str, int, int | None], None],
 ) -> Iterator[CarvedBatch | CarvedRun | CarvedFile]:
     window = options.open(target)
     with closing(window.source) as source:
-        search = Search(window, options.limits, lambda position: on_progress(target.path, position, source.size))
+        search = Search(window, options)
         for found in search.batches():
             if found.within is not None:
                 yield found

@@ -6,7 +6,7 @@ not matter. Valid batches are searched inside, too, because a record value may c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.core.candidates import LEAST, find_candidates
@@ -20,8 +20,9 @@ from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import read_varint
 from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.header_candidate import HEADER, HeaderCandidate, candidate_at
-from kdump.log.region import Batch, Limits, make_batch
+from kdump.log.region import Batch, make_batch
 from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.window import Window
 
 PIECE = 64 * 1024
@@ -48,12 +49,10 @@ class Search:
     """One search of one source. `unchecked` counts headers whose checksum was not computed: in bytes crafted to look
     like headers, computing all of them would take quadratic time."""
 
-    def __init__(
-        self, window: Window, limits: Limits, on_progress: Callable[[int], None] = lambda position: None
-    ) -> None:
+    def __init__(self, window: Window, run: Run = PLAIN_RUN) -> None:
         self.window = window
-        self.limits = limits
-        self.on_progress = on_progress
+        self.limits = run.limits
+        self._run = run
         self.unchecked = 0
         self.work_left = FREE_WORK
         self.skipped = 0
@@ -94,7 +93,7 @@ class Search:
                 yield position + at - (stop - min(PIECE, length))
             position += min(PIECE, length)
             self.work_left += WORK_PER_BYTE * PIECE
-            self.on_progress(position)
+            self._run.at(position, window.source.size)
             window.release(position - LOOK_BACK)
 
     def _is_valid(self, claim: HeaderCandidate) -> bool:

@@ -106,7 +106,7 @@ class DamageExamination:
         units = self.disks.units
         parts = [unit for unit in units if unit.directory is None]
         self._left = {unit.name: unit for unit in parts}
-        self.on.on_total(sum(unit.size for unit in parts))
+        self.on.run.expect(sum(unit.size for unit in parts))
         try:
             for unit in units:
                 if unit.directory is not None:
@@ -166,16 +166,17 @@ class DamageExamination:
 
         def progress(count: int) -> None:
             nonlocal stopped
-            on.on_progress(count)
+            on.run.more(count)
             stopped = stopped or on.limit.is_over
             on.limit.stop_reading()
 
+        options, unit.options = unit.options, replace(unit.options, more=progress)
         try:
-            for finding in unit.run(self.totals, progress):
+            for finding in unit.run(self.totals):
                 if finding.severity != INFO:
                     self._count(finding, kinds, is_newest=bool(name))
         finally:
-            unit.check = None
+            unit.check, unit.options = None, options
             for kind in kinds.values():
                 self._report(kind, unit, name or unit.name)
         return not stopped

@@ -3,6 +3,7 @@ From kdump.state.partition_summary and kdump.forensics.retention."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.forensics.doctor.answers import LargestTopic
@@ -96,9 +97,8 @@ class SpaceExamination:
         chosen = {place.path: number for number, (_, place) in enumerate(sizes[:PARTITIONS])}
         places = [place for place in self.disks.places if place.partition.path in chosen]
         places.sort(key=lambda place: chosen[place.partition.path])
-        options = self.disks.options
-        query = RetentionQuery(now=self.on.now, timeout=self.on.timeout, deep=False, limits=options.limits)
-        clusters = Clusters(None, self.disks, options, self.on.unreadable)
+        query = RetentionQuery(now=self.on.now, timeout=self.on.timeout, deep=False)
+        clusters = Clusters(None, self.disks, self.on.told(self.disks.options))
         done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
         for place in places:
             try:
@@ -109,11 +109,11 @@ class SpaceExamination:
         return done
 
     def _partition(self, place: PartitionInput, query: RetentionQuery, clusters: Clusters) -> None:
-        place, _ = place.now()
-        if is_away(place, self.on.unreadable):
+        place, _ = replace(place, options=self.on.told(place.options)).now()
+        if is_away(place):
             return
         one = OnePartition(place, query, self.on.now, clusters, None)
-        for answer in one.answers(self.on.read_some, self.on.unreadable):
+        for answer in one.answers():
             if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy:
                 self._blocker(answer, place.partition.path)
 

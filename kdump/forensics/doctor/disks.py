@@ -45,17 +45,17 @@ class Disks(cluster.Disks):
     """The disks to examine. Raises SourceError if there is nothing of Kafka's. `unread`: what could not be listed."""
 
     def __init__(self, paths: Iterable[str], options: Options) -> None:
-        self.options = replace(options, open_source=careful_source)
+        self.options = replace(options, open_source=careful_source, unreadable=self._note_unread)
         self.paths = list(dict.fromkeys(paths))
         self.unread: list[str] = []
-        self._collector = UnlistedCollector(self._on_unreadable)
+        self._collector = UnlistedCollector(self.options)
         self._empty: list[str] = []
         """Paths without files of Kafka's: one of them may be a log directory that failed, or a new one."""
         found = [place for path in self.paths for place in self._places(path)]
         if not found:
             raise SourceError(self.unread[0] if self.unread else f"{self.paths[0]}: nothing of Kafka's here or below")
         maybe = cluster.unlisted(self.paths, (place.path for place in found), self._collector)
-        super().__init__(found, self.options.open, options.limits, maybe, options.server)
+        super().__init__(found, self.options.open, options, maybe, options.server)
         self.brokers = [Broker(node.directories, node.ids, node.is_copy, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
@@ -81,7 +81,7 @@ class Disks(cluster.Disks):
                 units.append(unit)
                 yield unit
 
-        return units, partitions_of(each(), self.paths, self.options, self._on_unreadable, everything=True)
+        return units, partitions_of(each(), self.paths, self.options, everything=True)
 
     def disks(self) -> Iterator[ExaminedDisk]:
         """Yield what the root of each log directory shows."""
@@ -131,7 +131,7 @@ class Disks(cluster.Disks):
         if isinstance(place, LogDirectory):
             return [place]  # what is in its partitions is listed when it is needed
         try:
-            return list(find_directories(path, self._collector))
+            return list(find_directories(path, self._collector.run))
         except SourceError:
             self._empty.append(path)
             return []
@@ -147,7 +147,7 @@ class Disks(cluster.Disks):
                 found.append(path)
         return found
 
-    def _on_unreadable(self, error: SourceError) -> None:
+    def _note_unread(self, error: SourceError) -> None:
         text = str(error)
         if not is_gone(error) and text not in self.unread:
             self.unread.append(text)

@@ -37,13 +37,13 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
     sizes = {
         key: sum(length(each.path) or 0 for copy in found for each in copy.segments) for key, found in several.items()
     }
-    options = Options(only=LITTLE, limits=disks.options.limits, open_source=disks.options.open_source)
+    options = on.told(Options(disks.options.limits, only=LITTLE, open_source=disks.options.open_source))
     question.partitionsLeft = len(several)
     diverged = 0
     try:
         for key in sorted(several, key=lambda key: (sizes[key], key)):
             on.limit.raise_if_over()
-            made = diff_copies(several[key], options, on.read_some)
+            made = diff_copies(several[key], options)
             question.partitions += 1
             question.partitionsLeft -= 1
             if made.relation == DIVERGENT:

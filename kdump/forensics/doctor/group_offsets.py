@@ -19,6 +19,7 @@ from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.log.errors import not_known
 from kdump.log.internal_topics import OFFSETS_TOPIC
+from kdump.log.run import Run
 from kdump.state.as_of import Change
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
@@ -79,8 +80,7 @@ class GroupsExamination:
                 chosen,
                 on_change=self._change,
                 room=ROOM_ALONE,
-                limits=self.disks.options.limits,
-                on_progress=self.on.read_some,
+                run=Run(self.disks.options.limits, more=self.on.read_some),
             )
         except OutOfTime:
             run = command("groups", *self.disks.paths)

@@ -13,6 +13,7 @@ from kdump.forensics.space.usage import root_usage
 from kdump.format.count_text import first_of
 from kdump.format.size_text import size_text
 from kdump.log.log_directory import LogDirectory
+from kdump.log.run import Run
 
 LEAST_SHARE = 0.01
 """Share of what was measured above which leftovers are reported."""
@@ -49,7 +50,9 @@ class Leftovers:
         return Priority.FULL if source in self.full else Priority.SPACE
 
     def _left_over(self, directory: LogDirectory, run: str, measured: int) -> None:
-        others = sorted(root_usage(directory, self.on.unreadable).others, key=lambda each: (-each[1], each[0]))
+        others = sorted(
+            root_usage(directory, Run(unreadable=self.on.unreadable)).others, key=lambda each: (-each[1], each[0])
+        )
         deleted, foreign = self.deleted.get(directory.path, 0), sum(each[1] for each in others)
         if deleted + foreign <= LEAST_SHARE * (measured + foreign):
             return

@@ -6,7 +6,8 @@ at the end becomes items, with what is on the disk where it points to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timezone, tzinfo
 
 from kdump.forensics.doctor.answers import STARTUP, Item, Priority, Question
@@ -24,6 +25,7 @@ from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.log.errors import SourceError
 from kdump.log.paths import PARTITION
+from kdump.log.run import Run
 
 READING_SHARE = 0.6
 """Maximum share of the time that is spent on reading logs: the rest is for looking at the disk."""
@@ -52,19 +54,19 @@ class LogMessages:
         self._by_name: dict[str, list[Explanation]] = {}
         self._of_startup: list[Explanation] = []
 
-    def read(self, question: Question, limit: TimeLimit, on_progress: Callable[[int], None]) -> None:
+    def read(self, question: Question, limit: TimeLimit, run: Run) -> None:
         """Read the logs, as far as the time allows."""
         part = limit.part(READING_SHARE)
 
         def progress(count: int) -> None:
-            on_progress(count)
+            run.more(count)
             part.raise_if_over()
 
         for number, path in enumerate(self.paths):
             log = ReadLog(path, self.zone)
             self.logs.append(log)
             try:
-                log.read(progress)
+                log.read(Run(more=progress))
             except SourceError as error:
                 question.unread.append(str(error))
             except OutOfTime:
@@ -143,8 +145,7 @@ class LogMessages:
     def _disk(self, disks: Disks, on: Examination) -> DiskEvidence:
         return DiskEvidence(
             tuple(disks.paths),
-            disks.options,
-            on_progress=on.read_some,
+            replace(disks.options, more=on.read_some),
             checks=disks.units,
             disks=disks,
             whole=False,  # which are questions of their own

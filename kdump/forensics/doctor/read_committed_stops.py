@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.forensics.doctor.answers import Priority
@@ -41,7 +43,6 @@ class TransactionsExamination:
             now=self.on.now,
             timeout=self.on.timeout,
             states=frozenset((OPEN, HANGING)),
-            limits=self.disks.options.limits,
             only_unended=True,
         )
         chosen = [
@@ -117,7 +118,7 @@ class TransactionsExamination:
                 )
 
     def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
-        for answer in transactions_of(place, query, self.on.now, self.on.read_some, self.on.unreadable):
+        for answer in transactions_of(replace(place, options=self.on.told(place.options)), query, self.on.now):
             if isinstance(answer, Transaction):
                 self._transaction(answer, place)
             elif isinstance(answer, PartitionTransactions):

@@ -13,6 +13,7 @@ from kdump.forensics.retention.run import retention
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.log.internal_topics import METADATA_LOG, state_in
+from kdump.log.run import Run
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
@@ -144,7 +145,7 @@ class ReplicasExamination:
         if not topics:
             return
         every = retention(
-            self.disks.paths, now=self.on.now, topics=topics, deep=False, on_unreadable=self.on.unreadable
+            self.disks.paths, now=self.on.now, topics=topics, deep=False, run=Run(unreadable=self.on.unreadable)
         )
         for answer in every:
             if not isinstance(answer, PartitionRetention) or answer.stateLostAt is None:

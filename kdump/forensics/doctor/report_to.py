@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from kdump.forensics.doctor.answers import Item, Question
 from kdump.forensics.doctor.time_limit import TimeLimit
 from kdump.log.errors import SourceError, is_gone
+from kdump.log.run import Run
+
+AnyRun = TypeVar("AnyRun", bound=Run)
 
 
 @dataclass
 class Examination:
-    """The examination of one question. `emit` takes each item; `on_progress` the number of bytes that were read,
-    `on_total` their sum in advance; `now` is in epoch ms."""
+    """The examination of one question. `emit` takes each item; `run` is that of the caller; `now` is in epoch ms."""
 
     question: Question
     emit: Callable[[Any], None]
-    on_progress: Callable[[int], None]
-    on_total: Callable[[int], None]
+    run: Run
     limit: TimeLimit
     now: int
     timeout: int
@@ -55,9 +56,13 @@ class Examination:
         if not is_gone(error):
             self.unread(str(error))
 
+    def told(self, options: AnyRun) -> AnyRun:
+        """Return the options, with which this examination is told what was read and what cannot be read."""
+        return replace(options, unreadable=self.unreadable, more=self.read_some)
+
     def read_some(self, count: int) -> None:
         """Report progress. Raises OutOfTime."""
-        self.on_progress(count)
+        self.run.more(count)
         self.limit.raise_if_over()
 
 

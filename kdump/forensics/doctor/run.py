@@ -47,6 +47,7 @@ from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.log.errors import ReadingStopped, SourceError
 from kdump.log.mounts import takes_bundles
+from kdump.log.run import PLAIN_RUN, Run
 
 BUDGET = 60.0
 """Default of the seconds that are spent on each question."""
@@ -69,23 +70,19 @@ class DoctorQuery:
 
 
 class Doctor:
-    """One examination. `emit` is called with each answer as soon as it is known; `on_question` with the name of a
-    question when it begins, `on_progress` with numbers of bytes, `on_total` with their sum if it is known."""
+    """One examination. `emit` is called with each answer as soon as it is known; `run.begin` with the name of a
+    question."""
 
     def __init__(
         self,
         query: DoctorQuery,
         emit: Callable[[Any], None],
-        on_question: Callable[[str], None] = lambda name: None,
-        on_progress: Callable[[int], None] = lambda count: None,
-        on_total: Callable[[int], None] = lambda size: None,
+        run: Run = PLAIN_RUN,
     ) -> None:
         self.query = query
         self.now = round(time.time() * 1000) if query.now is None else query.now
         self._emit = emit
-        self._on_question = on_question
-        self._on_progress = on_progress
-        self._on_total = on_total
+        self._run = run
         self._began = time.monotonic()
         self.questions = [Question(name) for name in QUESTIONS if name != LOG or query.logs]
         self.found: Counter[str] = Counter()
@@ -122,17 +119,17 @@ class Doctor:
             LOG: lambda disks, on: self._log.report(disks, on),
         }
         for question in self.questions:
-            self._on_question(question.question)
+            self._run.begin(question.question)
             if question.question == TRANSACTIONS:
                 _ = disks.units, disks.places  # before its time begins: the following questions need them, too
             self._examine(question, parts[question.question])
 
     def _read_logs(self, disks: Disks, question: Question) -> None:
         """Read the logs first: what the other questions find may be what a message is about."""
-        self._on_question(LOG)
+        self._run.begin(LOG)
         began = time.monotonic()
         try:
-            self._log.read(question, TimeLimit(self.query.budget), self._on_progress)
+            self._log.read(question, TimeLimit(self.query.budget), self._run)
         finally:
             self._reading = time.monotonic() - began
         self._log.several_brokers = len(disks.brokers) > 1
@@ -177,7 +174,7 @@ class Doctor:
     def _on(self, question: Question) -> Examination:
         budget = self.query.budget - (self._reading if question.question == LOG else 0.0)
         limit = TimeLimit(max(0.0, budget))
-        return Examination(question, self._take, self._on_progress, self._on_total, limit, self.now, self.query.timeout)
+        return Examination(question, self._take, self._run, limit, self.now, self.query.timeout)
 
     def _end(self, question: Question) -> None:
         self._pending.remove(question)
@@ -215,33 +212,31 @@ class DoctorResult(NamedTuple):
 @takes_bundles
 def doctor(
     paths: Iterable[str],
-    options: Options | None = None,
+    options: Run | None = None,
     *,
     budget: float = BUDGET,
     now: int | None = None,
     timeout: int = TRANSACTION_TIMEOUT,
     kafka_version: KafkaRelease | str | None = None,
     logs: Iterable[str | os.PathLike[str]] = (),
-    on_answer: Callable[[Any], None] = lambda answer: None,
 ) -> DoctorResult:
     """Examine log directories, of one broker or of several: what `kdump doctor` says.
 
     `budget`: seconds for each question; `now`: epoch ms that ages are computed from, by default the current time;
     `timeout`: ms after which an open transaction is old; `kafka_version`: the release whose startup is predicted, by
-    default the one that ran on the disk; `logs`: files that the broker logged to, also compressed. `on_answer` is
-    called with each answer as soon as it is known. Raises SourceError if there is nothing of Kafka's, and ValueError
+    default the one that ran on the disk; `logs`: files that the broker logged to, also compressed. `options.found`
+    is called with each answer as soon as it is known. Raises SourceError if there is nothing of Kafka's, and ValueError
     for a release that is not known; what cannot be read is in the page's `unread`."""
+    options = Options.given(options)
     if isinstance(kafka_version, str):
         kafka_version = parse_release(kafka_version)
     found: dict[type, list[Any]] = {ExaminedDisk: [], Item: [], Question: [], LargestTopic: []}
 
     def take(answer: Any) -> None:
         found[type(answer)].append(answer)
-        on_answer(answer)
+        options.found(answer)
 
-    query = DoctorQuery(
-        list(paths), options or Options(), budget, now, timeout, kafka_version, [os.fspath(each) for each in logs]
-    )
+    query = DoctorQuery(list(paths), options, budget, now, timeout, kafka_version, [os.fspath(each) for each in logs])
     examination = Doctor(query, take)
     examination.run()
     page = examination.page()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 from kdump.forensics.doctor.answers import Priority
@@ -132,11 +133,8 @@ class StartupExamination:
         try:
             plan = predict_startup(
                 broker.paths,
-                self.disks.options,
+                replace(self.disks.options, more=on.read_some, begin=begin, found=add),
                 kafka_version=self.release,
-                on_plan=add,
-                on_progress=on.read_some,
-                on_begin=begin,
                 on_seen=self.disks.note_listing,
                 disks=self.disks,
             )

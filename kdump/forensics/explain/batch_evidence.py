@@ -11,8 +11,9 @@ from kdump.log.batch_validity import damage_of
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, target
-from kdump.log.region import Batch, Limits, Region
+from kdump.log.region import Batch, Region
 from kdump.log.region_scan import RegionScan
+from kdump.log.run import Limits
 from kdump.log.selection import Range, Selection
 
 

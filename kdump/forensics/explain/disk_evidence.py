@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from kdump.forensics.restart.plan_values import CLEAN, DEGRADED, RECOVERY, STOPP
 from kdump.forensics.restart.restart_plan import predict_startup
 from kdump.format.count_text import count_text
 from kdump.log import file_system
-from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
@@ -75,8 +75,8 @@ class _Checked(NamedTuple):
 
 class DiskEvidence:
     """Looks messages up on the disk at `paths`: log directories of one broker, or partition directories. Raises
-    SourceError for a path without Kafka files, unless `on_unreadable` is given. `on_progress` is called with numbers of
-    bytes as they are read, `on_total` before all of a disk is read, with its size.
+    SourceError for a path without Kafka files, unless `options.unreadable` is given. `options.expect` is called before
+    all of a disk is read, with its size.
 
     `checks`: the units of a check of the paths, `disks`: what was found there, if the caller has them.
     `whole`: whether to look for what concerns no single partition, too: the next startup, and damage anywhere."""
@@ -86,21 +86,16 @@ class DiskEvidence:
         paths: tuple[str, ...],
         options: Options | None = None,
         *,
-        on_unreadable: OnUnreadable = raise_error,
-        on_progress: Callable[[int], None] = lambda count: None,
-        on_total: Callable[[int], None] = lambda size: None,
         checks: Iterable[CheckUnit] = (),
         disks: Disks | None = None,
         whole: bool = True,
     ) -> None:
         self.options = options or Options(now=round(time.time() * 1000))
-        self.disks = disks or self.options.disks_at(paths, on_unreadable)
+        self.disks = disks or self.options.disks_at(paths)
         self.places = DiskPlaces(paths, self.disks)
         self.state = DiskState(self.places, self.options.limits, self.disks)
         self._units = {unit.name: unit for unit in checks}
         self.whole = whole
-        self.on_progress = on_progress
-        self.on_total = on_total
         self._topics: set[str] = set()
         self._large: bool | None = None
         self._every: list[Finding] | None = None
@@ -171,13 +166,12 @@ class DiskEvidence:
     def findings(self, code: Code) -> Iterator[Evidence]:
         """Yield where the disk has findings with this code. Reads all of it, as verify --only FAMILY does."""
         only = frozenset((code.family,)) if code.family != "bytes" else frozenset(("bytes",))
-        options = replace(self.options, only=only)
         totals = CheckTotals()
         count = 0
-        work = list(units(self.places.paths, options, totals.add_unreadable))
-        self.on_total(sum(unit.size for unit in work))
+        work = list(units(self.places.paths, replace(self.options, only=only, unreadable=totals.add_unreadable)))
+        self.options.expect(sum(unit.size for unit in work))
         for unit in work:
-            for finding in unit.run(totals, self.on_progress):
+            for finding in unit.run(totals):
                 if finding.code != code.code:
                     continue
                 count += 1
@@ -273,12 +267,12 @@ class DiskEvidence:
             return
         if self._every is None:
             totals = CheckTotals()
-            every = list(units(self.places.paths, self.options, totals.add_unreadable))
+            every = list(units(self.places.paths, replace(self.options, unreadable=totals.add_unreadable)))
             self._every = [
                 finding
                 for unit in every
                 if unit.directory is None
-                for finding in unit.run(totals, self.on_progress)
+                for finding in unit.run(totals)
                 if finding.severity != INFO
             ]
         found = [finding for finding in self._every if finding.code in codes]
@@ -342,7 +336,7 @@ class DiskEvidence:
         counts: Counter[tuple[str, str]] = Counter()
         of_file: Counter[tuple[str, str, str]] = Counter()
         unit = self._unit(path, place)
-        for each in () if unit is None else unit.run(totals, self.on_progress):
+        for each in () if unit is None else unit.run(totals):
             counts[each.severity, each.code] += 1
             of_file[each.severity, each.code, each.file] += 1
             if of_file[each.severity, each.code, each.file] <= MOST_FINDINGS:
@@ -354,11 +348,13 @@ class DiskEvidence:
         known = self._units.get(path)
         if isinstance(place, LogDirectory):
             every = units_of(self.disks, self.options)
-            return known or next((each for each in every if each.directory is place), None)
-        headers_only = self._summary(place).size > LARGEST
+            known = known or next((each for each in every if each.directory is place), None)
+        headers_only = isinstance(place, PartitionDirectory) and self._summary(place).size > LARGEST
         if known is not None:
-            return replace(known, options=replace(known.options, headers_only=headers_only))
-        options = Options(now=self.options.now, headers_only=headers_only, limits=self.options.limits)
+            return replace(known, options=replace(known.options, headers_only=headers_only, more=self.options.more))
+        if isinstance(place, LogDirectory):
+            return None
+        options = Options.of(self.options, now=self.options.now, headers_only=headers_only)
         return next(units_of(options.disks([place]), options), None)
 
     # --- State and startup ---------------------------------------------------------------------------------------
@@ -426,7 +422,6 @@ class DiskEvidence:
                     [each.path for each in self.places.directories],
                     self.options,
                     is_selected=(lambda topic: topic in self._topics) if self._is_partial() else (lambda topic: True),
-                    on_progress=self.on_progress,
                     disks=self.disks,
                 )
             except SourceError as error:

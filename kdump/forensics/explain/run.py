@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timezone, tzinfo
 
 from kdump.check.catalogue import CATALOGUE
@@ -16,6 +16,7 @@ from kdump.forensics.explain.grouping import Groups
 from kdump.forensics.explain.log_entries import Entry, LogReader, is_frame, parse_head, split_trace, without_prefix
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.mounts import mount_bundles
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.source import Source
 
 BLOCK = 1 << 20
@@ -53,14 +54,14 @@ class ReadLog:
     def lines(self) -> int:
         return self._reader.lines
 
-    def read(self, on_progress: Callable[[int], None] = lambda count: None, *, takes_messages: bool = False) -> None:
+    def read(self, run: Run = PLAIN_RUN, *, takes_messages: bool = False) -> None:
         """Read the log; with `takes_messages`, each line is a message if none has a level. Raises SourceError if it
-        cannot be opened, and what `on_progress` raises."""
+        cannot be opened, and what `run.more` raises."""
         source = careful_source(self.path)
         kept = bytearray()
         try:
             source.keep = False
-            for entry in self._reader.entries(_keep(_blocks(source, on_progress), kept)):
+            for entry in self._reader.entries(_keep(_blocks(source, run), kept)):
                 self.groups.add(entry)
             if takes_messages and not (self.groups.known or self.groups.unknown):
                 self._read_bare(bytes(kept))
@@ -99,16 +100,15 @@ def explain_log(
     disk: DiskEvidence | None = None,
     *,
     zone: tzinfo = timezone.utc,
-    on_progress: Callable[[int], None] = lambda count: None,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[Explanation | ExplanationSummary]:
     """Yield the explanations of a log: a file, also compressed with gzip or zstd, or - for standard input; then the
     summary. Reads it once, with memory for the explanations alone (at most MAX_GROUPS and MAX_UNKNOWN of them).
 
-    `disk`: looks up what the messages are about; `zone`: time zone of the log, if its times have none. `on_progress` is
-    called with numbers of bytes read. Raises SourceError if the log cannot be opened; if it cannot be read to its end,
-    the summary contains the error."""
+    `disk`: looks up what the messages are about; `zone`: time zone of the log, if its times have none. Raises
+    SourceError if the log cannot be opened; if it cannot be read to its end, the summary contains the error."""
     log = ReadLog(path, zone)
-    log.read(on_progress, takes_messages=True)
+    log.read(run, takes_messages=True)
     yield from _answers(log.groups, log.lines, path, disk, log.error)
 
 
@@ -170,7 +170,7 @@ def literals() -> tuple[bytes, ...]:
     return tuple(needle.encode() for needle in shortest)
 
 
-def _blocks(source: Source, on_progress: Callable[[int], None]) -> Iterator[bytes]:
+def _blocks(source: Source, run: Run) -> Iterator[bytes]:
     position = 0
     while True:
         data = source.read_at(position, BLOCK)
@@ -178,7 +178,7 @@ def _blocks(source: Source, on_progress: Callable[[int], None]) -> Iterator[byte
             return
         position += len(data)
         source.release(position)
-        on_progress(len(data))
+        run.more(len(data))
         yield data
 
 

@@ -21,7 +21,7 @@ from kdump.kafka.small_files import properties
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.region import Limits
+from kdump.log.run import Limits, Run, ignore
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.metadata_image import Endpoint, MetadataImage
 
@@ -52,7 +52,7 @@ class DiskState:
     @cached_property
     def groups(self) -> GroupCoordinatorState:
         logs = newest([log for directory in self.places.directories for log in logs_in(directory)])
-        return read_groups(logs, limits=self.limits)
+        return read_groups(logs, run=Run(self.limits))
 
     @cached_property
     def coordinator(self) -> TransactionCoordinatorState | None:
@@ -172,8 +172,8 @@ class DiskState:
     def producer(self, number: int, place: PartitionDirectory) -> Iterator[Evidence]:
         """Yield what a partition has of a producer ID."""
         found = False
-        query = ProducersQuery(producer_ids=frozenset((number,)), limits=self.limits)
-        for row in producers(place.path, query, on_unreadable=lambda error: None):
+        query = ProducersQuery(producer_ids=frozenset((number,)))
+        for row in producers(place.path, query, run=Run(self.limits, ignore)):
             if not isinstance(row, Producer):
                 continue
             found = True

@@ -21,10 +21,11 @@ from kdump.forensics.histograms import Histogram
 from kdump.forensics.postmortem.facts import Directory, PartitionFacts, PostMortem, Series, by_time
 from kdump.forensics.postmortem.postmortem_check import PostMortemCheck
 from kdump.kafka.small_files import properties
-from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.low_impact_reads import limited_to
+from kdump.log.run import Run
 from kdump.log.shared_counter import result_of
 from kdump.parallel_jobs import stop_workers
 from kdump.signals import uninterrupted
@@ -48,38 +49,34 @@ PartitionResult = tuple[PartitionFacts, CheckTotals]
 
 def postmortem(
     paths: str | Iterable[str],
-    options: Options | None = None,
+    options: Run | None = None,
     *,
     is_selected: UnitFilter = lambda unit: True,
     jobs: int | None = None,
     max_rate: int | None = None,
-    on_unreadable: OnUnreadable | None = None,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_total: Callable[[int], None] = lambda size: None,
 ) -> PostMortem:
     """Read the files, partition directories and log directories at `paths` or below, and return the facts for a
     post-mortem, in memory that does not grow with the logs.
 
     `is_selected` selects units of work (check/engine/units.py); `jobs` is the number of cores to use, by default as in
-    `kdump verify`; `max_rate` is in bytes per second, for all of them together. `on_progress` is called with the number
-    of bytes read, `on_total` with the number of bytes to read. Raises SourceError for a path that cannot be read,
-    unless you pass `on_unreadable`, which is then called with the error, and if there is no partition at all; what
-    cannot be read below a path is in the totals' `unread`."""
+    `kdump verify`; `max_rate` is in bytes per second, for all of them together. A path that cannot be read is
+    passed to `options.unreadable`. Raises SourceError if there is no partition at all; what cannot be read below a path
+    is in the totals' `unread`."""
     began = time.monotonic()
     named = [paths] if isinstance(paths, str) else list(paths)
-    options = options or Options(now=round(time.time() * 1000))
+    options = Options.given(options, now=round(time.time() * 1000))
 
     unread: list[SourceError] = []
-    work = [unit for unit in units(tuple(named), options, unread.append) if is_selected(unit)]
+    work = [unit for unit in units(tuple(named), replace(options, unreadable=unread.append)) if is_selected(unit)]
     if all(unit.directory is not None for unit in work):
         raise unread[0] if unread else SourceError("no partitions found here")
     for error in unread:
-        (on_unreadable or raise_error)(error)
-    on_total(sum(unit.size for unit in work))
+        options.unreadable(error)
+    options.expect(sum(unit.size for unit in work))
     made = PostMortem(named, options.now)
     gather = _Gather(made)
     with limited_to(max_rate):
-        for unit, (facts, totals) in _run_all(work, jobs or usual_jobs_for(work), named, on_progress):
+        for unit, (facts, totals) in _run_all(work, jobs or usual_jobs_for(work), named, options):
             if unit.directory is not None:
                 made.directories.append(_directory(unit.directory))
             gather.add(facts, totals)
@@ -145,7 +142,7 @@ def _directory(directory: LogDirectory) -> Directory:
     return Directory(directory.path, properties(directory.files.get(META)), had_clean_shutdown(directory))
 
 
-def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionResult:
+def read_unit(unit: CheckUnit) -> PartitionResult:
     """Read a unit of work once, and return its facts and totals."""
     totals = CheckTotals()
     unit.check_class = PostMortemCheck
@@ -153,7 +150,7 @@ def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionR
     facts = PartitionFacts(name, unit.name, "", None, None, "")
     kept: dict[str, list[Finding]] = {severity: [] for severity in SEVERITIES}
     check: Any = None
-    for finding in unit.run(totals, on_progress):
+    for finding in unit.run(totals):
         check = unit.check
         if isinstance(check, PostMortemCheck):
             check.found(finding)
@@ -175,7 +172,7 @@ def read_unit(unit: CheckUnit, on_progress: Callable[[int], None]) -> PartitionR
 
 
 def _run_all(
-    work: list[CheckUnit], jobs: int, named: list[str], on_progress: Callable[[int], None]
+    work: list[CheckUnit], jobs: int, named: list[str], run: Run
 ) -> Iterator[tuple[CheckUnit, PartitionResult]]:
     """Yield each unit, in order, with its facts and totals."""
     with ExitStack() as stack:
@@ -184,7 +181,7 @@ def _run_all(
         if made is None:
             for unit in work:
                 unit.options = replace(unit.options, open_source=careful_source, jobs=ahead)
-                yield unit, read_unit(unit, on_progress)
+                yield unit, read_unit(unit)
             return
         pool, counter = made
         futures: deque[Future[PartitionResult]] = deque()
@@ -195,7 +192,7 @@ def _run_all(
                 with uninterrupted():  # stop_workers has to find every worker that was started
                     for each in islice(rest, AHEAD * jobs - len(futures)):
                         futures.append(pool.submit(in_worker, read_unit, each))
-                yield unit, result_of(futures.popleft(), counter, on_progress)
+                yield unit, result_of(futures.popleft(), counter, run)
         except BaseException:
             stop_workers(pool)
             raise

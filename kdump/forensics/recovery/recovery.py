@@ -30,7 +30,7 @@ from kdump.kafka.small_files import properties
 from kdump.log.log_directory import META
 from kdump.log.mounts import takes_bundles
 from kdump.log.paths import target
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.metadata_image import MetadataImage
 
 THREADS_CONFIG = "num.recovery.threads.per.data.dir"
@@ -44,17 +44,17 @@ def recovery_time(
     query: RecoveryQuery | None = None,
     *,
     kafka_version: KafkaRelease | str | None = None,
-    on_listed: Callable[[], None] = lambda: None,
+    run: Run = PLAIN_RUN,
     server: ServerProperties | None = None,
 ) -> tuple[RecoveryTime, list[RecoveryLog]]:
     """Estimate how long a broker needs to load the logs of its log directories, and when it loads each of them.
     Segments are read only in samples: for the disk's speed, and for the size of batches. `kafka_version`: the release
-    that is started, which decides the default number of threads; by default the one that ran on the disk. `on_listed`
+    that is started, which decides the default number of threads; by default the one that ran on the disk. `run.begin`
     is called after each partition; `server`: the node's server.properties. Raises ValueError for a release that is not
     known, and SourceError for a path that is not a log directory."""
     paths = list(paths)
-    disks = Disks.at(paths, Limits(), nested=False, server=server)
-    works = recovery_works(paths, on_listed, disks)
+    disks = Disks.at(paths, nested=False, server=server)
+    works = recovery_works(paths, run, disks)
     _, metadata = disks.newest_metadata(*(work.path for work in works))
     release = parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version
     if release is None:
@@ -71,14 +71,12 @@ def time_of(
     return estimate(works, replace(query, threads_in_metadata=known, default_threads=default))
 
 
-def recovery_works(
-    paths: Iterable[str], on_listed: Callable[[], None] = lambda: None, disks: Disks | None = None
-) -> list[DirectoryWork]:
+def recovery_works(paths: Iterable[str], run: Run = PLAIN_RUN, disks: Disks | None = None) -> list[DirectoryWork]:
     """Return what is to be recovered in each log directory. Raises SourceError."""
     paths = list(paths)
-    found = node_directories(paths, disks or Disks.at(paths, Limits(), nested=False))
+    found = node_directories(paths, disks or Disks.at(paths, nested=False))
     chosen = [each.path for each in found if each.logDir and not each.failed]
-    return [directory_work(path, on_listed) for path in chosen]
+    return [directory_work(path, run) for path in chosen]
 
 
 def follow_recovery(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -26,6 +26,7 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
+from kdump.log.run import PLAIN_RUN, Run
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 MAX_DIGITS = 19
@@ -83,8 +84,8 @@ class DirectoryWork:
         return sum(each.bytes for each in self.logs)
 
 
-def directory_work(path: str, on_listed: Callable[[], None] = lambda: None) -> DirectoryWork:
-    """Return what a broker has to recover in a log directory. `on_listed` is called after each partition."""
+def directory_work(path: str, run: Run = PLAIN_RUN) -> DirectoryWork:
+    """Return what a broker has to recover in a log directory. `run.begin` is called after each partition."""
     directory = DirectoryReader(path)
     work = directory.work
     work.inOrder = file_system.tree_at(path) is None
@@ -95,7 +96,7 @@ def directory_work(path: str, on_listed: Callable[[], None] = lambda: None) -> D
             continue
         except OSError as error:
             work.unread.append(f"{error.filename or inside}: {error.strerror}")
-        on_listed()
+        run.begin(inside)
     return work
 
 

@@ -12,12 +12,13 @@ from kdump.check.partition_context import PartitionContext
 from kdump.kafka.segment_recovery import first_unflushed
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, target
+from kdump.log.run import Run
 
 
 @dataclass
@@ -35,20 +36,20 @@ class ReindexInput:
         return self.partition.segments if self.named is None else self.named
 
 
-def find_segments(paths: Iterable[str], options: Options, on_unreadable: OnUnreadable) -> list[ReindexInput]:
-    """Return the partitions at `paths`, in order. Calls `on_unreadable` for paths that are not segments, or not
+def find_segments(paths: Iterable[str], options: Options) -> list[ReindexInput]:
+    """Return the partitions at `paths`, in order. Calls `options.unreadable` for paths that are not segments, or not
     readable."""
     found: list[ReindexInput] = []
     files: dict[str, ReindexInput] = {}
-    for unit in units(tuple(paths), options, on_unreadable):
+    for unit in units(tuple(paths), options):
         place, target = unit.partition, unit.target
         if place is not None:
             for problem in place.listing_errors:
-                on_unreadable(SourceError(problem))
+                options.unreadable(SourceError(problem))
             if place.segments:
                 found.append(_asked(place, unit.known, None))
         elif target is not None:
-            segment = _segment(target, on_unreadable)
+            segment = _segment(target, options)
             folder = os.path.dirname(target.path) or "."
             if segment is not None and folder not in files:
                 files[folder] = _asked(partition(folder), unit.known, [])
@@ -81,23 +82,23 @@ def _use_given_paths(made: ReindexInput) -> None:
     made.partition = made.partition.with_segments(segments)
 
 
-def _segment(target: Target, on_unreadable: OnUnreadable) -> SegmentFiles | None:
-    """Return a file given by the user as a segment; if it is not one, call `on_unreadable` and return None."""
+def _segment(target: Target, run: Run) -> SegmentFiles | None:
+    """Return a file given by the user as a segment; if it is not one, tell `options.unreadable` and return None."""
     if target.path == "-" or "://" in target.path:
-        on_unreadable(
+        run.unreadable(
             SourceError(
                 f"{target.path}: the base offset comes from the segment's name; "
                 "copy the segment to a file with that name"
             )
         )
     elif not file_system.exists(target.path):
-        on_unreadable(missing(target.path))
+        run.unreadable(missing(target.path))
     elif target.kind is None or (target.name_offset is None and target.kind is SEGMENT):
-        on_unreadable(
+        run.unreadable(
             SourceError(f"{target.path}: not named like a segment (<20 digits>.log), whose name states its base offset")
         )
     elif target.kind is not SEGMENT:
-        on_unreadable(
+        run.unreadable(
             SourceError(f"{target.path}: {target.kind.title}, not a segment; pass the .log in the same directory")
         )
     else:

@@ -20,11 +20,12 @@ from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 from kdump.kafka.producer_state_manager import OngoingTxns
-from kdump.log.errors import OnUnreadable, SourceError, raise_error, went_away
+from kdump.log.errors import SourceError, went_away
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import is_live
+from kdump.log.run import Run
 
 ENDINGS: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
 LITTLE = frozenset({"offsets"})
@@ -121,9 +122,7 @@ def reindex(
     interval: int | None = None,
     past_damage: bool = False,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    options: Options | None = None,
-    on_unreadable: OnUnreadable = raise_error,
-    on_progress: Callable[[int], None] = lambda count: None,
+    options: Run | None = None,
 ) -> Iterator[Reindexed]:
     """Yield the segments that `paths` stand for: files, partition directories, log directories, or directories above.
     Rebuilt indexes are written to `out`, a new directory, as topic-partition/<base offset>.index …; by default nothing
@@ -131,27 +130,26 @@ def reindex(
 
     `interval`: index.interval.bytes, by default the topic's if the metadata is on the same disk, else 4096.
     `past_damage`: also index batches after damage, which no broker does. `is_selected` selects topics by name;
-    `on_unreadable` is called with the SourceError for what could not be read (by default it is raised), `on_progress`
-    with the number of bytes that were read. Raises SourceError, and kdump.forensics.output_directory.OutputError."""
+    `options.unreadable` is called with the SourceError for what could not be read. Raises SourceError, and
+    kdump.forensics.output_directory.OutputError."""
 
     named = [paths] if isinstance(paths, str) else list(paths)
-    options = options or Options(only=LITTLE, open_source=careful_source)
+    options = Options.given(options, only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
-    places = [each for each in find_segments(named, options, on_unreadable) if is_selected(each.partition.topic or "")]
+    places = [each for each in find_segments(named, options) if is_selected(each.partition.topic or "")]
     names = _names(places)
     for listed, name in zip(places, names):
         place = now(listed)
         if not place.selected_segments:
-            on_unreadable(SourceError(went_away(place.partition.path)))
+            options.unreadable(SourceError(went_away(place.partition.path)))
             continue
         question = RebuildOptions(
             interval=place.known.index_interval if interval is None else interval,
             largest=place.known.index_size,
             compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
             past_damage=past_damage,
-            on_progress=on_progress,
         )
-        for made in _Partition(place, question, options, on_unreadable).run():
+        for made in _Partition(place, question, options).run():
             if output is not None and made.rebuilt.indexes is not None:
                 _write(output, name, made)
             yield made
@@ -209,13 +207,10 @@ class _Partition:
     """One partition. Its segments are read in order, because each needs the transactions that those before it left
     open."""
 
-    def __init__(
-        self, place: ReindexInput, question: RebuildOptions, options: Options, on_unreadable: OnUnreadable
-    ) -> None:
+    def __init__(self, place: ReindexInput, question: RebuildOptions, options: Options) -> None:
         self.place = place
         self.question = question
         self.options = options
-        self.on_unreadable = on_unreadable
         self.transactions = OngoingTxns()
         self.reached = -1
         """Number of the segment at whose beginning `transactions` is valid; -1: of none."""
@@ -276,13 +271,13 @@ class _Partition:
         try:
             rebuilt = rebuild(segment, self.transactions, self.question, self.options, judged=judged)
         except SourceError as error:
-            self.on_unreadable(error)
+            self.options.unreadable(error)
             self.is_broken = True
             return None
         self.is_broken = bool(rebuilt.endings)
         for verdict in rebuilt.verdicts:
             if verdict.unread:
-                self.on_unreadable(SourceError(verdict.unread))
+                self.options.unreadable(SourceError(verdict.unread))
         matters = self.transactions.known or any(each.size for each in rebuilt.verdicts[2:])
         target, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition

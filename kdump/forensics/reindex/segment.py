@@ -5,7 +5,7 @@ Source: LogSegment.recover, FileRecords.batches, RecordBatch.ensureValid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
@@ -74,7 +74,6 @@ class RebuildOptions:
     known_from: int = 0
     past_damage: bool = False
     unflushed: bool = False
-    on_progress: Callable[[int], None] = lambda count: None
 
 
 @dataclass
@@ -226,7 +225,7 @@ def rebuild(
         for item in kafka_batches(window, name_offset=segment.offset, limits=options.limits):
             if isinstance(item, Batch):
                 ending = _take(item, builder, judges, found, question)
-                question.on_progress(item.size)
+                options.more(item.size)
             else:
                 ending = _ending(item, question)
             if ending is not None:

@@ -22,6 +22,7 @@ from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LOCK, LogDirectory, directory_at
 from kdump.log.paths import UnlistedCollector
+from kdump.log.run import Run
 
 MISSING = "missing"
 
@@ -68,12 +69,12 @@ def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPl
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
     errors: list[SourceError] = []
-    collector = UnlistedCollector(errors.append)
+    collector = UnlistedCollector(Run(unreadable=errors.append))
     found: list[LogDirectory] = []
     if isinstance(place, LogDirectory):
         found.append(place)
     else:
-        found += [each for each in find_directories(path, collector) if isinstance(each, LogDirectory)]
+        found += [each for each in find_directories(path, collector.run) if isinstance(each, LogDirectory)]
     if not found and errors:
         raise errors[0]
     if not found:

@@ -11,7 +11,7 @@ from kdump.forensics.restart.log_files import LogFiles
 from kdump.forensics.restart.plan_values import HIDDEN
 from kdump.forensics.restart.removed_bytes import removed_bytes
 from kdump.kafka.log_segment import LogEnd, LogSegment
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 
 
 def report_hidden_bytes(last: LogSegment, end: LogEnd, files: LogFiles, limits: Limits) -> None:

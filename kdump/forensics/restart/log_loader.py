@@ -7,8 +7,7 @@ Source: org.apache.kafka.storage.internals.log.LogLoader (4.3.1).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.log_changes import report_epoch_changes, report_snapshot_changes
@@ -30,7 +29,7 @@ from kdump.kafka.segment_recovery import Recovered, first_unflushed, recover
 from kdump.kafka.transaction_index import sanity_problem
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import target
-from kdump.log.region import Limits
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.state.releases import EPOCHS_AT_LOAD, EPOCHS_FROM_CHECKPOINT, REMOTE_LOG_START
 
@@ -50,8 +49,7 @@ class LoadParameters:
     largest: int = LARGEST_INDEX
     remote: bool = False
     release: KafkaRelease = NEWEST
-    limits: Limits = field(default_factory=Limits)
-    on_progress: Callable[[int], None] = lambda count: None
+    run: Run = PLAIN_RUN
 
 
 def load(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> list[LogSegment]:
@@ -62,6 +60,26 @@ def load(plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> list[
     return loader.segments
 
 
+class _CheckedSnapshots(SnapshotFiles):
+    """The producer snapshots in a directory whose files a startup writes and deletes."""
+
+    def __init__(self, open_: Open, path: str, log: LogFiles, rights: Rights) -> None:
+        super().__init__({}, open_)
+        self.path, self.log, self.rights = path, log, rights
+
+    def writes(self, offset: int) -> None:
+        """Check that a producer snapshot can be written. Raises StartupFailed if not."""
+        name = f"{padded(offset)}.snapshot"
+        if name in self.log.directories:
+            raise StartupFailed(directory_stop(self.log.directories[name]))
+        self.log.needs(os.path.join(self.path, name))
+
+    def deletes(self, path: str) -> None:
+        """Check that a producer snapshot can be deleted. Raises StartupFailed if not."""
+        if not self.rights.can(self.path, WRITE | ENTER):
+            raise StartupFailed(denied(path, "delete", f"AccessDeniedException: {path}", self.rights))
+
+
 class _LogLoader:
     def __init__(self, plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
         self.plan, self.how = plan, how
@@ -70,7 +88,7 @@ class _LogLoader:
         """Size of each segment in bytes, by base offset, before the recovery in progress."""
         self.segments: list[LogSegment] = []
         self.epochs = LeaderEpochFileCache()
-        self.snapshots = SnapshotFiles({}, how.open, self._snapshot_written, self._snapshot_deleted)
+        self.snapshots = _CheckedSnapshots(how.open, plan.path, self.files, how.rights)
 
     def load(self) -> None:
         plan, how = self.plan, self.how
@@ -133,18 +151,6 @@ class _LogLoader:
         for name, path in sorted(self.files.files.items()):
             if name.endswith(".snapshot"):
                 self.snapshots.files[self.files.offset(name)] = target(path)
-
-    def _snapshot_written(self, offset: int) -> None:
-        """Check that a producer snapshot can be written. Raises StartupFailed if not."""
-        name = f"{padded(offset)}.snapshot"
-        if name in self.files.directories:
-            raise StartupFailed(directory_stop(self.files.directories[name]))
-        self.files.needs(os.path.join(self.plan.path, name))
-
-    def _snapshot_deleted(self, path: str) -> None:
-        """Check that a producer snapshot can be deleted. Raises StartupFailed if not."""
-        if not self.how.rights.can(self.plan.path, WRITE | ENTER):
-            raise StartupFailed(denied(path, "delete", f"AccessDeniedException: {path}", self.how.rights))
 
     # --- segments ---
 
@@ -232,7 +238,7 @@ class _LogLoader:
         whole = segment.size
         plan.bytesRead += whole - segment.first
         try:
-            found = recover(segment, state, epochs, self.how.interval, self.how.largest, self.how.on_progress)
+            found = recover(segment, state, epochs, self.how.interval, self.how.largest, self.how.run)
         except Overflow as error:
             path, position = segment.target.path, error.position
             self.files.step("recover", path, str(error), position=position, offset=segment.base, size=whole)
@@ -258,7 +264,7 @@ class _LogLoader:
         whole = self.sizes[segment.base]
         if valid >= whole:
             return False
-        cut = removed_bytes(segment, valid, TRUNCATED, reason, whole, self.how.limits)
+        cut = removed_bytes(segment, valid, TRUNCATED, reason, whole, self.how.run.limits)
         self.plan.cuts.append(cut)
         self.files.step("truncate", segment.target.path, cut.reason, position=valid, size=whole - valid)
         self.sizes[segment.base] = valid
@@ -269,7 +275,7 @@ class _LogLoader:
 
     def _scanned(self, segment: LogSegment, offset: int, size: int) -> None:
         self.plan.bytesRead += size
-        self.how.on_progress(size)
+        self.how.run.more(size)
         reason = f"to load producer state, from offset {offset} on"
         self.files.step("scan", segment.target.path, reason, offset=offset, size=size)
 
@@ -352,7 +358,7 @@ class _LogLoader:
             self.files.needs(path)
             self.files.step("create", path, "a new, empty segment: the log has no segments left", offset=how.log_start)
             return how.log_start
-        report_hidden_bytes(last, end, self.files, how.limits)
+        report_hidden_bytes(last, end, self.files, how.run.limits)
         return end.offset
 
     def _recover_unflushed(self) -> None:

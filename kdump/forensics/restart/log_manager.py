@@ -56,6 +56,7 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
 from kdump.log.log_directory import CLEAN_MARK, META, REMOTE_CACHE
 from kdump.log.paths import natural
+from kdump.log.run import Run
 from kdump.log.source import Identity
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.other_replicas import other_replicas
@@ -105,7 +106,6 @@ class LogManager:
     strays: StrayPartitions
     metadata: MetadataImage | None
     is_selected: Callable[[str], bool]
-    on_progress: Callable[[int], None]
     rights: Rights
     release: KafkaRelease = NEWEST
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None
@@ -128,14 +128,13 @@ class LogManager:
                 directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             if file_system.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
-                work = WorkProgress(0, self.on_progress)
+                work = WorkProgress(0, self.options)
                 how = LoadParameters(
                     self.options.open,
                     self.rights,
                     False,
                     release=self.release,
-                    limits=self.options.limits,
-                    on_progress=work.more,
+                    run=Run(self.options.limits, more=work.more),
                 )
                 is_counted = self.is_selected(METADATA_TOPIC)
                 act = partial(self._carry_out, how=how, act=load_metadata_log)
@@ -198,7 +197,7 @@ class LogManager:
             key = (topic, partition)
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
-            work = WorkProgress(0, self.on_progress)
+            work = WorkProgress(0, self.options)
             how = LoadParameters(
                 self.options.open,
                 self.rights,
@@ -206,8 +205,7 @@ class LogManager:
                 starts.get(key, 0),
                 points.get(key, 0),
                 release=self.release,
-                limits=self.options.limits,
-                on_progress=work.more,
+                run=Run(self.options.limits, more=work.more),
             )
             how = self._configured(how, topic)
 

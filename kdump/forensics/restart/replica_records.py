@@ -13,6 +13,7 @@ from kdump.log.partition_directory import partition
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, BatchRun
 from kdump.log.region_reader import HEADERS
+from kdump.log.run import Run
 
 MOST_OFFSETS = 10_000_000
 """Maximum number of offsets in which records are counted: a terabyte of headers takes minutes."""
@@ -40,7 +41,7 @@ class RecordCounter:
     def _count(self, path: str, first: int, end: int) -> int | None:
         segments = [segment.log for segment in partition(path).segments if segment.log is not None]
         bases = [each.name_offset or 0 for each in segments]
-        reader = PartitionReader(self.options.open, self.options.limits, run_mode=HEADERS)
+        reader = PartitionReader(self.options.open, Run(self.options.limits), run_mode=HEADERS)
         total = 0
         for target, (base, following) in zip(segments, pairwise([*bases, end])):
             if base >= end:

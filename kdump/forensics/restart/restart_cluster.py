@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.forensics.restart.leader_candidates import election_rules
-from kdump.forensics.restart.plan_values import STOPPED, PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import STOPPED, RestartPlan
 from kdump.forensics.restart.quorum_replicas import quorum_replicas
 from kdump.forensics.restart.replica_answer import ChosenLeader, ClusterSummary, PartitionReplicas
 from kdump.forensics.restart.replica_lineages import Replica, replica_of
@@ -22,6 +22,7 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.mounts import takes_bundles
+from kdump.log.run import Run, ignore
 from kdump.state.metadata_image import MetadataImage
 
 ELECTION = "these brokers are down, and all others run"
@@ -52,29 +53,25 @@ class ClusterPlan:
 @takes_bundles
 def restart_cluster(
     paths: Iterable[str],
-    options: Options | None = None,
+    options: Run | None = None,
     *,
     kafka_version: KafkaRelease | str | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
-    on_broker: Callable[[RestartPlan], None] = lambda plan: None,
-    on_replicas: Callable[[PartitionReplicas], None] = lambda found: None,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_metadata: Callable[[int, int], None] = lambda done, total: None,
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
     disks: Disks | None = None,
 ) -> ClusterPlan:
     """Predict what the brokers of these log directories do at their next startup, each as `kdump.restart_plan` does,
     and what their replicas lose after that: followers truncate to the leader epochs of their leader.
 
-    `on_broker` is called with the plan of each broker, `on_replicas` then with each partition whose replicas differ;
-    `on_seen` and `disks` are as in `predict_startup`, the other parameters those of `kdump.restart_plan`.
+    `options.found` is called with the plan of each partition and of each broker, then with each partition whose
+    replicas differ; `on_seen` and `disks` are as in `predict_startup`, the other parameters those of
+    `kdump.restart_plan`.
     Leaders, in-sync replicas and configs are those in the newest metadata on the disks, so pass a controller's disk,
     too. Raises SourceError and ValueError as it does, and SourceError for a path that states no node next to those of
     several nodes. Source: see the modules of this package."""
-    options = options or Options()
+    options = Options.given(options)
     named = list(dict.fromkeys(paths))
-    disks = disks or Disks.at(named, options.limits, nested=False, server=options.server)
+    disks = disks or Disks.at(named, Run(options.limits, ignore), nested=False, server=options.server)
     nodes = _paths_by_node(named, disks)
     made = ClusterPlan()
     for node, own in nodes.items():
@@ -83,16 +80,13 @@ def restart_cluster(
             options,
             kafka_version=kafka_version,
             is_selected=is_selected,
-            on_plan=on_plan,
-            on_progress=on_progress,
-            on_metadata=on_metadata,
             on_seen=on_seen,
             disks=disks,
         )
         made.plans[node] = plan
-        on_broker(plan)
+        options.found(plan)
     if len(nodes) > 1:
-        _join(made, *disks.newest_metadata(), options, on_replicas)
+        _join(made, *disks.newest_metadata(), options)
     return made
 
 
@@ -123,7 +117,6 @@ def _join(
     source: str,
     metadata: MetadataImage | None,
     options: Options,
-    on_replicas: Callable[[PartitionReplicas], None],
 ) -> None:
     """Add what the replicas lose, and the summary. `metadata`: the newest, in the log directory `source`."""
     several = 0
@@ -132,13 +125,13 @@ def _join(
         each = _examined(found, metadata, RecordCounter(options))
         if each is not None and _is_notable(each):
             made.replicas.append(each)
-            on_replicas(each)
+            options.found(each)
     quorum = quorum_replicas(made.plans, RecordCounter(options).count)
     committed = 0
     if quorum is not None:
         committed = max((each.acknowledged + each.possiblyAcknowledged for each in quorum.outcomes), default=0)
         if committed or quorum.notes:
-            on_replicas(quorum)
+            options.found(quorum)
     with_logs = [
         node for node, plan in made.plans.items() if any(each.topic != METADATA_TOPIC for each in plan.partitions)
     ]

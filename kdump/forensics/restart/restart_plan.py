@@ -31,6 +31,7 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounts import takes_bundles
+from kdump.log.run import Run, ignore
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE
 
@@ -42,52 +43,46 @@ USE_NEWER = (
 
 def restart_plan(
     paths: Iterable[str],
-    options: Options | None = None,
+    options: Run | None = None,
     *,
     kafka_version: KafkaRelease | str | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_metadata: Callable[[int, int], None] = lambda done, total: None,
 ) -> RestartPlan:
     """Predict what a broker does at its next startup with these log directories, all of one broker.
 
     `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it.
-    `is_selected` selects topics by name; problems in the others are not detected. `on_plan` is called with the plan of
-    each selected partition once it is complete, `on_progress` with numbers of bytes of its segments that have been read
-    or need not be read, which add up to their size. Before that, `on_metadata` is called with the bytes of the metadata
-    log read so far, and their total. Reads only what the broker itself would read, and the bytes that it removes, to
-    count what is lost. Raises ValueError for a release that is not known, and SourceError for a path that is not a
-    log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of this package."""
-    return predict_startup(paths, options, kafka_version, is_selected, on_plan, on_progress, on_metadata)
+    `is_selected` selects topics by name; problems in the others are not detected. `options.found` is called with the
+    plan of each selected partition once it is complete, `options.more` with numbers of bytes of its segments that have
+    been read or need not be read, which add up to their size. Before that, `options.at` is called with the bytes of the
+    metadata log read so far, and their total. Reads only what the broker itself would read, and the bytes that it
+    removes, to count what is lost. Raises ValueError for a release that is not known, and SourceError for a path that
+    is not a log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of this
+    package."""
+    return predict_startup(paths, options, kafka_version, is_selected)
 
 
 @takes_bundles
 def predict_startup(
     paths: Iterable[str],
-    options: Options | None = None,
+    options: Run | None = None,
     kafka_version: KafkaRelease | str | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    on_plan: Callable[[PartitionPlan], None] = lambda plan: None,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_metadata: Callable[[int, int], None] = lambda done, total: None,
-    on_begin: Callable[[RestartPlan], None] = lambda plan: None,
     on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
     disks: Disks | None = None,
 ) -> RestartPlan:
-    """Return the same as `restart_plan`, to callers that ask several questions about a disk. `on_begin` is called with
-    the plan before anything is examined, which is then filled in; `on_seen` with what is in each partition's directory
-    when it is listed; `disks`: the log directories of the run, those of other nodes, too."""
-    options = options or Options()
+    """Return the same as `restart_plan`, to callers that ask several questions about a disk. `options.begin` is called
+    with the plan before anything is examined, which is then filled in; `on_seen` with what is in each partition's
+    directory when it is listed; `disks`: the log directories of the run, those of other nodes, too."""
+    options = Options.given(options)
     options = replace(options, open_source=with_bytes(options.open_source))
     paths = list(paths)
-    disks = disks or Disks.at(paths, options.limits, nested=False, server=options.server)
+    disks = disks or Disks.at(paths, Run(options.limits, ignore), nested=False, server=options.server)
     plan = RestartPlan(node_directories(paths, disks))
-    on_begin(plan)
+    options.begin(plan)
     rights = broker_rights(each.path for each in plan.directories)
     # A broker loads its logs with the metadata up to which it has caught up with the controllers.
     here = [directory.path for directory in plan.directories]
-    source, metadata = disks.newest_metadata(*here, on_progress=on_metadata)
+    source, metadata = disks.newest_metadata(*here, run=options)
     if isinstance(kafka_version, str):
         kafka_version = parse_release(kafka_version)
     release, disk = choose_release(plan, kafka_version, metadata)
@@ -110,15 +105,13 @@ def predict_startup(
         registered(plan.directories, metadata, plan)
     is_broker = release.mode == ZOOKEEPER or _is_broker(plan, metadata, disks.server)
     strays = StrayPartitions(metadata, of_zookeeper=of_zookeeper and release.mode == KRAFT)
-    manager = LogManager(
-        plan.directories, options, strays, metadata, is_selected, on_progress, rights, release, on_seen=on_seen
-    )
+    manager = LogManager(plan.directories, options, strays, metadata, is_selected, rights, release, on_seen=on_seen)
 
     def add(each: PartitionPlan) -> None:
         plan.partitions.append(each)
         _advise(plan, each.stops)
         if is_selected(each.topic):
-            on_plan(each)
+            options.found(each)
 
     for each in manager.metadata_logs():
         add(each)

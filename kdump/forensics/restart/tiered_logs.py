@@ -12,7 +12,7 @@ from kdump.format.count_text import offsets_text
 from kdump.log import file_system
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.paths import segments_in
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.topic_config import NOWHERE, is_tiered
 

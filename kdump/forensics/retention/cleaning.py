@@ -24,6 +24,7 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.run import Run
 from kdump.log.skim import key_digest
 from kdump.state.id_numbers import IdNumbers
 from kdump.state.releases import DELETE_HORIZON
@@ -160,7 +161,7 @@ def _is_aborted(batch: Batch, aborted: AbortedOffsets) -> bool:
 
 
 def _batches(segment: ObservedSegment, options: Options) -> Iterator[Batch]:
-    for region in PartitionReader(options.open, options.limits).segment(segment.target):
+    for region in PartitionReader(options.open, Run(options.limits)).segment(segment.target):
         # The cleaner does not verify checksums.
         if isinstance(region, Batch) and not region.problems and impossible_count(region) is None:
             yield region

@@ -11,7 +11,7 @@ from kdump.cluster.find_state_logs import metadata_at
 from kdump.cluster.remote_log import RemoteLog
 from kdump.kafka import checkpoint_file
 from kdump.log.directory_listing import is_url
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.metadata_image import MetadataImage
@@ -24,7 +24,7 @@ class Clusters:
     """The newest known metadata of the cluster of each log directory. `named`: path from which to read it instead: a
     log directory, __cluster_metadata-0, or a metadata snapshot; `disks`: the log directories."""
 
-    def __init__(self, named: str | None, disks: Disks, options: Options, on_unreadable: OnUnreadable) -> None:
+    def __init__(self, named: str | None, disks: Disks, options: Options) -> None:
         self.disks = disks
         self.options = options
         self._read: dict[str, tuple[MetadataImage | None, int | None]] = {}
@@ -34,7 +34,7 @@ class Clusters:
         self._moves: dict[str, dict[tuple[str | None, int | None], str]] = {}
         self.given: MetadataImage | None = None
         if named is not None:
-            self.given = metadata_at(named, options.limits, on_unreadable)
+            self.given = metadata_at(named, options)
 
     def of(self, directory: str) -> tuple[MetadataImage | None, int | None]:
         """Return the metadata for the partitions in a directory, and the ID of its broker; None for what is unknown."""
@@ -67,19 +67,19 @@ class Clusters:
         future = {(each.topic, each.partition): each.path for each in every if each.state == "future"}
         return {key: path for key, path in future.items() if key in live}
 
-    def checkpoint_problems(self, directory: str, on_unreadable: OnUnreadable) -> list[str]:
-        """Return the first invalid line of each of the directory's checkpoints. Calls `on_unreadable` for a file that
-        cannot be read, once."""
+    def checkpoint_problems(self, directory: str) -> list[str]:
+        """Return the first invalid line of each of the directory's checkpoints. Calls `options.unreadable` for a file
+        that cannot be read, once."""
         if directory not in self._checkpoints:
-            self._checkpoints[directory] = list(self._bad_lines(directory, on_unreadable))
+            self._checkpoints[directory] = list(self._bad_lines(directory))
         return self._checkpoints[directory]
 
-    def _bad_lines(self, directory: str, on_unreadable: OnUnreadable) -> Iterator[str]:
+    def _bad_lines(self, directory: str) -> Iterator[str]:
         for name in CHECKPOINTS if directory and not is_url(directory) else ():
             try:
                 checkpoint_file.offsets(os.path.join(directory, name))
             except SourceError as error:
-                on_unreadable(error)
+                self.options.unreadable(error)
             except checkpoint_file.BadLine as error:
                 yield f"{name}, byte {error.position}: {error}"
 

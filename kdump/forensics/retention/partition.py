@@ -27,9 +27,9 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import INT_MAX
 from kdump.log.bundle_tree import has_records
 from kdump.log.directory_listing import length, parent
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
-from kdump.log.region import Limits
+from kdump.log.run import Run
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.metadata_image import BROKER
 from kdump.state.releases import DECOMPRESSED_LIMIT
@@ -56,7 +56,6 @@ class RetentionQuery:
     deep: bool = True
     keys: bool = False
     topic: Callable[[str], bool] = lambda name: True
-    limits: Limits = field(default_factory=Limits)
     kafka_version: KafkaRelease | None = None
     """The release of the broker; None: what the disk states."""
 
@@ -85,7 +84,7 @@ class OnePartition:
         known = replace(place.known, tiered=bool(self.config["remote.storage.enable"]))
         self.place = replace(place, known=known)
 
-    def answers(self, on_progress: Callable[[int], None], on_unreadable: OnUnreadable) -> Iterator[RetentionAnswer]:
+    def answers(self) -> Iterator[RetentionAnswer]:
         place, partition, known = self.place, self.place.partition, self.place.known
         if known.topic == METADATA_TOPIC:
             yield Note(partition.path, KRAFT)
@@ -104,9 +103,9 @@ class OnePartition:
             else INT_MAX,
         )
         totals = CheckTotals()
-        oldest, summary = self._scan(facts, totals, on_progress)
+        oldest, summary = self._scan(facts, totals)
         for unread in totals.unread:
-            on_unreadable(SourceError(unread))
+            place.options.unreadable(SourceError(unread))
         for note in totals.notes:
             yield Note("", note)
         assert summary is not None
@@ -122,19 +121,18 @@ class OnePartition:
             return
         case = self._case(segments, config, summary, oldest)
         if self.question.keys and case.compaction is not None:
-            yield from self._drop(case, on_unreadable)
+            yield from self._drop(case)
         found = list(find_blockers(case))
         yield from segment_answers(case, self.only)
         yield from found
         yield partition_answer(case, found, summary)
 
     def _scan(
-        self, facts: RetentionObserver, totals: CheckTotals, on_progress: Callable[[int], None]
+        self, facts: RetentionObserver, totals: CheckTotals
     ) -> tuple[Transaction | None, PartitionTransactions | None]:
         """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
         place = self.place
         scan = PartitionScan(place.partition, place.known, place.options, totals)
-        scan.on_progress = on_progress
         coordinator = place.known.coordinator
         ledger = TransactionLedger(
             scan,
@@ -168,7 +166,7 @@ class OnePartition:
             found = ObservedSegment(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
         return found
 
-    def _drop(self, case: RetentionCase, on_unreadable: OnUnreadable) -> Iterator[Note]:
+    def _drop(self, case: RetentionCase) -> Iterator[Note]:
         """Read the keys, to count what a cleaning would remove."""
         found = case.compaction
         assert found is not None
@@ -188,7 +186,7 @@ class OnePartition:
                 case.release,
             )
         except SourceError as error:
-            on_unreadable(error)
+            self.place.options.unreadable(error)
 
     def _lacks(self, start: int, first: int) -> list[tuple[int, int]]:
         """Return which offsets below the first segment no segment in remote storage has."""
@@ -211,7 +209,7 @@ class OnePartition:
             return None
         logs = tuple(each.log.path for each in partition.segments if each.log is not None)
         log = CoordinatorLog(SHARE_TOPIC, partition.partition, partition.path, logs)
-        return read_groups([log], limits=self.question.limits)
+        return read_groups([log], run=Run(self.place.options.limits))
 
     def _remote_end(self, config: Settings) -> int | None:
         if not config.is_tiered:

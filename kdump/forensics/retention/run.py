@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kdump.check.options import Options
 from kdump.forensics.answers import Note
-from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
+from kdump.forensics.find_partitions import find_partitions, is_away
 from kdump.forensics.release_doubts import release_doubts
 from kdump.forensics.retention.clusters import Clusters
 from kdump.forensics.retention.configs import ConfigOverrides, check, known_names
@@ -17,10 +17,10 @@ from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url
-from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.mounts import takes_bundles
 from kdump.log.paths import is_live, target
+from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.releases import CLEANS_BELOW_HIGH_WATERMARK, DELETE_HORIZON, EMPTY_POLICY_OF_TIERED
 
 RULES = (DELETE_HORIZON, CLEANS_BELOW_HIGH_WATERMARK, EMPTY_POLICY_OF_TIERED)
@@ -40,7 +40,7 @@ def retention(
     keys: bool = False,
     timeout: int = TRANSACTION_TIMEOUT,
     kafka_version: KafkaRelease | str | None = None,
-    on_unreadable: OnUnreadable = raise_error,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[RetentionAnswer]:
     """Yield what retention and the cleaner do with the partitions that `paths` stand for: segments, partition
     directories, log directories, or directories above. For each partition every SegmentRetention, every
@@ -54,8 +54,8 @@ def retention(
     what the next cleaning would remove. `kafka_version`: the broker's release ("3.6"), by default the one that the disk
     states.
 
-    Raises SourceError for what cannot be read; if `on_unreadable` is given, it is called with the error instead. Raises
-    ValueError for a config or a release that does not exist, or a value that a broker would reject.
+    What cannot be read is passed to `run.unreadable`, which raises it by default. Raises ValueError for a config or a
+    release that does not exist, or a value that a broker would reject.
     """
     unknown = sorted(set(config or {}) - known_names())
     if unknown:
@@ -76,56 +76,52 @@ def retention(
         topic=lambda name: not selected or name in selected,
         kafka_version=parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version,
     )
-    return run_query(paths, question, on_unreadable=on_unreadable)
+    return run_query(paths, question, run=run)
 
 
 def run_query(
     paths: str | Iterable[str],
     question: RetentionQuery,
     *,
-    on_unreadable: OnUnreadable = raise_error,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_partition: Callable[[PartitionInput], None] = lambda place: None,
-    on_total: Callable[[int], None] = lambda size: None,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[RetentionAnswer]:
-    """Like `retention`, with the selection as a RetentionQuery. `on_progress` is called with the number of bytes as
-    they are read, `on_total` with their sum in advance, `on_partition` with each partition."""
+    """Like `retention`, with the selection as a RetentionQuery."""
     now = round(time.time() * 1000) if question.now is None else question.now
-    options = Options(
+    options = Options.of(
+        run,
         only=frozenset({"transactions"}),
-        limits=question.limits,
         now=now,
         transaction_timeout=question.timeout,
         kafka_version=question.kafka_version,
     )
     named, only = _whole([paths] if isinstance(paths, str) else list(paths))
-    places, disks = find_partitions(named, options, on_unreadable, everything=True)
+    places, disks = find_partitions(named, options, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
-    clusters = Clusters(question.metadata, disks, options, on_unreadable)
+    clusters = Clusters(question.metadata, disks, options)
     yielded: set[Note] = set()
     yield from release_doubts(chosen, RULES)
-    on_total(sum(place.size for place in chosen))
+    run.expect(sum(place.size for place in chosen))
     for place in chosen:
-        on_partition(place)
+        run.begin(place)
         place, _ = place.now()
-        if is_away(place, on_unreadable):
+        if is_away(place):
             continue
         made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
-        for note in _around(made, clusters, on_unreadable):
+        for note in _around(made, clusters):
             if note not in yielded:
                 yielded.add(note)
                 yield note
-        yield from made.answers(on_progress, on_unreadable)
+        yield from made.answers()
 
 
-def _around(made: OnePartition, clusters: Clusters, on_unreadable: OnUnreadable) -> Iterator[Note]:
+def _around(made: OnePartition, clusters: Clusters) -> Iterator[Note]:
     """Yield notes on what could not be taken into account in the log directory; they are the same for each of its
     partitions."""
     if not made.config.is_known and not made.place.partition.state:
         yield Note(made.directory or "-", NOT_KNOWN)
     if made.metadata is not None and made.metadata.problems:
         yield Note(made.directory, f"{OLD_CONFIGS}: {made.metadata.problems[0]}")
-    for problem in clusters.checkpoint_problems(made.directory, on_unreadable):
+    for problem in clusters.checkpoint_problems(made.directory):
         yield Note(made.directory, f"{problem}: its entries are unknown, at least some of them")
 
 

@@ -35,15 +35,8 @@ from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.region import (
-    Batch,
-    DefaultRecordBatch,
-    LegacyRecordBatch,
-    Limits,
-    length_problem,
-    make_batch,
-    read_header,
-)
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, length_problem, make_batch, read_header
+from kdump.log.run import Limits
 from kdump.log.window import BufferWindow
 
 LARGEST = 64 * 1024 * 1024

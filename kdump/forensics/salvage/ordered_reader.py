@@ -26,7 +26,7 @@ class OrderedReader(SalvageReader):
     surveyed = True
 
     def __init__(self, of: SalvageReader, index: BatchIndex, *, astray: bool) -> None:
-        super().__init__(of.place, of.known, of.options, of.on_lost, of.on_progress, of.rescue)
+        super().__init__(of.place, of.known, of.options, of.on_lost, of.rescue)
         self.index = index
         self.astray = astray
         self.compacted = of.compacted
@@ -51,7 +51,7 @@ class OrderedReader(SalvageReader):
         found = self.index.entry(number)
         self.position = found.position
         batch: Any = self.file.batch_at(found.position, found.size)
-        self.on_progress(found.size)
+        self.options.more(found.size)
         if self.index.marks[number] & RESCUED:
             made = self.rescue(batch) if self.rescue is not None else None
             if made is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import BinaryIO
 
@@ -43,6 +43,7 @@ from kdump.forensics.work_progress import WorkProgress
 from kdump.log.directory_listing import is_inside, length, real_path
 from kdump.log.paths import Target
 from kdump.log.region import DefaultRecordBatch
+from kdump.log.run import Run
 from kdump.state.marker import marker_of
 from kdump.state.transaction_tracker import OngoingTxn
 
@@ -86,20 +87,19 @@ def salvage_partition(
     ledger: BinaryIO,
     wishes: SalvageRequest,
     options: Options,
-    on_progress: Callable[[int], None],
     on_pass: OnPass,
     make: MakeSink,
 ) -> Salvaged:
     """Salvage one partition into `out`, in one pass. If a valid batch is out of order, survey the files and start
     again."""
     start = ledger.tell()
-    first = PartitionRun(job, out, ledger, wishes, options, on_progress, make)
+    first = PartitionRun(job, out, ledger, wishes, options, make)
     try:
         return first.run()
     except Disordered as found:
         ledger.seek(start)
         ledger.truncate()
-        again = PartitionRun(job, out, ledger, wishes, options, on_progress, make, LostOffsets(), on_pass)
+        again = PartitionRun(job, out, ledger, wishes, options, make, LostOffsets(), on_pass)
         made = again.run(first.histories)
         made.notes.append(f"{found}; they are written in offset order")
         return made
@@ -130,7 +130,6 @@ class PartitionRun:
         ledger: BinaryIO,
         wishes: SalvageRequest,
         options: Options,
-        on_progress: Callable[[int], None],
         make: MakeSink,
         losses: LostOffsets | None = None,
         on_pass: OnPass = no_progress,
@@ -138,7 +137,9 @@ class PartitionRun:
         self.losses = losses
         self.on_pass = on_pass
         self._passes = ExitStack()
-        self.job, self.out, self.wishes, self.options, self.on_progress = job, out, wishes, options, on_progress
+        self.job, self.out, self.wishes = job, out, wishes
+        self.options = replace(options, more=self._on_read)
+        self._more = options.more
         self.ledger = SalvageLedger(job.topic, job.partition, ledger)
         self.sink = make(out, job)
         self.histories: ReplicaHistories
@@ -172,7 +173,7 @@ class PartitionRun:
     def _run(self, histories: ReplicaHistories | None) -> Salvaged:
         given = self.job.copies
         self.histories = histories or histories_of(
-            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer), self.on_progress
+            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer)
         )
         self.copies = [given[number] for number in self.histories.order]
         compacted = bool(self.copies[0].copy.known.compacted)
@@ -208,7 +209,7 @@ class PartitionRun:
         """Begin a pass over all files, which have `size` bytes; ends the one before."""
         self._passes.close()
         pass_progress = self._passes.enter_context(self.on_pass(f"{self.job.name}: {name}", size))
-        self.on_progress = WorkProgress(size, pass_progress).more
+        self._more = WorkProgress(size, Run(more=pass_progress)).more
 
     def _notes(self) -> Iterable[str]:
         """Yield notes on .swap files, and on files whose names are not a segment's: which were read, and which not."""
@@ -248,10 +249,10 @@ class PartitionRun:
                     self._unused(target)
             for place in places:
                 save = rescue if self.wishes.damaged_records else None
-                yield SalvageReader(place, given.copy.known, self.options, self._lost, self._on_read, save)
+                yield SalvageReader(place, given.copy.known, self.options, self._lost, save)
 
     def _on_read(self, count: int) -> None:
-        self.on_progress(count)
+        self._more(count)
 
     def _unused(self, target: Target) -> None:
         self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=NOT_ASKED))

@@ -7,7 +7,7 @@ copies have different records at one offset in the same epoch, nothing in them s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kdump.check.options import Options
@@ -54,15 +54,13 @@ class ReplicaHistories:
         return f"its leader epoch is {epoch}, but the reference copy has {own} at offset {base}"
 
 
-def histories_of(
-    copies: Sequence[Copy], options: Options, prefer: int | None, on_progress: Callable[[int], None]
-) -> ReplicaHistories:
+def histories_of(copies: Sequence[Copy], options: Options, prefer: int | None) -> ReplicaHistories:
     """Choose the reference copy, and find where the others diverge. `prefer`: the number of the copy to follow whatever
     the others contain. If there are several, each copy is read once per other copy."""
     if len(copies) == 1:
         given = copies[0].epochs or ()
         return ReplicaHistories([0], given if first_falling(given) is None else ())
-    found = diff_copies(list(copies), options, on_progress)
+    found = diff_copies(list(copies), options)
     facts = found.copies
     order = sorted(range(len(copies)), key=lambda number: (number != prefer, -_newest(facts[number]), number))
     made = ReplicaHistories(order, facts[order[0]].history, from_checkpoint=facts[order[0]].epochs is not None)

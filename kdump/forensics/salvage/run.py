@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from kdump.check.options import Options
 from kdump.forensics.diff import LITTLE
@@ -20,8 +21,8 @@ from kdump.forensics.salvage.result import Salvaged
 from kdump.forensics.salvage.sources import SalvageError, SalvageInput, jobs
 from kdump.forensics.salvage.write_segments import BatchWriter, SegmentWriter
 from kdump.forensics.work_progress import WorkProgress
-from kdump.log.errors import OnUnreadable, raise_error
 from kdump.log.fault_tolerant import careful_source
+from kdump.log.run import Run
 
 LEDGER = "ledger.jsonl"
 
@@ -35,11 +36,8 @@ def salvage(
     deleted: bool = False,
     damaged_records: bool = False,
     name: str | None = None,
-    options: Options | None = None,
+    options: Run | None = None,
     is_selected: Callable[[str], bool] = lambda topic: True,
-    on_unreadable: OnUnreadable = raise_error,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_total: Callable[[int], None] = lambda total: None,
     on_pass: OnPass = no_progress,
     sink: MakeSink | None = None,
 ) -> list[Salvaged]:
@@ -50,32 +48,33 @@ def salvage(
     of partitions in `sources` fill the gaps in their source. `prefer`: the path, among both, of the copy to follow
     where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`: also recover the
     records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a source whose
-    directory has no such name. `is_selected` selects topics by name. `on_unreadable` is called with the error for what
-    could not be read (by default it is raised), `on_progress` with numbers of bytes read, `on_total` with what they add
-    up to. A partition with batches out of order is read again: `on_pass` is called with a description and the number of
-    bytes of each further pass, and returns a context with a function to call with numbers of bytes read. `sink` creates
-    the destination of the batches, by default a partition directory.
+    directory has no such name. `is_selected` selects topics by name. A partition with batches out of order is read
+    again: `on_pass` is called with a description and the number of bytes of each further pass, and returns a context
+    with a function to call with numbers of bytes read. `sink` creates the destination of the batches, by default a
+    partition directory.
 
     Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError.
     """
 
-    options = options or Options(only=LITTLE, open_source=careful_source)
+    options = Options.given(options, only=LITTLE, open_source=careful_source)
     paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
     directory = OutputDirectory(out, [*paths, *others])
-    found = jobs(paths, others, options, on_unreadable, is_selected=is_selected, name=name)
+    found = jobs(paths, others, options, is_selected=is_selected, name=name)
     if not found:
         return []
     if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):
         raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
     wishes = SalvageRequest(prefer, deleted, damaged_records)
     made: list[Salvaged] = []
-    on_total(sum(bytes_to_read(job, wishes) for job in found))
+    options.expect(sum(bytes_to_read(job, wishes) for job in found))
     try:
         with directory.writing(LEDGER) as ledger:
             for job in found:
-                work = WorkProgress(bytes_to_read(job, wishes), on_progress)
+                work = WorkProgress(bytes_to_read(job, wishes), options)
                 made.append(
-                    salvage_partition(job, directory, ledger, wishes, options, work.more, on_pass, sink or _segments)
+                    salvage_partition(
+                        job, directory, ledger, wishes, replace(options, more=work.more), on_pass, sink or _segments
+                    )
                 )
                 work.end()
     except OutputError as error:

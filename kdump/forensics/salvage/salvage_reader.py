@@ -78,14 +78,12 @@ class SalvageReader:
         known: PartitionContext,
         options: Options,
         on_lost: Callable[[SalvageReader, LostBytes], None],
-        on_progress: Callable[[int], None] = lambda count: None,
         rescue: Rescue | None = None,
     ) -> None:
         self.place = place
         self.known = known
         self.options = options
         self.on_lost = on_lost
-        self.on_progress = on_progress
         self.rescue = rescue
         self.head: SalvageCandidate | None = None
         self.start = place.name
@@ -130,7 +128,7 @@ class SalvageReader:
             for region in self.file.regions():
                 head = self._judged(region)
                 self.position = region.end
-                self.on_progress(region.size)
+                self.options.more(region.size)
                 if head is not None:
                     self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
                     yield head

@@ -11,7 +11,7 @@ from kdump.check.options import Options
 from kdump.forensics.find_copies import Copy, PartitionKey, reject_others
 from kdump.kafka.small_files import topic_id
 from kdump.kafka.swap_files import is_complete, replaced_by
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -70,21 +70,20 @@ def jobs(
     sources: Iterable[str],
     replicas: Iterable[str],
     options: Options,
-    on_unreadable: OnUnreadable,
     *,
     is_selected: Callable[[str], bool] = lambda topic: True,
     name: str | None = None,
 ) -> list[SalvageInput]:
     """Return the partitions to salvage. `name` is topic-partition, for a source whose directory has no such name. Calls
-    `on_unreadable` for what cannot be read. Raises SalvageError."""
+    `options.unreadable` for what cannot be read. Raises SalvageError."""
     found: dict[PartitionKey, SalvageInput] = {}
     unnamed = _key(name) if name is not None else None
-    for given in _given(list(sources), options, on_unreadable):
+    for given in _given(list(sources), options):
         key = unnamed or given.copy.key
         if key is None:
             unknown = f"{given.copy.path}: its directory is not named TOPIC-PARTITION"
             if not given.was_named:
-                on_unreadable(SourceError(f"{unknown}; left out"))
+                options.unreadable(SourceError(f"{unknown}; left out"))
                 continue
             raise SalvageError(f"{unknown}; use --name TOPIC-PARTITION")
         if not is_selected(key[0]):
@@ -99,15 +98,13 @@ def jobs(
             )
         found[key] = SalvageInput(*key, [given])
     for path in replicas:
-        _add_replicas(found, path, options, on_unreadable)
+        _add_replicas(found, path, options)
     return list(found.values())
 
 
-def _add_replicas(
-    inputs: dict[PartitionKey, SalvageInput], path: str, options: Options, on_unreadable: OnUnreadable
-) -> None:
+def _add_replicas(inputs: dict[PartitionKey, SalvageInput], path: str, options: Options) -> None:
     matched = False
-    for given in _given([path], options, on_unreadable):
+    for given in _given([path], options):
         key = given.copy.key
         if key is None and given.was_named and len(inputs) == 1:
             key = next(iter(inputs))  # it has no name that could be that of another partition
@@ -142,21 +139,21 @@ def _key(name: str) -> PartitionKey:
     return match["topic"], int(match["partition"])
 
 
-def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> Iterator[FoundCopy]:
+def _given(paths: list[str], options: Options) -> Iterator[FoundCopy]:
     """Yield the copies at the paths; files in one directory are one copy."""
     named = {os.path.abspath(path) for path in paths}
     files: dict[str, list[CheckUnit]] = {}
-    for unit in units(tuple(paths), options, on_unreadable):
+    for unit in units(tuple(paths), options):
         place, target = unit.partition, unit.target
         if place is not None:
             was_named = os.path.abspath(place.path) in named
             for problem in place.listing_errors:
-                on_unreadable(SourceError(problem))
+                options.unreadable(SourceError(problem))
             segments, replaced, spares = _segments(place, options)
             misnamed, unknown_names = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
-                on_unreadable(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
+                options.unreadable(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
             is_selected = was_named or (not place.state and place.topic != METADATA_TOPIC)
             if not (is_selected and (segments or spares or misnamed)):
                 continue
@@ -175,7 +172,7 @@ def _given(paths: list[str], options: Options, on_unreadable: OnUnreadable) -> I
                     raise SourceError(f"{unit.target.path}: {unit.target.kind.title}, not a log segment")
                 targets.append(unit.target)
             except SourceError as error:
-                on_unreadable(error)
+                options.unreadable(error)
         if targets:
             targets.sort(key=lambda target: (target.name_offset or 0, target.path))
             yield FoundCopy(Copy(targets[0].path, targets, here[0].known), None, [], True)

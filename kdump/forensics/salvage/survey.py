@@ -9,6 +9,7 @@ offset: the survey also decides whether a batch is astray because it was moved, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kdump.forensics.salvage.batch_index import ALONE, FIXED, RESCUED, BatchIndex
 from kdump.forensics.salvage.byte_outcomes import LOST
@@ -56,12 +57,12 @@ def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
     gaps = OrderedRanges()
     counted = 0
 
-    def on_progress(count: int) -> None:
+    def more(count: int) -> None:
         nonlocal counted
         counted += count
-        strand.on_progress(count)
+        strand.options.more(count)
 
-    probe = SalvageReader(strand.place, strand.known, strand.options, lambda strand, lost: None, on_progress)
+    probe = SalvageReader(strand.place, strand.known, replace(strand.options, more=more), lambda strand, lost: None)
     try:
         probe.begin()
         if probe.head is not None and (strand.start < 0 or probe.head.base < strand.start):
@@ -96,13 +97,13 @@ def _indexed(strand: SalvageReader, losses: LostOffsets, counted: int) -> BatchI
             else:
                 pending = True
 
-    def on_progress(count: int) -> None:
+    def more(count: int) -> None:
         nonlocal counted
         again = min(count, counted)
         counted -= again
-        strand.on_progress(count - again)
+        strand.options.more(count - again)
 
-    reader = SurveyReader(strand.place, strand.known, strand.options, lost, on_progress, strand.rescue)
+    reader = SurveyReader(strand.place, strand.known, replace(strand.options, more=more), lost, strand.rescue)
     expected = strand.place.target.name_offset
     try:
         reader.begin()

@@ -6,7 +6,7 @@ What is freed on one file system is no help to another: everything is computed b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kdump.cluster.disks import Node
 from kdump.forensics.space.answers import FILES, JUDGE, NOTHING, REPLICA, STOPPED, SpaceKept, SpaceStep
@@ -16,8 +16,8 @@ from kdump.forensics.space.shortage import Shortage
 from kdump.forensics.space.startup_room import LEAST, needed_inodes
 from kdump.forensics.space.startup_steps import Room, room_of
 from kdump.forensics.space.usage import DirectoryUsage, read_usage
-from kdump.log.errors import OnUnreadable
 from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.run import Run
 from kdump.state.metadata_image import MetadataImage
 
 GOAL = 0.15
@@ -28,10 +28,8 @@ class BrokerDisks:
     """What is on the disks of a broker. `systems`: the file systems by device; `sources`: paths of the log directories
     on each."""
 
-    def __init__(
-        self, broker: Node, on_unreadable: OnUnreadable, on_partition: Callable[[], None] = lambda: None
-    ) -> None:
-        self.usages = [read_usage(each, on_unreadable, on_partition) for each in broker.directories]
+    def __init__(self, broker: Node, run: Run) -> None:
+        self.usages = [read_usage(each, run) for each in broker.directories]
         self.systems: dict[int, FileSystem] = {}
         self.sources: dict[int, frozenset[str]] = {}
         self._devices: dict[str, int] = {}

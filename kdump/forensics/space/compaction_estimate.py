@@ -17,11 +17,11 @@ from kdump.forensics.space.leftover_steps import step
 from kdump.forensics.space.lower_retention import BY_CONTROLLER, RetainedTopic, alter_topic, undo
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
-from kdump.log.errors import OnUnreadable
+from kdump.log.run import Run
 
 
 def compaction_steps(
-    topic: RetainedTopic, question: RetentionQuery, on_unreadable: OnUnreadable, *, reads_keys: bool, broker: str
+    topic: RetainedTopic, question: RetentionQuery, run: Run, *, reads_keys: bool, broker: str
 ) -> Iterator[SpaceStep | SpaceKept]:
     """Yield the step that makes the cleaner clean a compacted topic, or why its effect is not known."""
     rolled = sum(log.allocated(0, len(log.segments) - 1) for log in topic.logs)
@@ -34,7 +34,7 @@ def compaction_steps(
     frees = writes = 0
     waiting = []
     for log in topic.logs:
-        for answer in run_query([log.usage.place.path], question, on_unreadable=on_unreadable):
+        for answer in run_query([log.usage.place.path], question, run=Run(run.limits, run.unreadable)):
             if isinstance(answer, PartitionRetention) and answer.cleanedBytes and answer.droppedBytes:
                 reached = (answer.cleanBytes or 0) + (answer.cleanableBytes or 0)
                 dropped = min(rolled, reached * answer.droppedBytes // answer.cleanedBytes)

@@ -17,7 +17,7 @@ from kdump.forensics.space.query import SpaceQuery
 from kdump.forensics.space.replica_copies import ReplicaCopies
 from kdump.forensics.space.replica_steps import replica_steps
 from kdump.forensics.space.retention_steps import due_step, reserved_step
-from kdump.log.errors import OnUnreadable
+from kdump.log.run import Run
 from kdump.state.metadata_image import MetadataImage
 
 
@@ -30,12 +30,12 @@ def costless_steps(
     due: Mapping[str, list[int]],
     question: SpaceQuery,
     now: int,
-    on_unreadable: OnUnreadable,
+    run: Run,
 ) -> Iterator[SpaceStep | SpaceKept]:
     """Yield the steps, and what is not offered. `topics`: the largest first; `due`: number of due segments by topic and
     partition; `now`: epoch ms."""
     state, node = state_of(broker), broker.node_id
-    copies = ReplicaCopies(others, metadata, Options(limits=question.limits, now=now), question.given.properties)
+    copies = ReplicaCopies(others, metadata, Options(run.limits, now=now), question.given.properties)
     for device, system in disks.systems.items():
         yield from reserved_step(system, min(disks.sources[device]))
     for usage in disks.usages:
@@ -45,8 +45,8 @@ def costless_steps(
     step = due_step(topics, due, state)
     if step is not None:
         yield step
-    query = RetentionQuery(now=now, given=question.given, deep=False, keys=True, limits=question.limits)
+    query = RetentionQuery(now=now, given=question.given, deep=False, keys=True)
     for topic in topics[: question.limit]:
-        yield from compaction_steps(topic, query, on_unreadable, reads_keys=question.keys, broker=state)
+        yield from compaction_steps(topic, query, run, reads_keys=question.keys, broker=state)
     if others:
         yield from replica_steps(topics, copies, node, question.limit, state)

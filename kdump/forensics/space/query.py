@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.forensics.retention.configs import ConfigOverrides
-from kdump.log.region import Limits
 
 
 @dataclass
@@ -22,4 +21,3 @@ class SpaceQuery:
     keys: bool = False
     given: ConfigOverrides = field(default_factory=ConfigOverrides)
     topic: Callable[[str], bool] = lambda name: True
-    limits: Limits = field(default_factory=Limits)

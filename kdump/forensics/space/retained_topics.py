@@ -15,7 +15,7 @@ from kdump.forensics.space.usage import DirectoryUsage
 from kdump.kafka.checkpoint_file import Offsets
 from kdump.kafka.small_files import offsets
 from kdump.log.log_directory import LogDirectory
-from kdump.log.region import Limits
+from kdump.log.run import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.unknown_offsets import UNREADABLE
 

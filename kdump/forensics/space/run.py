@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from kdump.forensics.retention.configs import ConfigOverrides
 from kdump.forensics.space.answers import (
@@ -32,8 +33,9 @@ from kdump.forensics.space.retention_steps import lower_step
 from kdump.forensics.space.shortage import largest_first
 from kdump.forensics.space.startup_room import needed_to_start
 from kdump.forensics.space.startup_steps import startup_steps, uncertain_segments
-from kdump.log.errors import OnUnreadable, SourceError, raise_error
+from kdump.log.errors import SourceError
 from kdump.log.mounts import mount_bundles, takes_bundles
+from kdump.log.run import PLAIN_RUN, Run
 
 SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceCandidate | SpaceStep | SpaceKept | SpaceSummary
 
@@ -50,7 +52,7 @@ def space(
     properties: Mapping[str, str] | None = None,
     keys: bool = False,
     limit: int = 5,
-    on_unreadable: OnUnreadable = raise_error,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[SpaceAnswer]:
     """Yield what may be deleted on the disk of a broker, whose log directories `paths` are: what fills it
     (SpaceDirectory, SpaceTopic), what lower retention would free (SpaceCandidate), the steps in the order in which to
@@ -59,7 +61,7 @@ def space(
     `need`: bytes to free, by default enough to have 15 % of each file system free. `others`: log directories or bundles
     of other brokers, where replicas may be complete. `config` and `properties` as in `retention`. `keys`: read the keys
     of the largest compacted topics. `limit`: number of topics to examine in detail. Only names, sizes and time indexes
-    are read otherwise. Raises SourceError for what cannot be read, unless `on_unreadable` is given.
+    are read otherwise. Raises SourceError for what cannot be read, unless `run.unreadable` is given.
     """
     selected = frozenset((topics,) if isinstance(topics, str) else topics)
     others = tuple(others)
@@ -73,18 +75,17 @@ def space(
         given=ConfigOverrides(config or {}, properties or {}),
         topic=lambda name: not selected or name in selected,
     )
-    return run_space([paths] if isinstance(paths, str) else list(paths), question, on_unreadable=on_unreadable)
+    return run_space([paths] if isinstance(paths, str) else list(paths), question, run=run)
 
 
 def run_space(
     paths: Iterable[str],
     question: SpaceQuery,
     *,
-    on_unreadable: OnUnreadable = raise_error,
-    on_partition: Callable[[], None] = lambda: None,
+    run: Run = PLAIN_RUN,
 ) -> Iterator[SpaceAnswer]:
-    """Like `space`, with the selection as a SpaceQuery. Calls `on_partition` for each partition directory."""
-    return _SpaceRun(list(paths), question, on_unreadable, on_partition).answers()
+    """Like `space`, with the selection as a SpaceQuery. Calls `run.begin` for each partition directory."""
+    return _SpaceRun(list(paths), question, run).answers()
 
 
 class _SpaceRun:
@@ -94,21 +95,20 @@ class _SpaceRun:
         self,
         paths: list[str],
         question: SpaceQuery,
-        on_unreadable: OnUnreadable,
-        on_partition: Callable[[], None],
+        run: Run,
     ) -> None:
         self.question = question
-        self.on_partition = on_partition
+        self.run = replace(run, unreadable=self.count_unread)
         self.unread = 0
-        self._on_unreadable = on_unreadable
+        self._unreadable = run.unreadable
         self.now = round(time.time() * 1000) if question.now is None else question.now
-        brokers, disks = read_brokers(paths, question.limits, self.count_unread)
+        brokers, disks = read_brokers(paths, self.run)
         if len(brokers) > 1:
             names = ", ".join(f"{each.directories[0].path} (node {each.node_id})" for each in brokers)
             raise SourceError(f"these are log directories of several brokers: {names}; pass the others with --with")
         self.broker = brokers[0]
         self.state = state_of(self.broker)
-        self.others, others = read_brokers(question.others, question.limits, self.count_unread)
+        self.others, others = read_brokers(question.others, self.run)
         for each in self.others:
             if each.cluster_id != self.broker.cluster_id or each.node_id == self.broker.node_id:
                 where = each.directories[0].path
@@ -120,10 +120,10 @@ class _SpaceRun:
 
     def count_unread(self, error: SourceError) -> None:
         self.unread += 1
-        self._on_unreadable(error)
+        self._unreadable(error)
 
     def answers(self) -> Iterator[SpaceAnswer]:
-        disks = BrokerDisks(self.broker, self.count_unread, self.on_partition)
+        disks = BrokerDisks(self.broker, self.run)
         topics = self._topics(disks)
         wanted = {topic.name for topic in topics[: self.question.limit]} if self.question.keys else set()
         cleanings = first_cleanings(topics, wanted)
@@ -153,7 +153,7 @@ class _SpaceRun:
             due,
             self.question,
             self.now,
-            self.count_unread,
+            self.run,
         ):
             (steps if isinstance(found, SpaceStep) else kept).append(found)  # type: ignore[arg-type]
         for shortage in short:
@@ -213,7 +213,7 @@ class _SpaceRun:
             self.opened,
             problems,
             self.question.topic,
-            self.question.limits,
+            self.run.limits,
         )
         for text in problems:
             self.count_unread(SourceError(text))

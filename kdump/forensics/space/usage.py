@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.log import file_kinds, file_system
-from kdump.log.errors import OnUnreadable, SourceError, is_missing, listing_error
+from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.file_kinds import by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LOCK, REMOTE_CACHE, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import is_live
+from kdump.log.run import Run
 
 WITH_SEGMENT = (*file_kinds.INDEXES, file_kinds.PRODUCER_SNAPSHOT)
 """Kinds of files that retention deletes with their segment."""
@@ -90,22 +91,20 @@ class DirectoryUsage:
         return self.linked + sum(each.linked for each in self.partitions)
 
 
-def read_usage(
-    directory: LogDirectory, on_unreadable: OnUnreadable, on_partition: Callable[[], None] = lambda: None
-) -> DirectoryUsage:
-    """Return what occupies the log directory. Calls `on_partition` for each partition directory."""
-    found = root_usage(directory, on_unreadable)
+def read_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
+    """Return what occupies the log directory. Calls `run.begin` for each partition directory."""
+    found = root_usage(directory, run)
     for place in directory.partitions:
-        found.partitions.append(partition_usage(place, on_unreadable))
-        on_partition()
+        found.partitions.append(partition_usage(place, run))
+        run.begin(place)
     return found
 
 
-def root_usage(directory: LogDirectory, on_unreadable: OnUnreadable) -> DirectoryUsage:
+def root_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
     """Return what occupies the log directory apart from its partitions."""
     found = DirectoryUsage(directory)
     candidates = {each.path for each in directory.partitions}
-    for name, path, is_directory, size, allocated, linked, _ in _stats(directory.path, on_unreadable):
+    for name, path, is_directory, size, allocated, linked, _ in _stats(directory.path, run):
         if path in candidates:
             continue
         found.linked += linked
@@ -117,27 +116,27 @@ def root_usage(directory: LogDirectory, on_unreadable: OnUnreadable) -> Director
             else:
                 found.others.append((path, size, allocated, 1))
         elif name == REMOTE_CACHE:
-            below = _below(path, on_unreadable)
+            below = _below(path, run)
             found.root += allocated + below.allocated
             found.linked += below.linked
         else:
-            below = _below(path, on_unreadable)
+            below = _below(path, run)
             found.linked += below.linked
             found.others.append((path, below.size, below.allocated + allocated, below.files))
     return found
 
 
-def partition_usage(place: PartitionDirectory, on_unreadable: OnUnreadable) -> PartitionUsage:
+def partition_usage(place: PartitionDirectory, run: Run) -> PartitionUsage:
     """Return what occupies a partition directory."""
     found = PartitionUsage(place)
     logs: dict[int, tuple[int, int, int]] = {}
     of_indexes: dict[int, int] = {}
     indexed: set[int] = set()
-    for name, path, is_directory, size, allocated, linked, modified in _stats(place.path, on_unreadable):
+    for name, path, is_directory, size, allocated, linked, modified in _stats(place.path, run):
         found.allocated += allocated
         found.linked += linked
         if is_directory:
-            below = _below(path, on_unreadable)
+            below = _below(path, run)
             found.allocated += below.allocated
             found.linked += below.linked
             found.unknown.append((path, below.size, below.allocated + allocated))
@@ -199,7 +198,7 @@ class _Sums(NamedTuple):
     files: int
 
 
-def _stats(directory: str, on_unreadable: OnUnreadable) -> Iterator[_Entry]:
+def _stats(directory: str, run: Run) -> Iterator[_Entry]:
     """Yield what is in a directory. What goes away meanwhile is left out."""
     try:
         with file_system.scandir(directory) as entries:
@@ -214,7 +213,7 @@ def _stats(directory: str, on_unreadable: OnUnreadable) -> Iterator[_Entry]:
                 yield _Entry(entry.name, entry.path, is_directory, status.st_size, allocated, linked, modified)
     except OSError as error:
         if not is_missing(error):
-            on_unreadable(SourceError(listing_error(error, directory)))
+            run.unreadable(SourceError(listing_error(error, directory)))
 
 
 def _blocks(status: os.stat_result, is_directory: bool) -> tuple[int, int]:
@@ -223,11 +222,11 @@ def _blocks(status: os.stat_result, is_directory: bool) -> tuple[int, int]:
     return (0, blocks) if not is_directory and status.st_nlink > 1 else (blocks, 0)
 
 
-def _below(directory: str, on_unreadable: OnUnreadable) -> _Sums:
+def _below(directory: str, run: Run) -> _Sums:
     """Return the sums over the files below a directory; symbolic links are not followed."""
     size = allocated = linked = files = 0
     for path, names, here in file_system.walk(
-        directory, lambda error: on_unreadable(SourceError(listing_error(error, directory)))
+        directory, lambda error: run.unreadable(SourceError(listing_error(error, directory)))
     ):
         for name in (*names, *here):
             try:

@@ -12,8 +12,9 @@ from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
-from kdump.log.errors import OnUnreadable, SourceError
+from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import careful_source
+from kdump.log.run import Run
 from kdump.render.postmortem.charts import draw_charts
 from kdump.render.postmortem.finding_evidence import evidence
 from kdump.render.postmortem.labels import PageLabels, clean
@@ -42,16 +43,12 @@ def report(
     charts: str | None = None,
     chart_format: str = "png",
     title: str | None = None,
-    options: Options | None = None,
+    options: Run | None = None,
     zone: tzinfo = timezone.utc,
     redaction: Redaction | None = None,
     topics: Callable[[str], bool] = lambda name: True,
     jobs: int | None = None,
     max_rate: int | None = None,
-    on_unreadable: OnUnreadable | None = None,
-    on_progress: Callable[[int], None] = lambda count: None,
-    on_total: Callable[[int], None] = lambda size: None,
-    on_step: Callable[[str], None] = lambda what: None,
 ) -> ReportFiles:
     """Write a post-mortem page for `paths` to the new file `out`, and its charts as files of `chart_format` (png or
     svg) into the new directory `charts`.
@@ -59,12 +56,11 @@ def report(
     `paths`: segments, partition directories, log directories, or directories above them. `title`: the title of the
     page. `zone`: for all times. `redaction`: replaces keys and, if it has names, names, and shows no bytes of records.
     `topics` selects partitions by topic name. `jobs`: number of CPU cores to use; `max_rate`: bytes per second that
-    they read together. `on_total` is called with the number of bytes to read, `on_progress` with
-    the number of bytes read since its previous call, and `on_step` with the name of each step after reading.
+    they read together. `options.show` is called with the name of each step after reading.
 
     Raises OutputError if the output cannot be written, if possible before anything is read. Raises SourceError if the
-    packages for drawing are missing, if nothing could be read, or if a path cannot be read and `on_unreadable` is None;
-    otherwise `on_unreadable` is called with that error. Raises ValueError for an unknown `chart_format`.
+    packages for drawing are missing, or if nothing could be read; a path that cannot be read is passed to
+    `options.unreadable`. Raises ValueError for an unknown `chart_format`.
     """
     if chart_format not in FORMATS:
         raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
@@ -72,20 +68,17 @@ def report(
     converter()
     page_file = OutputFile(out, named)
     directory = OutputDirectory(charts, named) if charts is not None else None
-    options = options or Options(now=round(time.time() * 1000), open_source=careful_source)
+    options = Options.given(options, now=round(time.time() * 1000), open_source=careful_source)
     made = postmortem(
         named,
         options,
         is_selected=lambda unit: _is_of(unit, topics),
         jobs=jobs,
         max_rate=max_rate,
-        on_unreadable=on_unreadable,
-        on_progress=on_progress,
-        on_total=on_total,
     )
     if not made.totals.files and not made.stats.files:
         raise SourceError((made.totals.unread or ["nothing was read"])[0])
-    on_step("drawing")
+    options.show("drawing")
     names = PageLabels(made, redaction, zone)
     drawn = draw_charts(made, names)
     section = evidence(made, names, options)
@@ -94,7 +87,7 @@ def report(
     )
     written: list[str] = []
     if directory is not None:
-        on_step("writing charts")
+        options.show("writing charts")
         written = [_picture(directory, chart, chart_format) for chart in drawn.charts]
     with page_file.writing() as file:
         file.write(text)
