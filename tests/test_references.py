@@ -11,8 +11,7 @@ import pytest
 
 import kdump
 from kdump.format import java_properties, text_files
-from kdump.format.structs import structs
-from kdump.format.text_file_fields import TEXT_FIELDS
+from kdump.format.structs import TEXT_FIELDS, structs
 from kdump.log.file_kinds import by_name
 from tests.conftest import sample
 from tools import api_reference, architecture, format_reference

@@ -18,8 +18,7 @@ from kdump.cli import cli
 from kdump.format.layout import Layout, Span
 from kdump.format.schema import load
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
-from kdump.format.structs import MESSAGES, NamedStruct, UnknownStruct, find, structs
-from kdump.format.text_file_fields import TEXT_FIELDS
+from kdump.format.structs import MESSAGES, TEXT_FIELDS, NamedStruct, UnknownStruct, find, structs
 from kdump.format.versioned_messages import try_decode
 from kdump.render.all_answers import TYPES
 from tests.command import run

@@ -27,7 +27,7 @@ from kdump.log.errors import went_away
 from kdump.log.region import Batch
 from kdump.log.run import ignore
 from kdump.log.shared_counter import SharedCounter
-from kdump.render.next_command import next_command
+from kdump.render.findings_report import next_command
 from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, few, numbers_in, read_regions, sample

@@ -12,8 +12,7 @@ from pathlib import Path
 from kdump.format.enum_names import enum_names
 from kdump.format.kafka_release import NEWEST
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
-from kdump.format.structs import NamedStruct, structs
-from kdump.format.text_file_fields import TEXT_FIELDS
+from kdump.format.structs import TEXT_FIELDS, NamedStruct, structs
 from kdump.log.file_kinds import KINDS
 from kdump.render.schema_objects import versions_text
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import click
 
-from kdump.check.baseline import Baseline, read_baseline
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import run_all, usual_jobs_for
@@ -31,6 +32,7 @@ from kdump.commands.release_option import release_option
 from kdump.commands.typed_options import CommandOptions, takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
+from kdump.log.errors import SourceError
 from kdump.log.source import RECORDS
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
 from kdump.render.progress import Progress
@@ -228,3 +230,46 @@ def _list(options: OutputOptions, output: Output) -> None:
         sink.add(code)
     sink.end()
     output.flush()
+
+
+OF_SUMMARY = {"findings", "known", "unread"}
+"""Keys of verify's summary, which distinguish it from that of other commands."""
+FindingKey = tuple[str, str | None, int | None, int | None, str]
+
+
+class Baseline:
+    """Accepted findings, identified by code, topic-partition and offset; without a topic or an offset, also by file
+    name."""
+
+    def __init__(self, keys: set[FindingKey]) -> None:
+        self.keys = keys
+
+    def __contains__(self, finding: Finding) -> bool:
+        return _key(finding.code, finding.topic, finding.partition, finding.offset, finding.file) in self.keys
+
+
+def read_baseline(path: str) -> Baseline:
+    """Read a file written by `kdump verify --json`. Raises SourceError if it cannot be read or is anything else."""
+    keys: set[FindingKey] = set()
+    lines = 0
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    row = json.loads(line)
+                    lines += 1
+                    if row["type"] == "finding":
+                        keys.add(_key(row["code"], row["topic"], row["partition"], row["offset"], row["file"]))
+                    elif row["type"] != "summary" or not row.keys() >= OF_SUMMARY:
+                        raise ValueError(row["type"])
+                except (ValueError, KeyError, TypeError) as error:
+                    raise SourceError(f"{path}: line {number} is not a line that kdump verify --json writes") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if not lines:
+        raise SourceError(f"{path}: is empty, and the output of kdump verify --json is not")
+    return Baseline(keys)
+
+
+def _key(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> FindingKey:
+    return code, topic, partition, offset, os.path.basename(file) if topic is None or offset is None else ""

@@ -8,11 +8,11 @@ from hypothesis import strategies as some
 
 from kdump.check.rules.bytes import CRC_MISMATCH
 from kdump.forensics.histograms import Histogram, doubling
-from kdump.forensics.postmortem.buckets import buckets_of, eras, main_part
 from kdump.forensics.postmortem.facts import by_time
 from kdump.forensics.postmortem.finding_ranges import MAX_MARKS, FindingRanges
 from kdump.forensics.postmortem.segment_strip import DAMAGED, CellContent, SegmentStrip, coarser
 from kdump.log.paths import Target
+from kdump.render.postmortem.throughput_charts import buckets_of, eras, main_part
 from tests.conftest import seeded
 
 LOOKS = [

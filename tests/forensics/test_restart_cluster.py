@@ -19,8 +19,7 @@ from kdump.forensics.restart.quorum_values import Quorum, QuorumVoter
 from kdump.forensics.restart.replica_answer import LeaderOutcome, PartitionReplicas
 from kdump.forensics.restart.replica_lineages import Replica, replica_of
 from kdump.forensics.restart.replica_losses import partition_replicas
-from kdump.forensics.restart.restart_cluster import restart_cluster
-from kdump.forensics.restart.start_order import start_orders
+from kdump.forensics.restart.restart_cluster import restart_cluster, start_orders
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.errors import SourceError
 from kdump.render.all_answers import TYPES

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.errors import DecodeError
-from kdump.format.header_planes import decode_headers, encode_headers
-from kdump.format.number_planes import differences, planes, read_planes, signed
+from kdump.format.header_planes import decode_headers, differences, encode_headers, planes, read_planes, signed
 from tests.conftest import examples, seeded
 
 

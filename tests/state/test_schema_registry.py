@@ -10,8 +10,7 @@ from typing import Any
 from kdump.cluster.schema_registries import find_registries, read_registry
 from kdump.log.run import QUIET_RUN
 from kdump.state.as_of import AsOf, Change
-from kdump.state.packed_texts import CHUNK_BYTES, PackedTexts
-from kdump.state.schema_registry import SchemaRegistry, qualified
+from kdump.state.schema_registry import CHUNK_BYTES, PackedTexts, SchemaRegistry, qualified
 from tests.each_case import each_case
 from tests.registry_disk import (
     ADDRESS,

@@ -146,7 +146,7 @@ class PartitionCheck(Resumable):
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings about the log. The other files of the directory are checked by
-        kdump.check.engine.partition_directory_check."""
+        kdump.check.engine.units."""
         segments = self.partition.segments
         with self._scanning() as self._scans:
             for number, segment in enumerate(segments):

@@ -24,11 +24,11 @@ from kdump.core.column_numbers import (
 )
 from kdump.core.header_columns import HeaderColumns, are_adjacent, total
 from kdump.forensics.answers import Transaction
-from kdump.forensics.postmortem.facts import Gap, PartitionFacts, SegmentFacts
+from kdump.forensics.postmortem.facts import Gap, PartitionFacts, ProducerEpoch, SegmentFacts
 from kdump.forensics.postmortem.finding_ranges import FindingRanges
-from kdump.forensics.postmortem.producer_epochs import ProducerEpochs
 from kdump.forensics.postmortem.segment_strip import CONTROL, DAMAGED, CellContent, Ref, SegmentStrip, coarser
 from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL, codec_name
+from kdump.log.producer_sums import ProducerSums
 from kdump.log.region import Batch, Region
 
 MAX_GAPS = 200
@@ -221,3 +221,41 @@ class FactsObserver(Observer):
         facts.gaps = sorted(gap for _, _, gap in self.gaps)
         facts.producers = self.epochs.largest(PRODUCERS)
         facts.producerCount = self.epochs.count
+
+
+MAX_PRODUCER_EPOCHS = 4096
+"""Maximum number of producer epochs in the table; when it is full, the half with the fewest bytes is removed."""
+
+
+class ProducerEpochs(ProducerSums):
+    """Collects valid batches. `count`: number of producer epochs, where one that was removed and appears again counts
+    twice."""
+
+    removed = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.sums) + self.removed
+
+    def batch(self, batch: Batch) -> None:
+        super().batch(batch)
+        self._purge()
+
+    def batches(self, heads: HeaderColumns, first: int, stop: int) -> None:
+        super().batches(heads, first, stop)
+        self._purge()
+
+    def _purge(self) -> None:
+        if len(self.sums) > MAX_PRODUCER_EPOCHS:
+            kept = sorted(self.sums.items(), key=lambda item: -item[1][2])[: MAX_PRODUCER_EPOCHS // 2]
+            self.removed += len(self.sums) - len(kept)
+            self.sums = dict(kept)
+
+    def largest(self, limit: int) -> list[ProducerEpoch]:
+        """Return the `limit` producer epochs with the most bytes, in order of their first offsets."""
+        found = [
+            ProducerEpoch(*who, first, last, batches, records, size, newest)
+            for who, (batches, records, size, _, newest, first, last) in self.sums.items()
+        ]
+        found = sorted(found, key=lambda each: -each.bytes)[:limit]
+        return sorted(found, key=lambda each: (each.first, each.producerId, each.epoch))

@@ -3,12 +3,16 @@
 A broker does this at startup for a segment without an .index, or with a .timeindex or .txnindex that fails its sanity
 check; and, after an unclean shutdown, for the segment that contains the recovery point and those after it. Source:
 LogLoader.loadSegmentFiles, LogLoader.recoverLog, LogSegment.recover.
+
+A broker loads the newest producer snapshot up to that offset, and replays the batches after it; without a snapshot, it
+replays the batches from the log start. Source: LogLoader.recoverSegment, UnifiedLog.rebuildProducerState.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
@@ -16,14 +20,13 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.options import Options
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.reindex.find_segments import ReindexInput, find_segments, is_last, is_unflushed, now
-from kdump.forensics.reindex.open_transactions import first_needed, snapshot_at
 from kdump.forensics.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.forensics.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
-from kdump.kafka.producer_state_manager import OngoingTxns
+from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
 from kdump.log.errors import SourceError, went_away
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
-from kdump.log.partition_directory import SegmentFiles
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import is_live
 from kdump.log.run import Run
 
@@ -284,3 +287,21 @@ class _Partition:
         following = sum(each.offset > segment.offset for each in place.partition.segments)
         notes = notes if matters else []
         return Reindexed(topic, number, target.path, segment.offset, interval, rebuilt, notes, following)
+
+
+def snapshot_at(partition: PartitionDirectory, offset: int, options: Options) -> OngoingTxns | None:
+    """Return the transactions that are open in the producer snapshot at that offset; None if there is no valid one."""
+    for target in partition.snapshots:
+        if target.name_offset == offset:
+            with suppress(SourceError):
+                ongoing = SnapshotFiles({offset: target}, options.open).read(offset)
+                return None if ongoing is None else OngoingTxns(ongoing)
+    return None
+
+
+def first_needed(partition: PartitionDirectory, number: int, options: Options) -> int:
+    """Return the number of the segment at which the replay for segment `number` has to start."""
+    for before in range(number, 0, -1):
+        if snapshot_at(partition, partition.segments[before].offset, options) is not None:
+            return before
+    return 0

@@ -10,7 +10,6 @@ import os
 from dataclasses import dataclass
 
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.log_changes import report_epoch_changes, report_snapshot_changes
 from kdump.forensics.restart.log_end import below_start, report_hidden_bytes
 from kdump.forensics.restart.log_files import INDEXES, LogFiles, denied, directory_stop, padded
 from kdump.forensics.restart.plan_values import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
@@ -406,3 +405,28 @@ class _LogLoader:
             self.files.step("delete", segment.target.path, reason, offset=segment.base, size=size)
             if segment.base in self.snapshots.files:
                 self.snapshots.remove(segment.base, "its segment is deleted")
+
+
+def report_epoch_changes(files: LogFiles) -> None:
+    """Add the step that rewrites leader-epoch-checkpoint, with the lines that are removed and added."""
+    path = os.path.join(files.plan.path, "leader-epoch-checkpoint")
+    before, after = files.plan.epochsBefore or (), files.plan.epochsAfter or ()
+    gone = ", ".join(f"{each.epoch}@{each.startOffset}" for each in before if each not in after)
+    new = ", ".join(f"{each.epoch}@{each.startOffset}" for each in after if each not in before)
+    files.step(
+        "write", path, "; ".join(filter(None, [f"removes {gone}" if gone else "", f"adds {new}" if new else ""]))
+    )
+
+
+def report_snapshot_changes(files: LogFiles, snapshots: SnapshotFiles, before: dict[int, str]) -> None:
+    """Add a step for each producer snapshot that is deleted, overwritten or new."""
+    now = snapshots.files
+    for offset, path in sorted(before.items()):
+        reason = snapshots.removed.get(offset)
+        if reason is not None and offset in now:
+            kind = "rebuild" if offset in snapshots.corrupt else "write"
+            files.step(kind, path, f"rewritten: {reason}", offset=offset)
+        elif reason is not None:
+            files.step("delete" if offset in snapshots.corrupt else "sweep", path, reason, offset=offset)
+    for offset in sorted(set(now) - set(before)):
+        files.step("write", os.path.join(files.plan.path, f"{offset:020}.snapshot"), "producer snapshot", offset=offset)

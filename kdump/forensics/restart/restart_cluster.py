@@ -3,25 +3,33 @@ cluster and follow a leader."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise, permutations
+from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
+from kdump.core.column_numbers import LAST_OFFSET, RECORD_COUNT
+from kdump.core.header_columns import total as sum_of
 from kdump.forensics.restart.leader_candidates import election_rules
 from kdump.forensics.restart.plan_values import STOPPED, RestartPlan
 from kdump.forensics.restart.quorum_replicas import quorum_replicas
 from kdump.forensics.restart.replica_answer import ChosenLeader, ClusterSummary, PartitionReplicas
 from kdump.forensics.restart.replica_lineages import Replica, replica_of
 from kdump.forensics.restart.replica_losses import partition_replicas
-from kdump.forensics.restart.replica_records import RecordCounter
 from kdump.forensics.restart.restart_plan import predict_startup
-from kdump.forensics.restart.start_order import start_orders
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.mounts import takes_bundles
+from kdump.log.partition_directory import partition
+from kdump.log.partition_reader import PartitionReader
+from kdump.log.region import Batch, BatchRun
+from kdump.log.region_reader import HEADERS
 from kdump.log.run import Run, ignore
 from kdump.state.metadata_image import MetadataImage
 
@@ -206,3 +214,106 @@ def _assumptions(source: str, metadata: MetadataImage | None) -> list[str]:
         "min.insync.replicas and unclean.leader.election.enable are 1 and false where the metadata does not set them",
         ELECTION,
     ]
+
+
+MOST_OFFSETS = 10_000_000
+"""Maximum number of offsets in which records are counted: a terabyte of headers takes minutes."""
+
+
+class RecordCounter:
+    """Counts records, each offset range once."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._known: dict[tuple[str, int, int], int | None] = {}
+
+    def count(self, path: str, first: int, end: int) -> int | None:
+        """Return the number of records at the offsets first..end-1; None if it is unknown."""
+        if end - first > MOST_OFFSETS:
+            return None
+        key = path, first, end
+        if key not in self._known:
+            try:
+                self._known[key] = self._count(path, first, end)
+            except (SourceError, OSError):
+                self._known[key] = None
+        return self._known[key]
+
+    def _count(self, path: str, first: int, end: int) -> int | None:
+        segments = [segment.log for segment in partition(path).segments if segment.log is not None]
+        bases = [each.name_offset or 0 for each in segments]
+        reader = PartitionReader(self.options.open, Run(self.options.limits), run_mode=HEADERS)
+        total = 0
+        for target, (base, following) in zip(segments, pairwise([*bases, end])):
+            if base >= end:
+                break
+            if max(base, following) <= first and target is not segments[-1]:
+                continue
+            for region in reader.segment(target):
+                if isinstance(region, BatchRun):
+                    lasts = region.headers.column(LAST_OFFSET)
+                    inside = (bisect_left(lasts, offset) for offset in (first, end))
+                    total += sum_of(region.headers, RECORD_COUNT, *inside)
+                elif isinstance(region, Batch) and first <= region.lastOffset < end:
+                    if region.recordCount != region.possible_records:
+                        return None
+                    total += region.possible_records
+        return total
+
+
+MOST_PERMUTED = 6
+"""Up to this many brokers, every order is tried; of more, those in which one broker comes first."""
+
+Cost = tuple[int, int, int]
+
+
+class Choice(NamedTuple):
+    """The leaders that the controllers may elect, with what each loses, and whether the order of starting decides."""
+
+    costs: tuple[tuple[int, Cost], ...]
+    by_order: bool
+
+
+class StartOrders(NamedTuple):
+    """The best order, what it loses (acknowledged, possibly acknowledged, all), and what the worst order loses."""
+
+    best: list[int]
+    cost: Cost
+    worst: Cost
+    losing: int
+    """Number of partitions that lose records in the best order."""
+
+
+def start_orders(brokers: list[int], partitions: Iterable[PartitionReplicas]) -> StartOrders:
+    """Return the best order. If the order does not decide who leads a partition, the worst that may lead counts."""
+    choices: Counter[Choice] = Counter()
+    for each in partitions:
+        costs = tuple((outcome.leader, outcome.cost) for outcome in each.expected)
+        choices[Choice(costs, each.firstLeads)] += 1
+    if len(brokers) <= MOST_PERMUTED:
+        orders = list(permutations(brokers))
+    else:
+        orders = [(first, *(each for each in brokers if each != first)) for first in brokers]
+    costs_of = {order: _cost(order, choices) for order in orders}
+    best = min(orders, key=costs_of.__getitem__)
+    losing = sum(count for choice, count in choices.items() if any(_led(best, choice)))
+    return StartOrders(list(best), costs_of[best], max(costs_of.values()), losing)
+
+
+def _cost(order: tuple[int, ...], choices: Counter[Choice]) -> Cost:
+    total = [0, 0, 0]
+    for choice, count in choices.items():
+        for number, value in enumerate(_led(order, choice)):
+            total[number] += value * count
+    return total[0], total[1], total[2]
+
+
+def _led(order: tuple[int, ...], choice: Choice) -> Cost:
+    """Return what is lost of a partition."""
+    nothing = (0, 0, 0)
+    if not choice.by_order:
+        return max((cost for _, cost in choice.costs), default=nothing)
+    by_broker = dict(choice.costs)
+    return next(
+        (by_broker[broker] for broker in order if broker in by_broker), max(by_broker.values(), default=nothing)
+    )

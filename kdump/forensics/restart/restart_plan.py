@@ -1,4 +1,7 @@
-"""Predicts what the broker of these log directories does at its next startup."""
+"""Predicts what the broker of these log directories does at its next startup.
+
+Source: RemoteLogManager (findHighestRemoteOffset, deleteLogSegmentsDueToLeaderEpochCacheTruncation), UnifiedLog.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,17 @@ from dataclasses import replace
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
-from kdump.cluster.release_evidence import DISK, NEWER_NUMBER, OPTION
+from kdump.cluster.release_evidence import (
+    DEFAULT,
+    DISK,
+    NEWER_NUMBER,
+    OPTION,
+    ChosenRelease,
+    DiskRelease,
+    completed,
+    disk_release,
+)
+from kdump.cluster.remote_log import RemoteLog, read_remote_log
 from kdump.forensics.restart.access_rights import Rights, broker_rights
 from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import node_directories
@@ -18,22 +31,23 @@ from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, Star
 from kdump.forensics.restart.quorum import last_epoch_stop, quorum_warnings, read_quorum, sole_voter_stop
 from kdump.forensics.restart.refused_records import add_invalid_config, add_refused, controller_role
 from kdump.forensics.restart.release_change import refusals, release_change
-from kdump.forensics.restart.release_choice import choose_release
 from kdump.forensics.restart.root_files import full_stop, full_warning, read_only_stop
 from kdump.forensics.restart.stray_partitions import StrayPartitions
-from kdump.forensics.restart.tiered_logs import add_tiered
-from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease, parse_release
+from kdump.format.count_text import offsets_text
+from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease, newer_release_text, parse_release
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.directory_listing import real_path
-from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounts import takes_bundles
-from kdump.log.run import Run, ignore
+from kdump.log.paths import segments_in
+from kdump.log.run import Limits, Run, ignore
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE
+from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE, is_tried
+from kdump.state.topic_config import NOWHERE, is_tiered
 
 USE_NEWER = (
     "use a newer kdump, one that knows the release that ran here, and leave the file as it is; --kafka-version shows "
@@ -288,3 +302,81 @@ def _assumed_directories(plan: RestartPlan, server: ServerProperties | None) -> 
     several = sum(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories) > 1
     why = ", whose metadata log is the newest (--properties FILE decides)" if several else ""
     return [*copied, assumption, f"metadata.log.dir is {metadata}{why}"]
+
+
+def choose_release(
+    plan: RestartPlan, requested: KafkaRelease | None, metadata: MetadataImage | None
+) -> tuple[KafkaRelease, DiskRelease]:
+    """Return the release that is started, and the one that ran on the disk; write the choice to the plan."""
+    disk = disk_release([each.path for each in plan.directories], metadata)
+    stated = disk.number if disk.is_stated else None
+    if requested is None:
+        source = DISK if disk.is_stated else DEFAULT
+        release, reason, doubt = disk.release, disk.reason or "no file states the release", disk.doubt
+    else:
+        release, source, reason = completed(requested, disk), OPTION, "--kafka-version"
+        doubt = newer_release_text(release)
+        if metadata is not None and release.mode == KRAFT:  # a replay of the metadata may fail
+            plan.doubts += metadata.newer
+    plan.release = ChosenRelease(
+        release.number, release.mode or KRAFT, source, reason, doubt, is_tried(release), stated, disk.newer
+    )
+    return release, disk
+
+
+ASSUMPTION = (
+    "remote.log.storage.system.enable is true: otherwise the logs of tiered topics start at their first local offset"
+)
+
+
+def add_tiered(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> None:
+    """Add a note to each live log of a tiered topic that loses records or is missing, and the assumption that tiered
+    storage is enabled."""
+    tiered = {name for name in metadata.topics if is_tiered(metadata, name)}
+    found = [each for each in plan.partitions if each.topic in tiered and not each.state]
+    if found:
+        plan.assumptions.append(ASSUMPTION)
+    losing = [each for each in found if each.loses or each.missing]
+    below = [
+        (each, first)
+        for each in found
+        if (first := _first_here(each)) is not None and (each.logStartOffset or 0) < first
+    ]
+    if not losing and not below:
+        return
+    remote = _remote_log(plan, metadata, limits)
+    for each, first in below:
+        lacks = remote.lacks(metadata.topics[each.topic].id, each.partition, each.logStartOffset or 0, first)
+        if lacks:
+            each.notes.append(f"tiered: {NOWHERE.format(offsets=offsets_text(lacks))}")
+    for each in losing:
+        each.notes.append(_note(each, remote.end_of(metadata.topics[each.topic].id, each.partition)))
+
+
+def _first_here(each: PartitionPlan) -> int | None:
+    """Return the base offset of the first segment on the disk; None if there is none, or the log does not load."""
+    names = [] if each.missing or each.logStartOffset is None else segments_in(each.path)
+    return int(names[0][:20]) if names else None
+
+
+def _remote_log(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> RemoteLog:
+    topic = metadata.topics.get(REMOTE_METADATA_TOPIC)
+    count = None if topic is None else len(topic.partitions)
+    here = [each.path for each in plan.partitions if each.topic == REMOTE_METADATA_TOPIC and not each.state]
+    return read_remote_log([path for path in here if file_system.isdir(path)], count, limits)
+
+
+def _note(each: PartitionPlan, last: int | None) -> str:
+    """Return what remote storage has. `last`: the last offset that was ever copied, -1 for none, None if unknown."""
+    if last == -1:
+        return "tiered, but nothing of it is in remote storage"
+    end = each.logEndOffset or 0
+    text = "tiered: what remote storage has of it is unknown (__remote_log_metadata is not whole here)"
+    if last is not None:
+        text = f"tiered: remote storage has it up to offset {last}"
+        if last < end:
+            return text
+    text += f"; while another replica leads, nothing of that is lost, but if this one leads, it goes on at offset {end}"
+    if each.missing or not each.epochsAfter:
+        text += ", and as its leader epochs are gone, it deletes the segments in remote storage"
+    return text

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kdump.forensics.retention.configs import ConfigOverrides
 from kdump.forensics.space.answers import (
+    CONFIG,
+    DUE,
+    FILES,
+    JUDGE,
+    NOTHING,
+    RECORDS,
+    REPLICA,
     RUNNING,
     STOPPED,
+    WAIT,
     SpaceCandidate,
     SpaceDirectory,
     SpaceKept,
@@ -20,19 +28,17 @@ from kdump.forensics.space.answers import (
 from kdump.forensics.space.broker_disks import BrokerDisks
 from kdump.forensics.space.brokers import read_brokers, state_of
 from kdump.forensics.space.build_answers import directory_answer, summary_answer, topic_answer
-from kdump.forensics.space.choose_retention import LowerRetention
-from kdump.forensics.space.choose_steps import ordered, steps_for_goal
 from kdump.forensics.space.costless_steps import costless_steps
 from kdump.forensics.space.due_segments import OpenedFiles
 from kdump.forensics.space.first_cleaning import first_cleanings, postponed, room_for_cleanings
 from kdump.forensics.space.kept_files import kept_files
-from kdump.forensics.space.lower_retention import RetainedTopic
+from kdump.forensics.space.lower_retention import RetainedTopic, candidates
 from kdump.forensics.space.query import SpaceQuery
 from kdump.forensics.space.retained_topics import retained_topics
 from kdump.forensics.space.retention_steps import lower_step
-from kdump.forensics.space.shortage import largest_first
+from kdump.forensics.space.shortage import Shortage, largest_first, mildest
 from kdump.forensics.space.startup_room import needed_to_start
-from kdump.forensics.space.startup_steps import startup_steps, uncertain_segments
+from kdump.forensics.space.startup_steps import Room, may_be_removed, removable, startup_steps, uncertain_segments
 from kdump.log.errors import SourceError
 from kdump.log.mounts import mount_bundles, takes_bundles
 from kdump.log.run import PLAIN_RUN, Run
@@ -225,3 +231,70 @@ class _SpaceRun:
     def _emptied(self, disks: BrokerDisks) -> str | None:
         """Return what is missing if the metadata is only that of a snapshot, so that no config is certain."""
         return disks.emptied_metadata(self.metadata) if self.metadata is not None and self.is_own_metadata else None
+
+
+COSTS = (NOTHING, DUE, JUDGE, REPLICA, RECORDS)
+"""From the cheapest to the most expensive: records that consumers may still read come last."""
+HOW = (CONFIG, WAIT, FILES)
+FOR_STARTUP = "oldestSegments"
+
+
+def steps_for_goal(steps: list[SpaceStep], goal: int, needed: int) -> list[SpaceStep]:
+    """Return the cheapest steps that free `goal` bytes together; all of them if they free less. Those without which the
+    broker cannot start (`needed` bytes) stay, as do those that free nothing now."""
+    is_lowered = any(each.step == FOR_STARTUP and each.cost == RECORDS for each in steps)
+    kept: list[SpaceStep] = []
+    freed = room = 0
+    for each in sorted(steps, key=lambda step: (COSTS.index(step.cost), -step.frees)):
+        if each.step == FOR_STARTUP or not each.frees or (each.step == "retention" and is_lowered):
+            kept.append(each)
+            continue
+        makes_room = each.needs != "running" and each.how == FILES
+        if freed >= goal and not (makes_room and room < needed):
+            continue
+        kept.append(each)
+        freed += each.frees
+        room += each.frees if makes_room else 0
+    return kept
+
+
+def ordered(steps: list[SpaceStep]) -> list[SpaceStep]:
+    """Return the steps numbered in the order in which to take them: configuration commands, then what the broker does
+    by itself, then files; in each the cheapest first, then what frees most."""
+    found = sorted(steps, key=lambda step: (HOW.index(step.how), COSTS.index(step.cost), -step.frees))
+    return [each._replace(number=number) for number, each in enumerate(found, 1)]
+
+
+class LowerRetention:
+    """The values that could be set, of the examined topics, and those that are. `due`: number of due segments by topic
+    and partition; `short`: what is missing, which becomes less with each value that is chosen."""
+
+    def __init__(
+        self, examined: Sequence[RetainedTopic], due: Mapping[str, list[int]], short: Sequence[Shortage]
+    ) -> None:
+        self.examined = examined
+        self.due = due
+        self.short = short
+        self.values = {topic.name: candidates(topic) for topic in examined}
+        self.chosen: dict[str, SpaceCandidate] = {}
+
+    def reach_goal(self) -> None:
+        """Choose what frees enough, beginning with the largest topic."""
+        for topic in self.examined:
+            self._choose(topic, self.short)
+
+    def make_room(self, rooms: Sequence[Room], topics: Sequence[RetainedTopic]) -> None:
+        """Choose what lets a stopped broker start, by segments that may then be removed by hand."""
+        for room in rooms:
+            for topic in self.examined:
+                left = room.lacks - sum(removable(each, room, self.due[each.name], self.chosen) for each in topics)
+                if left > 0 and topic.name not in self.chosen and may_be_removed(topic, "cleanup.policy"):
+                    self._choose(topic, [Shortage(room.sources, left)])
+
+    def _choose(self, topic: RetainedTopic, short: Sequence[Shortage]) -> None:
+        due = self.due[topic.name]
+        found = mildest(topic, due, self.values[topic.name], short)
+        if found is not None:
+            self.chosen[topic.name] = found
+            for each in self.short:
+                each.take_candidate(topic, due, found)
