@@ -312,3 +312,60 @@ def test_a_hundred_thousand_versions(tmp_path: Path) -> None:
     status, peak = map(int, measured.read_text().split())
     assert (status, peak < LIMIT) == (0, True)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before.ru_utime < 20
+
+
+def items(*paths: Any) -> dict[str, dict[str, Any]]:
+    """Return what doctor says about schemas, by code."""
+    found = command.run("doctor", *paths, "--json").stdout.splitlines()
+    return {
+        each["code"]: each for each in map(json.loads, found) if each.get("question") == "schemas" and "code" in each
+    }
+
+
+def test_doctor_names_ids_without_a_schema_and_ids_given_twice() -> None:
+    found = items(DISK)
+    assert found.keys() == {"schema-ids-unresolved", "schema-id-given-twice"}
+    assert found["schema-ids-unresolved"]["evidence"] == [
+        "orders-0: value with ID 77, 1 record in offsets 7..7",
+        "trial-0: value with ID 6, 1 record in offsets 0..0: only a deleted schema has it",
+    ]
+    assert found["schema-id-given-twice"]["evidence"] == [
+        "offset 14: late-value version 1 with ID 4, which is that of another schema"
+    ]
+
+
+def test_doctor_says_nothing_of_numbers_or_mirrored_topics_or_without_a_registry(tmp_path: Path) -> None:
+    steps = [Step(None, framed(each, b"12345")) for each in range(100, 110)]
+    good: dict[str, list[Step | None]] = {
+        "_schemas-0": [schema("a", 1, 1, '"int"')],
+        "numbers-0": [Step(None, (1_795_000_000_000 + each).to_bytes(8, "big")) for each in range(9)],
+        "any-0": list(steps),
+        "east.heartbeats-0": [],
+        "east.a-0": [steps[0]],
+        "a-0": [Step(None, framed(1, b"\2"))],
+    }
+    write(tmp_path / "1", good)
+    assert not items(tmp_path / "1")
+    write(tmp_path / "2", {name: steps for name, steps in good.items() if name != "_schemas-0"})
+    assert "  schemas " not in command.run("doctor", tmp_path / "2").stdout
+    again = [*good["_schemas-0"], Step(schema_key("a", 1), None), schema("b", 1, 1, '"long"')]
+    write(tmp_path / "3", good | {"_schemas-0": again, "_schemas-1": []})
+    evidence = items(tmp_path / "3")["schema-id-given-twice"]["evidence"]
+    assert evidence == ["ID 1: a version 1 at offset 0, deleted, then b version 1 at offset 2"]
+
+
+def test_doctor_reads_the_ends_of_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records before the last bytes are left to registry --usage."""
+    steps = [Step(None, framed(9, b"x")), *(Step(None, framed(1, b"y" * 50)) for _ in range(40))]
+    write(tmp_path, {"_schemas-0": [schema("a", 1, 1, '"int"')], "a-0": list(steps)})
+    assert "schema-ids-unresolved" in items(tmp_path)
+    monkeypatch.setattr("kdump.forensics.doctor.schema_ids.LAST_BYTES", 1000)
+    assert not items(tmp_path)
+
+
+def test_a_mirrored_topic_is_said_to_have_other_ids(tmp_path: Path) -> None:
+    write(
+        tmp_path, {"_schemas-0": SCHEMAS, "east.checkpoints.internal-0": [], "east.a-0": [Step(None, framed(1, b"x"))]}
+    )
+    (found,) = objects(tmp_path, "--usage", "--topic", "east.a")
+    assert found["doubt"] == "the topic is mirrored from east: the IDs are those of its registry"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kdump.cluster.find_state_logs import coordinator_logs, deleted_logs
+from kdump.cluster.find_state_logs import coordinator_logs, deleted_logs, logs_in
 from kdump.cluster.node_ids import node_ids
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records, newest
 from kdump.log.directory_listing import real_path
@@ -46,7 +46,7 @@ def find_registries(paths: Iterable[str], topic: str, run: Run) -> FoundRegistri
     seen: dict[str, tuple[str, LogDirectory]] = {}
     for path in paths:
         found, directories = coordinator_logs(path, run, (topic,))
-        clusters = {real_path(each.path): _cluster(each) for each in directories}
+        clusters = {real_path(each.path): cluster_of(each) for each in directories}
         for directory in directories:
             place = real_path(directory.path)
             if place not in seen:
@@ -67,7 +67,20 @@ def find_registries(paths: Iterable[str], topic: str, run: Run) -> FoundRegistri
     return FoundRegistries(registries, older, list(seen.values()))
 
 
-def _cluster(directory: LogDirectory) -> str:
+def registries_in(directories: Iterable[LogDirectory]) -> list[RegistryLog]:
+    """Return the registry of each cluster to which these log directories belong, if its topic is there."""
+    by_cluster: dict[str, list[LogDirectory]] = {}
+    for each in directories:
+        by_cluster.setdefault(cluster_of(each), []).append(each)
+    found = []
+    for cluster, mine in by_cluster.items():
+        for log in newest([log for each in mine for log in logs_in(each, (SCHEMAS_TOPIC,))])[:1]:
+            gone = tuple(log for each in mine for log in deleted_logs(each, (SCHEMAS_TOPIC,)))
+            found.append(RegistryLog(cluster, log, gone))
+    return found
+
+
+def cluster_of(directory: LogDirectory) -> str:
     """Return what tells the directories of one cluster from others: its ID, else the directory itself."""
     return node_ids(directory).get("cluster.id") or real_path(directory.path)
 

@@ -36,7 +36,11 @@ FORMAT_HELP = (
     "Decode keys as auto (text, else hex), utf-8, json, hex, base64, int8 to int64, uint8 to uint64, float32, float64, "
     "uuid, boolean, avro or protobuf (in the framing of Confluent's clients), or with an installed decoder."
 )
-SCHEMAS_HELP = "Decode keys and values with a schema ID by the schemas of the registry whose topic _schemas is here."
+NO_DECODE_HELP = "Decode neither the records of Kafka's own topics nor, without --schemas, by a registry."
+SCHEMAS_HELP = (
+    "Decode keys and values with a schema ID by the registry whose topic _schemas is here, or by an export of it.  "
+    "[the registry on the same disk]"
+)
 SCHEMA_HELP = (
     "Use this schema (.avsc, or a descriptor set) for values in avro or protobuf, or for keys if only they need one."
 )
@@ -179,7 +183,11 @@ class InspectOptions(CommandOptions):
 )
 @click.option("--follow", is_flag=True, help="Keep reading as the last file grows, like tail -f.")
 @click.option("--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP)
-@click.option("--no-decode", is_flag=True, help="Do not decode the records of Kafka's own topics.")
+@click.option(
+    "--no-decode",
+    is_flag=True,
+    help="Decode neither the records of Kafka's own topics nor, without --schemas, by a registry.",
+)
 @click.option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP)
 @click.option(
     "--value-format",
@@ -296,6 +304,7 @@ def _decode_options(options: InspectOptions) -> DecodeOptions:
         key_schema=options.key_schema or (None if value_has_schema else options.schema),
         value_schema=options.schema if value_has_schema else None,
         schemas=options.schemas,
+        paths=options.paths,
     )
 
 

@@ -17,7 +17,7 @@ from kdump.commands.input_files import Files, print_error, unreadable_line
 from kdump.commands.output_options import CSV, JSON, TABLE
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
-from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.decode.record_decoder import DecodeOptions, KeyValueDecoder, RecordDecoder
 from kdump.format.errors import DecodeError
 from kdump.log.batch_records import records
 from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
@@ -395,7 +395,9 @@ class InspectRun:
             return
         if options.form == JSON and options.records:
             other = partial(JsonView, records=True)
-            self._quick = FastRecordWriter(self.output, self.selection, options.jobs, other, self.coverage)
+            self._quick = FastRecordWriter(
+                self.output, self.selection, options.jobs, other, self.coverage, self.decoding
+            )
             return
         if (options.form == JSON or (options.form == TABLE and in_table)) and (
             options.records or self.selection.is_all
@@ -404,11 +406,14 @@ class InspectRun:
 
     def _begin(self, target: Target) -> None:
         """Choose for this file whether records are written directly from columns."""
-        decodes = self.options.records and self.decoding.decoder(target) is not None
-        self.quick = None if decodes else self._quick
+        decoder = self.decoding.decoder(target) if self.options.records else None
+        schemas = decoder.schemas if isinstance(decoder, KeyValueDecoder) else None
+        self.quick = self._quick if decoder is None or schemas is not None else None
         self.scan.whole_runs = self.quick is not None
-        if self.quick is None:
+        if self.quick is None or schemas is not None:
             self._drained()
+        if self.quick is not None:
+            self.quick.schemas = schemas
 
     def _drained(self) -> None:
         """Wait until the fast path has written its output, so that the output can be used here."""

@@ -25,7 +25,7 @@ from kdump.forensics.answers import RecordedChange
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.registry_answer import RegisteredVersion, SchemaUsage, setting_answer, version_answer
 from kdump.forensics.registry_export import export
-from kdump.forensics.registry_usage import logs_with_records, usage
+from kdump.forensics.registry_usage import KnownSchemas, logs_with_records, usage
 from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.errors import SourceError
@@ -194,7 +194,8 @@ class RegistryCommand:
                 keep_gone=options.deleted or options.shows_usage or bool(options.ids),
                 run=run,
             )
-            for each in usage(logs, registry, self.notes.add, run):
+            home = "" if not directories else directories[0].path
+            for each in usage(logs, KnownSchemas(registry, home), self.notes.add, run):
                 if self._has_id(each.id) and self._has_subject(each.subjects):
                     self._add(each)
         if options.shows_usage:

@@ -27,6 +27,8 @@ else:
     from kdump.core.integers import plus, varint_at
 
 COMPILED: bool = cython.compiled
+EVERY_ID = 1 << 40
+"""For `may_hold_schema_ids`."""
 FEWEST = 16
 """Number of records for which space is allocated first, unless fewer are requested."""
 
@@ -356,6 +358,51 @@ def keep_keys(columns: RecordColumns, keys: list[bytes]) -> None:
                 rows[to + i] = rows[at * RECORD_WIDTH + i]
             to += RECORD_WIDTH
     columns.count = to // RECORD_WIDTH
+
+
+def may_hold_schema_ids(columns: RecordColumns, highest: cython.longlong) -> bool:
+    """Return whether a key, value or header of the records may hold the ID or GUID of a schema: 0 and an ID, 1 and a
+    GUID, or a header whose key ends in _schema_id. ID 0 is none; nor is one above `highest` in 8 bytes, which are a
+    number. EVERY_ID: all first bytes count."""
+    data: cython.const[cython.uchar][::1] = columns.data
+    rows: cython.longlong[::1] = columns.block
+    end: cython.longlong = len(columns.data)
+    count: cython.Py_ssize_t = columns.count
+    at: cython.Py_ssize_t
+    number: cython.Py_ssize_t
+    start: cython.longlong
+    size: cython.longlong
+    schema_id: cython.longlong
+    for number in range(count):
+        at = number * RECORD_WIDTH
+        for column in range(2):
+            start, size = rows[at + KEY_START], rows[at + KEY_SIZE]
+            if column:
+                start, size = rows[at + VALUE_START], rows[at + VALUE_SIZE]
+            if size < 5 or start + 5 > end or data[start] > 1:
+                continue
+            if data[start]:
+                if size >= 17:
+                    return True
+                continue
+            schema_id = data[start + 1] * 16777216 + data[start + 2] * 65536 + data[start + 3] * 256 + data[start + 4]
+            if highest == EVERY_ID or (schema_id > 0 and (size != 8 or schema_id <= highest)):
+                return True
+        if rows[at + HEADERS_COUNT] > 0:
+            start, size = rows[at + HEADERS_START], rows[at + RECORD_END]
+            size = end if size > end else size
+            while start + 10 <= size:
+                if (
+                    data[start] == 95
+                    and data[start + 1] == 115  # s
+                    and data[start + 2] == 99  # c
+                    and data[start + 3] == 104  # h
+                    and data[start + 8] == 105  # i
+                    and data[start + 9] == 100  # d
+                ):
+                    return True
+                start += 1
+    return False
 
 
 def keep_rows(columns: RecordColumns, numbers: list[int]) -> None:

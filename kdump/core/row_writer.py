@@ -9,7 +9,7 @@ Compiled if a C compiler is available. As plain Python, it is slower than that c
 from __future__ import annotations
 
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.record_columns import RecordColumns, keep_keys
+from kdump.core.record_columns import RecordColumns, keep_keys, may_hold_schema_ids
 from kdump.core.row_plan import RowPlan
 
 try:
@@ -474,11 +474,13 @@ def write_batches_records(
     batch: cython.Py_ssize_t,
     stop: cython.Py_ssize_t,
     keys: list[bytes],
+    highest_id: cython.longlong = -1,
 ) -> tuple[int, int]:
     """Write the lines of all records of the batches batch..stop, like write_record_rows. Returns the first batch that
     is not completely written, and the number of bytes used. Such a batch is compressed, is a control batch, cannot be
     decoded, contains a special case, or does not fit. `columns` must refer to the data of `heads`. `keys`: write only
-    records with one of these keys; empty: all."""
+    records with one of these keys; empty: all. `highest_id`: stop before records that may hold schema IDs; -1: do
+    not."""
     source: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     block: cython.longlong[::1] = heads.block
@@ -512,6 +514,8 @@ def write_batches_records(
             break
         if chosen:
             keep_keys(columns, keys)
+        if highest_id >= 0 and may_hold_schema_ids(columns, highest_id):
+            break
         count = columns.count
         if columns.block is not held:  # it is replaced when it grows
             held = columns.block

@@ -22,6 +22,7 @@ from kdump.decode.decoder_interface import (
 )
 from kdump.decode.kafka_topics import KAFKA, METADATA, TOPICS
 from kdump.format.layout import Span
+from kdump.log import file_system
 from kdump.log.file_kinds import KRAFT_SNAPSHOT
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -29,17 +30,21 @@ from kdump.log.record import Record
 if TYPE_CHECKING:
     from kdump.decode.confluent import Payload
     from kdump.decode.id_names import IdNames
+    from kdump.decode.registry_decoder import RegistryDecoder, SchemaSource
 
 AUTO, AVRO, PROTOBUF = "auto", "avro", "protobuf"
 FRAMED = (AVRO, PROTOBUF)
 NULL = DecodedPart(None)
+SCHEMAS_LOG = "_schemas-0"
+"""Directory of a schema registry's topic."""
 
 
 @dataclass(frozen=True)
 class DecodeOptions:
     """The user's options. `decoder`: one decoder for all files; `by_topic`: decode Kafka's own topics by their names;
     `key_format` and `value_format`: None if not set; `key_schema` and `value_schema`: files with the schemas of these
-    formats. `schemas`: a path with a schema registry's topic, whose schemas decode what has no format."""
+    formats. `schemas`: a path with the schemas of a registry, by which keys and values without a format are decoded;
+    without it, those that lie beside the records or in `paths` are used (not if `by_topic` is false)."""
 
     decoder: str | None = None
     by_topic: bool = True
@@ -48,6 +53,7 @@ class DecodeOptions:
     key_schema: str | None = None
     value_schema: str | None = None
     schemas: str | None = None
+    paths: tuple[str, ...] = ()
 
 
 class KeyValueDecoder:
@@ -61,6 +67,8 @@ class KeyValueDecoder:
         self.key = key
         self.value = value
         self.other = other
+        self.schemas: SchemaSource | None = None
+        """The schemas, if it decodes nothing but keys and values with schema IDs."""
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
         decoded = self.other.read(target, record) if self.other else DecodedRecord(NOTHING, NOTHING)
@@ -79,6 +87,9 @@ class KeyValueDecoder:
 
 
 def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, record: Record) -> DecodedPart:
+    skips: Callable[[bytes | None, Record], bool] | None = getattr(decode, "skips", None)
+    if skips is not None and skips(data, record):
+        return NOTHING
     if data is None:
         return NOTHING if decode is _raw else NULL
     try:
@@ -109,11 +120,12 @@ class RecordDecoder:
         self.options = options
         self.key = self._part_decoder(options.key_format, options.key_schema)
         self.value = self._part_decoder(options.value_format, options.value_schema)
-        self.by_registry: PartDecoder | None = None
+        self.by_registry: RegistryDecoder | None = None
         if options.schemas is not None:
-            from kdump.decode.registry_decoder import RegistryDecoder
+            from kdump.decode.registry_decoder import RegistryDecoder, named_source
 
-            self.by_registry = RegistryDecoder(options.schemas)
+            self.by_registry = RegistryDecoder(named_source(options.schemas))
+        self._registries: dict[str, RegistryDecoder | None] = {}
         self.whole: PartDecoder | None = None
         if options.decoder is not None and options.decoder not in KAFKA:
             from kdump.decode.plugins import plugin
@@ -157,11 +169,38 @@ class RecordDecoder:
             from kdump.decode.kafka_topic_decoders import kafka_decoder
 
             decoder = kafka_decoder(name, self._names_near(target))
-        if name is None and self.by_registry is not None:
-            return KeyValueDecoder("registry", self.key or self.by_registry, self.value or self.by_registry, None)
+        if name is None and (self.key is None or self.value is None):
+            registry = self.by_registry or self._registry_near(target)
+            if registry is not None:
+                found = KeyValueDecoder("registry", self.key or registry, self.value or registry, None)
+                found.schemas = registry.source if self.key is None and self.value is None else None
+                return found
         if self.key is None and self.value is None:
             return decoder
         return KeyValueDecoder(name or "", self.key, self.value, decoder)
+
+    def _registry_near(self, target: Target) -> RegistryDecoder | None:
+        """Return the decoder by the registry whose topic is in the log directory that contains the file, or in one of
+        the paths that were given; None if there is none."""
+        path = target.path
+        if not self.options.by_topic or target.topic is None or path == "-" or "://" in path:
+            return None
+        near = os.path.dirname(os.path.dirname(os.path.abspath(path)))
+        if near not in self._registries:
+            self._registries[near] = None
+            shown = os.path.dirname(os.path.dirname(path))
+            places = [shown if os.path.abspath(shown) == near else near]
+            for given in self.options.paths:
+                places += [given, os.path.dirname(os.path.abspath(given))]
+            logs = [os.path.join(each, SCHEMAS_LOG) for each in dict.fromkeys(places)]
+            there = list(filter(file_system.isdir, logs))
+            if there:
+                from kdump.decode.registry_decoder import RegistryDecoder, SchemaSource
+                from kdump.forensics.registry_sources import schemas_beside
+
+                read = partial(schemas_beside, near, list(map(os.path.dirname, there)))
+                self._registries[near] = RegistryDecoder(SchemaSource(there[0], read, is_named=False))
+        return self._registries[near]
 
     def _names_near(self, target: Target) -> IdNames:
         """Return the known names of IDs in the log directory that contains the file."""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from kdump.cluster.schema_registries import SCHEMAS_TOPIC, find_registries, read_registry
+from kdump.core.record_columns import EVERY_ID
 from kdump.decode.avro import needs_fastavro, schemas_payload
 from kdump.decode.confluent import Payload, message_path
 from kdump.decode.decoder_interface import (
@@ -23,9 +23,10 @@ from kdump.decode.decoder_interface import (
 )
 from kdump.decode.formats import json_value
 from kdump.forensics.registry_export import referenced
-from kdump.forensics.registry_usage import HEADER, HEADERS, KnownSchemas, SchemaMark, mark_in
+from kdump.forensics.registry_sources import schemas_at
+from kdump.forensics.registry_usage import HEADER, HEADERS, PREFIX, KnownSchemas, SchemaMark, mark_in, own_format_of
 from kdump.log.errors import SourceError
-from kdump.log.run import Run
+from kdump.log.record import Record
 from kdump.state.schema_registry import (
     DEFAULT_CONTEXT,
     HARD_DELETED,
@@ -33,11 +34,13 @@ from kdump.state.schema_registry import (
     SchemaVersion,
     split_subject,
 )
+from kdump.state.schema_registry_replay import HIGHEST
 
 MAX_REFERENCES = 1000
 """Maximum number of schemas that a schema references, directly or not."""
 MAX_CACHED = 500
 """Maximum number of schemas that are kept parsed."""
+NUMBER_BYTES = 8
 FRAME = {True: 5, False: 17}
 """Bytes before the data, by whether they hold an ID, or a GUID."""
 JSON_TYPES: dict[str, tuple[type, ...]] = {
@@ -78,33 +81,106 @@ class Fit(NamedTuple):
 Reader = Callable[[Framed], Reading]
 
 
-class RegistryDecoder:
-    """Decodes keys and values by the registry at `path`. The constructor raises DecoderError if there is none."""
+class SchemaSource:
+    """The schemas of a path, or of the registry beside the records, read when the first record needs them. `is_named`:
+    the user has named them, so that each record is expected to have its schema there."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        problems: list[str] = []
-        try:
-            found = find_registries(
-                [path], SCHEMAS_TOPIC, Run(unreadable=lambda error: problems.append(str(error)))
-            ).registries
-        except SourceError as error:
-            raise DecoderError(str(error)) from None
-        if len(found) != 1:
-            reason = f"{len(found)} registries found, not one" if found else f"no {SCHEMAS_TOPIC} found"
-            raise DecoderError(problems[0] if problems else f"{path}: {reason}")
-        self.known = KnownSchemas(read_registry(found[0], keep_gone=True))
+    def __init__(self, place: str, read: Callable[[], KnownSchemas | None], *, is_named: bool) -> None:
+        self.place = place
+        self.is_named = is_named
+        self.highest_id = EVERY_ID if is_named else HIGHEST
+        """The highest ID that the bytes of a number may be; EVERY_ID if the user expects IDs there."""
+        self.problem = ""
+        self._read = read
+        self._known: KnownSchemas | None = None
+        self._is_read = False
+
+    def known(self) -> KnownSchemas | None:
+        """Return the schemas; None if there are none."""
+        if not self._is_read:
+            self._is_read = True
+            try:
+                self._known = self._read()
+            except SourceError as error:
+                self.problem = str(error)
+            if not self.is_named:
+                self.highest_id = -1 if self._known is None else self._known.highest_id()
+        return self._known
+
+
+def named_source(path: str) -> SchemaSource:
+    """Return the schemas at a path that the user has named. Raises DecoderError if there are none."""
+    source = SchemaSource(path, lambda: schemas_at(path), is_named=True)
+    if source.known() is None:
+        raise DecoderError(source.problem)
+    return source
+
+
+class RegistryDecoder:
+    """Decodes keys and values by the schemas of a registry."""
+
+    def __init__(self, source: SchemaSource) -> None:
+        self.source = source
         self._found: dict[int | bytes | None, list[SchemaVersion]] = {}
         self._readers: dict[tuple[str, int, int], Reader | str] = {}
+
+    def skips(self, data: bytes | None, record: Record) -> bool:
+        """Return whether a key or value has no schema, as may_hold_schema_ids of the core does; most have none."""
+        if data is None:
+            return True
+        if record.header_count:
+            return False
+        if data[:1] == b"\0" and len(data) >= FRAME[True]:
+            if self.source.is_named:
+                return False
+            number = int.from_bytes(data[1:5], "big")
+            return not number or (len(data) == NUMBER_BYTES and number > self.source.highest_id)
+        return data[:1] != b"\1" or len(data) < FRAME[False]
 
     def __call__(self, data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
         context = about()
         mark = mark_in(context.part, context.headers, data)
         if mark is None:
             return NOTHING
-        versions = self._versions(mark, context)
+        is_named = self.source.is_named
+        if not is_named and mark.where == PREFIX and (mark.id == 0 or own_format_of(context.topic)):
+            return NOTHING
+        known = self.source.known()
+        if known is None:
+            return DecodedPart(note=self.source.problem)
+        mirrored = known.mirrored_from(context.topic)
+        if mirrored and not is_named:
+            return DecodedPart(
+                note=f"{_named(mark)} is of the registry of {mirrored}, from which the topic is mirrored"
+            )
+        versions = self._versions(known, mark, context)
         if not versions:
-            raise FormatError(f"no schema with {_named(mark)} in {self.path}")
+            if is_named or mark.where == HEADER:
+                raise FormatError(f"no schema with {_named(mark)} in {self.source.place}")
+            if mark.guid is not None:
+                return NOTHING
+            return self._other(data, f"no schema with {_named(mark)} in {self.source.place}")
+        try:
+            return self._decoded(known, mark, versions, data, context, mirrored)
+        except FormatError as error:
+            if is_named or mark.where == HEADER:
+                raise
+            return self._other(data, error.reason)
+
+    @staticmethod
+    def _other(data: bytes, reason: str) -> DecodedPart:
+        """Return what is said of bytes that may hold an ID: nothing of those that have the size of a number."""
+        return NOTHING if len(data) == NUMBER_BYTES else DecodedPart(note=reason)
+
+    def _decoded(
+        self,
+        known: KnownSchemas,
+        mark: SchemaMark,
+        versions: list[SchemaVersion],
+        data: bytes,
+        context: RecordContext,
+        mirrored: str,
+    ) -> DecodedPart:
         if len(data) > MAX_FRAMED_BYTES:
             raise FormatError(f"too large to decode: {len(data)} bytes, at most {MAX_FRAMED_BYTES}")
         frame = FRAME[mark.guid is None]
@@ -115,7 +191,7 @@ class RegistryDecoder:
         reasons: list[str] = []
         for version in versions:
             try:
-                fits.append(Fit(version, self._read(version, framed)))
+                fits.append(Fit(version, self._read(known, version, framed)))
             except FormatError as error:
                 reasons.append(f"{_named(mark)}, {version.subject} version {version.version}: {error.reason}")
         if not fits:
@@ -127,10 +203,11 @@ class RegistryDecoder:
         if reading.indexes is not None:
             shown["messageIndexes"] = list(reading.indexes)
         shown["data"] = reading.value
-        notes = (reading.note, _doubt(mark, fits, bool(reasons), context))
+        origin = f"mirrored from {mirrored}: the ID is that of its registry" if mirrored and mark.guid is None else ""
+        notes = (reading.note, _doubt(mark, fits, bool(reasons), context), origin)
         return DecodedPart(shown, note="; ".join(filter(None, notes)))
 
-    def _versions(self, mark: SchemaMark, context: RecordContext) -> list[SchemaVersion]:
+    def _versions(self, known: KnownSchemas, mark: SchemaMark, context: RecordContext) -> list[SchemaVersion]:
         """Return the versions with different texts that the mark may stand for, the likeliest first."""
         place = mark.id if mark.guid is None else mark.guid
         found = self._found.get(place)
@@ -138,7 +215,7 @@ class RegistryDecoder:
             if len(self._found) >= MAX_CACHED:
                 self._found.clear()
             by_text: dict[str, SchemaVersion] = {}
-            for each in self.known.find_all(mark):
+            for each in known.find_all(mark):
                 by_text.setdefault(each.text, each)
             self._found[place] = found = list(by_text.values())
         if len(found) < 2:
@@ -153,14 +230,14 @@ class RegistryDecoder:
 
         return sorted(found, key=likeliness)
 
-    def _read(self, version: SchemaVersion, framed: Framed) -> Reading:
+    def _read(self, known: KnownSchemas, version: SchemaVersion, framed: Framed) -> Reading:
         key = (version.subject, version.version, version.offset)
         reader = self._readers.get(key)
         if reader is None:
             if len(self._readers) >= MAX_CACHED:
                 self._readers.clear()
             try:
-                reader = self._reader(version)
+                reader = _reader(known, version)
             except DecoderError as error:
                 reader = str(error)[:300]
             self._readers[key] = reader
@@ -168,71 +245,74 @@ class RegistryDecoder:
             raise FormatError(reader)
         return reader(framed)
 
-    def _reader(self, version: SchemaVersion) -> Reader:
-        if version.schema_type == "JSON":
-            return _json_reader(version.text)
-        if version.schema_type == "PROTOBUF":
-            return self._protobuf_reader(version)
-        if version.schema_type != "AVRO":
-            raise DecoderError(f"schemas of type {version.schema_type[:40]} are not supported")
-        needs_fastavro()
-        texts = [each.text for each in self._with_references(version)]
-        try:
-            schemas = [json.loads(text) for text in texts]
-        except (ValueError, RecursionError) as error:
-            raise DecoderError(f"not JSON: {type(error).__name__}: {error}") from None
-        payload = schemas_payload(schemas, f"{version.subject} version {version.version}")
 
-        def read(framed: Framed) -> Reading:
-            value, left_over = payload(framed.data, framed.start, ())
-            if left_over:
-                raise FormatError("the schema does not fit: " + left_over.partition(";")[0])
-            return Reading(value)
+def _reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
+    if version.schema_type == "JSON":
+        return _json_reader(version.text)
+    if version.schema_type == "PROTOBUF":
+        return _protobuf_reader(known, version)
+    if version.schema_type != "AVRO":
+        raise DecoderError(f"schemas of type {version.schema_type[:40]} are not supported")
+    needs_fastavro()
+    texts = [each.text for each in _with_references(known, version)]
+    try:
+        schemas = [json.loads(text) for text in texts]
+    except (ValueError, RecursionError) as error:
+        raise DecoderError(f"not JSON: {type(error).__name__}: {error}") from None
+    payload = schemas_payload(schemas, f"{version.subject} version {version.version}")
 
-        return read
+    def read(framed: Framed) -> Reading:
+        value, left_over = payload(framed.data, framed.start, ())
+        if left_over:
+            raise FormatError("the schema does not fit: " + left_over.partition(";")[0])
+        return Reading(value)
 
-    def _protobuf_reader(self, version: SchemaVersion) -> Reader:
-        from kdump.decode.proto_compiler import compiled
-        from kdump.decode.protobuf import descriptors_payload
+    return read
 
-        texts: dict[str, str] = {}
-        for each in self._with_references(version):
-            for reference, (subject, number) in zip(each.references, referenced(each)):
-                other = self.known.registry.find(subject, number)
-                name = str(reference.get("name"))
-                if other is not None and texts.setdefault(name, other.text) != other.text:
-                    raise DecoderError(f"two schemas are referenced as {name[:100]}")
-        payload = descriptors_payload(compiled(version.text, texts), f"{version.subject} version {version.version}")
-        return lambda framed: _read_protobuf(payload, framed)
 
-    def _with_references(self, version: SchemaVersion) -> list[SchemaVersion]:
-        """Return what a schema references, each after what it references itself, and the schema at the end. Raises
-        DecoderError for references that are missing, in a circle, or too many."""
-        found: dict[tuple[str, int], SchemaVersion] = {}
-        open_: set[tuple[str, int]] = set()
-        stack = [((version.subject, version.version), version)]
-        while stack:
-            place, each = stack[-1]
-            if place in found:
-                stack.pop()
+def _protobuf_reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
+    from kdump.decode.proto_compiler import compiled
+    from kdump.decode.protobuf import descriptors_payload
+
+    texts: dict[str, str] = {}
+    for each in _with_references(known, version):
+        for reference, (subject, number) in zip(each.references, referenced(each)):
+            other = known.version(subject, number)
+            name = str(reference.get("name"))
+            if other is not None and texts.setdefault(name, other.text) != other.text:
+                raise DecoderError(f"two schemas are referenced as {name[:100]}")
+    payload = descriptors_payload(compiled(version.text, texts), f"{version.subject} version {version.version}")
+    return lambda framed: _read_protobuf(payload, framed)
+
+
+def _with_references(known: KnownSchemas, version: SchemaVersion) -> list[SchemaVersion]:
+    """Return what a schema references, each after what it references itself, and the schema at the end. Raises
+    DecoderError for references that are missing, in a circle, or too many."""
+    found: dict[tuple[str, int], SchemaVersion] = {}
+    open_: set[tuple[str, int]] = set()
+    stack = [((version.subject, version.version), version)]
+    while stack:
+        place, each = stack[-1]
+        if place in found:
+            stack.pop()
+            continue
+        if place in open_:
+            stack.pop()
+            found[place] = each
+            continue
+        open_.add(place)
+        for needed in referenced(each):
+            if needed in found:
                 continue
-            if place in open_:
-                stack.pop()
-                found[place] = each
-                continue
-            open_.add(place)
-            for needed in referenced(each):
-                if needed in found:
-                    continue
-                other = self.known.registry.find(*needed)
-                if other is None:
-                    raise DecoderError(f"it references {needed[0]} version {needed[1]}, which is not there")
-                if needed in open_:
-                    raise DecoderError(f"its references are in a circle: {needed[0]} version {needed[1]}")
-                stack.append((needed, other))
-            if len(stack) + len(found) > MAX_REFERENCES:
-                raise DecoderError(f"it references more than {MAX_REFERENCES} schemas")
-        return list(found.values())
+            other = known.version(*needed)
+            if other is None:
+                raise DecoderError(f"it references {needed[0]} version {needed[1]}, which is not there")
+            if needed in open_:
+                raise DecoderError(f"its references are in a circle: {needed[0]} version {needed[1]}")
+            stack.append((needed, other))
+        if len(stack) + len(found) > MAX_REFERENCES:
+            raise DecoderError(f"it references more than {MAX_REFERENCES} schemas")
+    return list(found.values())
 
 
 def _json_reader(text: str) -> Reader:

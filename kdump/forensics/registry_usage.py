@@ -5,17 +5,26 @@ HeaderSchemaIdSerializer)."""
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.forensics.registry_answer import SchemaUsage
+from kdump.log import file_system
+from kdump.log.batch_records import records
+from kdump.log.directory_listing import length
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory
+from kdump.log.paths import target
 from kdump.log.record import Record
+from kdump.log.region import Batch
+from kdump.log.region_scan import RegionScan
 from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.selection import Range, Selection
 from kdump.state.as_of import AsOf
 from kdump.state.schema_registry import DEFAULT_CONTEXT, HARD_DELETED, LIVE, SOFT_DELETED, SchemaRegistry, SchemaVersion
 
@@ -76,6 +85,11 @@ def _mark(part: str, where: str, data: bytes) -> SchemaMark | None:
     return None
 
 
+def own_format_of(topic: str | None) -> str | None:
+    """Return why the records of a topic with this name begin with other numbers than IDs; None if they do not."""
+    return next((doubt for pattern, doubt in OWN_FORMATS if pattern.search(topic or "")), None)
+
+
 class _Count:
     """What is counted of one mark."""
 
@@ -98,18 +112,23 @@ class _Count:
 
 
 class KnownSchemas:
-    """The schemas of a registry, by ID in any context and by GUID, those that are deleted for good included."""
+    """The schemas of a registry, by ID in any context and by GUID, those that are deleted for good included. `home`:
+    the log directory of its topic, empty if it is not from a disk; `deleted`: versions that only its deleted logs
+    have."""
 
-    def __init__(self, registry: SchemaRegistry) -> None:
+    def __init__(self, registry: SchemaRegistry, home: str = "", deleted: Iterable[SchemaVersion] = ()) -> None:
         self.registry = registry
+        self.home = home
+        self._deleted = list(deleted)
         self.gone: dict[int, list[SchemaVersion]] = {}
         self.ignored: dict[int, list[SchemaVersion]] = {}
-        for each in registry.removed():
+        for each in (*registry.removed(), *self._deleted):
             if each.state == HARD_DELETED:
                 self.gone.setdefault(each.id, []).append(each)
             else:
                 self.ignored.setdefault(each.id, []).append(each)
         self._guids: dict[bytes, list[SchemaVersion]] | None = None
+        self._aliases: dict[str, str] = {}
 
     def find(self, mark: SchemaMark) -> list[SchemaVersion]:
         """Return the versions that a mark may stand for, of the default context first; those of deleted ones only if
@@ -118,7 +137,7 @@ class KnownSchemas:
             return self._alive(mark.id) or self.gone.get(mark.id, [])
         if self._guids is None:
             self._guids = {}
-            for each in (*self.registry.versions(), *self.registry.removed()):
+            for each in (*self.registry.versions(), *self.registry.removed(), *self._deleted):
                 self._guids.setdefault(bytes.fromhex(each.guid.replace("-", "")), []).append(each)
         return self._guids.get(mark.guid or b"", [])
 
@@ -128,6 +147,32 @@ class KnownSchemas:
             return self.find(mark)
         return [*self._alive(mark.id), *self.gone.get(mark.id, []), *self.ignored.get(mark.id, [])]
 
+    def version(self, subject: str, number: int) -> SchemaVersion | None:
+        """Return a version of a subject, the last deleted one if there is no other."""
+        gone = (each for versions in self.gone.values() for each in reversed(versions))
+        return self.registry.find(subject, number) or next(
+            (each for each in gone if (each.subject, each.version) == (subject, number)), None
+        )
+
+    def highest_id(self) -> int:
+        """Return the highest ID; -1 if there is none."""
+        return max((*self.registry.ids(), *self.gone, *self.ignored), default=-1)
+
+    def mirrored_from(self, topic: str | None) -> str:
+        """Return the alias of the cluster from which MirrorMaker mirrors a topic of this registry's cluster; empty if
+        none is known."""
+        if not self.home or topic is None:
+            return ""
+        known = self._aliases.get(topic)
+        if known is None:
+            ends = [number for number, letter in enumerate(topic) if letter == "." and number]
+            known = self._aliases[topic] = next((topic[:end] for end in ends if self._is_mirrored(topic[:end])), "")
+        return known
+
+    def _is_mirrored(self, alias: str) -> bool:
+        names = (f"{alias}.checkpoints.internal-0", f"{alias}.heartbeats-0")
+        return any(file_system.isdir(os.path.join(self.home, name)) for name in names)
+
     def _alive(self, schema_id: int) -> list[SchemaVersion]:
         contexts = sorted(self.registry.contexts, key=lambda each: (each != DEFAULT_CONTEXT, each))
         return [each for each in (self.registry.find_id(context, schema_id) for context in contexts) if each]
@@ -135,15 +180,15 @@ class KnownSchemas:
 
 def usage(
     logs: Iterable[CoordinatorLog],
-    registry: SchemaRegistry,
+    known: KnownSchemas,
     note: Callable[[str, str], None],
     run: Run = PLAIN_RUN,
+    last_bytes: int | None = None,
 ) -> Iterator[SchemaUsage]:
     """Yield the schema IDs in each of `logs`. `note` is called with the directory and what is not valid there,
-    `run.more` with the number of bytes read since its last call."""
-    known = KnownSchemas(registry)
+    `run.more` with the number of bytes read since its last call. `last_bytes`: read only so much of the end."""
     for log in logs:
-        yield from _partition_usage(log, known, note, run)
+        yield from _partition_usage(log, known, note, run, last_bytes)
 
 
 def logs_with_records(directories: Iterable[LogDirectory], topics: Callable[[str], bool]) -> Iterator[CoordinatorLog]:
@@ -162,10 +207,12 @@ def _partition_usage(
     known: KnownSchemas,
     note: Callable[[str, str], None],
     run: Run,
+    last_bytes: int | None,
 ) -> Iterator[SchemaUsage]:
     counts: dict[SchemaMark, _Count] = {}
     full: set[str] = set()
-    for record in log_records(log, AsOf(), lambda problem: note(log.path, problem), run):
+    found = log_records(log, AsOf(), lambda problem: note(log.path, problem), run)
+    for record in found if last_bytes is None else _last_records(log, last_bytes, run):
         if record.is_control or record.is_cut:
             continue
         for mark in marks_of(record):
@@ -182,10 +229,26 @@ def _partition_usage(
                 counts[mark] = count = _Count(record.offset or 0, record.timestamp)
             count.add(record.offset or 0, record.timestamp, (record.key if mark.part == "key" else record.value) or b"")
     for mark, count in sorted(counts.items(), key=lambda each: (each[0].part, each[1].first)):
-        yield _answer(log, mark, count, known.find(mark))
+        yield _answer(log, mark, count, known.find(mark), known.mirrored_from(log.topic))
 
 
-def _answer(log: CoordinatorLog, mark: SchemaMark, count: _Count, found: list[SchemaVersion]) -> SchemaUsage:
+def _last_records(log: CoordinatorLog, size: int, run: Run) -> Iterator[Record]:
+    """Yield the records in the last bytes of the newest segment."""
+    for path in log.segments[-1:]:
+        start = max(0, (length(path) or 0) - size)
+        scan = RegionScan(Selection(positions=Range(start, None)), run.limits)
+        segment = target(path)
+        window = scan.open(segment)
+        with closing(window.source):
+            for region in scan.chosen(segment, window):
+                if isinstance(region, Batch) and region.crcValid:
+                    yield from records(region)
+                run.more(region.size)
+
+
+def _answer(
+    log: CoordinatorLog, mark: SchemaMark, count: _Count, found: list[SchemaVersion], mirrored: str
+) -> SchemaUsage:
     states = {each.state for each in found}
     state = next((each for each in (LIVE, SOFT_DELETED, HARD_DELETED) if each in states), NONE)
     guid = None if mark.guid is None else mark.guid.hex()
@@ -204,19 +267,21 @@ def _answer(log: CoordinatorLog, mark: SchemaMark, count: _Count, found: list[Sc
         lastOffset=count.last,
         firstTimestamp=count.first_time,
         lastTimestamp=count.last_time,
-        doubt=_doubt(log.topic, mark, count, found),
+        doubt=_doubt(log.topic, mark, count, found, mirrored),
         source=log.path,
     )
 
 
-def _doubt(topic: str, mark: SchemaMark, count: _Count, found: list[SchemaVersion]) -> str | None:
+def _doubt(topic: str, mark: SchemaMark, count: _Count, found: list[SchemaVersion], mirrored: str) -> str | None:
     if mark.where == PREFIX and mark.guid is None:
         if count.all_long:
             return "all are 8 bytes long: they may be numbers"
         if count.all_time:
             return "all begin with 8 bytes that are a timestamp: they may be a store's"
+    if mirrored and mark.guid is None:
+        return f"the topic is mirrored from {mirrored}: the IDs are those of its registry"
     if not found:
-        return next((doubt for pattern, doubt in OWN_FORMATS if pattern.search(topic)), None)
+        return own_format_of(topic)
     if all(each.state == HARD_DELETED for each in found):
         return "the schema is deleted for good; its ID may have been given again"
     if len({each.text for each in found}) > 1:

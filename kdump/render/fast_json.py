@@ -17,7 +17,7 @@ from kdump.check.rules.records import noted_and_count_findings, noted_findings
 from kdump.core.cells import MESSAGE_V0_CELLS, MESSAGE_V1_CELLS, RECORD_CELLS
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.record_columns import RecordColumns, decode_all, keep_keys
+from kdump.core.record_columns import RecordColumns, decode_all, keep_keys, may_hold_schema_ids
 from kdump.core.row_plan import RowPlan, json_plan
 from kdump.core.row_writer import MAX_LINE_BYTES, ROOM, bytes_needed, write_batches_records, write_record_rows
 from kdump.format.batch_header import BATCH_HEADER
@@ -33,6 +33,8 @@ from kdump.render.ordered_pool import OrderedPool, OutputSlot
 from kdump.render.stdout import Output
 
 if TYPE_CHECKING:  # views are created by the caller
+    from kdump.decode.record_decoder import RecordDecoder
+    from kdump.decode.registry_decoder import SchemaSource
     from kdump.render.inspect_views import View
 
 PlainBatchWriter = Callable[[Target, Batch], int]
@@ -46,6 +48,21 @@ class RecordPlans(NamedTuple):
     """In a batch whose checksum does not match."""
     messages: tuple[RowPlan, RowPlan]
     """In a wrapper of magic 0 or 1."""
+
+
+def highest_id(schemas: SchemaSource | None) -> int:
+    """Return the argument of write_batches_records of that name."""
+    return -1 if schemas is None else schemas.highest_id
+
+
+def may_decode(schemas: SchemaSource | None, batch: Batch) -> bool:
+    """Return whether a key or value in the batch may hold the ID of one of these schemas."""
+    if schemas is None or batch.isControlBatch:
+        return False
+    if isinstance(batch, LegacyRecordBatch):
+        return True
+    assert isinstance(batch, DefaultRecordBatch)
+    return any(may_hold_schema_ids(columns, schemas.highest_id) for columns, _ in decode_columns(batch))
 
 
 def record_plans(target: Target) -> RecordPlans:
@@ -108,6 +125,8 @@ class FastRecordLines:
         self.unpacked = RecordColumns(b"")
         self.keys = list(selection.keys)
         self.only_keys = selection == Selection(keys=selection.keys)
+        self.schemas: SchemaSource | None = None
+        """The schemas by which `plain` decodes keys and values with schema IDs."""
 
     def batch_run(self, target: Target, run: BatchRun) -> None:
         """Write what JsonView writes for each batch of a batch run that may contain a match."""
@@ -134,7 +153,7 @@ class FastRecordLines:
         while row < len(heads):
             before = row
             row, self.used = write_batches_records(
-                self.room, self.used, columns, plan, heads, row, len(heads), self.keys
+                self.room, self.used, columns, plan, heads, row, len(heads), self.keys, highest_id(self.schemas)
             )
             if row == len(heads):
                 break
@@ -175,6 +194,8 @@ class FastRecordLines:
         columns.data = unpacked
         if not decode_all(columns, 0, len(unpacked), count):
             return False
+        if self.schemas is not None and may_hold_schema_ids(columns, self.schemas.highest_id):
+            return False
         if self.keys:
             keep_keys(columns, self.keys)
         row = 0
@@ -198,6 +219,8 @@ class FastRecordLines:
 
     def batch(self, target: Target, batch: Batch) -> int:
         """Write what JsonView writes for a batch that is not a control batch. Returns the number of records."""
+        if may_decode(self.schemas, batch):
+            return self.plain(target, batch)
         if isinstance(batch, DefaultRecordBatch):
             return self._batch(target, batch)
         assert isinstance(batch, LegacyRecordBatch)
@@ -244,33 +267,46 @@ class FastRecordLines:
 
 class FastRecordWriter:
     """Writes matching records as JSON, in order. If `jobs` is above 1, batch runs are processed in threads, and
-    everything else in the calling thread. `other` creates a view that writes special cases to an output."""
+    everything else in the calling thread. `other` creates a view that writes special cases to an output; `decoding`
+    decodes for it, but only in the calling thread."""
 
     def __init__(
         self,
         output: Output,
         selection: Selection,
         jobs: int,
-        other: Callable[[Output], View],
+        other: Callable[..., View],
         coverage: SearchCoverage | None = None,
+        decoding: RecordDecoder | None = None,
     ) -> None:
         self.selection = selection
         self.coverage = coverage
         self.other = other
-        self.here = self._lines(output)
+        self.here = self._lines(output, decoding)
         self.ordered = OrderedPool(output, jobs) if jobs > 1 else None
         self._several = False
         self._idle: list[FastRecordLines] = []
 
-    def _lines(self, output: Output) -> FastRecordLines:
-        return FastRecordLines(output, self.selection, self._plain(output), self.coverage)
+    @property
+    def schemas(self) -> SchemaSource | None:
+        """The schemas by which keys and values of the current file are decoded."""
+        return self.here.schemas
 
-    def _plain(self, output: Output) -> PlainBatchWriter:
-        view = self.other(output)
+    @schemas.setter
+    def schemas(self, schemas: SchemaSource | None) -> None:
+        self.here.schemas = schemas
+
+    def _lines(self, output: Output, decoding: RecordDecoder | None = None) -> FastRecordLines:
+        return FastRecordLines(output, self.selection, self._plain(output, decoding), self.coverage)
+
+    def _plain(self, output: Output, decoding: RecordDecoder | None = None) -> PlainBatchWriter:
+        view = self.other(output, decoding=decoding)
         return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
 
     def batch_run(self, target: Target, run: BatchRun) -> None:
-        if self.ordered is None or not self._several:  # a single batch run is not worth a thread
+        if (
+            self.ordered is None or not self._several or self.schemas is not None
+        ):  # a single batch run is not worth a thread
             self._several = True
             self.here.batch_run(target, run)
             return

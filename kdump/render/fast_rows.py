@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kdump.check.rules.records import noted_and_count_findings
 from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
@@ -23,14 +24,21 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import NO, Selection
+from kdump.render.fast_json import highest_id, may_decode
 from kdump.render.inspect_views import TableView, View
 from kdump.render.line_parts import object_start, own_header
 from kdump.render.stdout import Output
 from kdump.render.table import GAP, SizedColumns
 
-IN_TABLE = (BATCH_COLUMNS, RECORD_COLUMNS)
+if TYPE_CHECKING:
+    from kdump.decode.registry_decoder import SchemaSource
+
+IN_TABLE = (
+    BATCH_COLUMNS,
+    RECORD_COLUMNS | {"keyDecoded": RECORD_COLUMNS["key"], "valueDecoded": RECORD_COLUMNS["value"]},
+)
 """Kinds of cells by column name, for the table of batches and for that of records."""
-MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key")
+MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key", "keyDecoded")
 """Columns that a table omits while they are empty in all rows."""
 
 
@@ -73,6 +81,8 @@ class FastRows:
         self.coverage = coverage
         self.records = records
         self.chooses = selection.chooses_records
+        self.schemas: SchemaSource | None = None
+        """The schemas by which the view decodes keys and values with schema IDs."""
         self.room = bytearray(ROOM)
         self.used = 0
         self._plan: RowPlan | None = None
@@ -103,7 +113,9 @@ class FastRows:
         while plan is not None and row < len(heads):
             before = self.used
             if self.records:
-                then, self.used = write_batches_records(self.room, self.used, own, plan, heads, row, len(heads), [])
+                then, self.used = write_batches_records(
+                    self.room, self.used, own, plan, heads, row, len(heads), [], highest_id(self.schemas)
+                )
             else:
                 then, self.used = write_batch_rows(self.room, self.used, heads, row, len(heads), plan)
             if then == row and not before:
@@ -116,6 +128,8 @@ class FastRows:
     def batch(self, target: Target, batch: Batch) -> int:
         """Write what the view writes for one batch. Returns the number of rows."""
         self._flush()
+        if self.records and may_decode(self.schemas, batch):
+            return self.view.batch(target, batch, self.selection.records(batch))
         if isinstance(batch, LegacyRecordBatch) and self._is_plain_wrapper(batch):
             assert batch.inner is not None
             self._rows(target, batch.inner, own_header(batch), partial(messages_of, batch))

@@ -81,6 +81,8 @@ class TableView:
         self.decoding = decoding
         self.shows_decoded = names is None or not set(DECODED).isdisjoint(names)
         self.target: Target | None = None
+        self._is_plain = False
+        """Whether nothing is decoded of the current record."""
         self.below: Column | None = None
         """The column that is written below each row instead of in it."""
         self.names, self.full, self.zone = names, full, zone
@@ -128,6 +130,8 @@ class TableView:
             return None
 
         def read(record: Record) -> DecodedRecord | None:
+            if self._is_plain:
+                return None
             assert decoding is not None
             assert self.target is not None
             return decoding.read(self.target, record)
@@ -177,8 +181,11 @@ class TableView:
         return rows
 
     def record(self, record: Record) -> None:
-        """Write one record of a valid batch for which there is no decoder."""
-        self._add(self._for("record"), record)
+        """Write one record of a valid batch of which nothing is decoded."""
+        table = self._for("record")
+        self._is_plain = True
+        self._add(table, record)
+        self._is_plain = False
 
     def _add(self, table: Table, record: Record, style: str = "") -> None:
         long = {}

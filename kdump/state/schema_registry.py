@@ -235,6 +235,11 @@ class SchemaRegistry:
         for row, state, offset in self.gone:
             yield self.version(row, state, offset)
 
+    def ids(self) -> Iterator[int]:
+        """Yield the IDs that resolve, those of each context."""
+        for ids in self._by_id.values():
+            yield from ids
+
     @property
     def subjects(self) -> list[str]:
         return list(self._rows)

@@ -67,6 +67,18 @@ class RegistryReplay:
         except SkippedRecord as reason:
             self.note(f"at offset {self.offset}: skipped: {reason}")
 
+    def register(self, value: dict[str, Any]) -> None:
+        """Apply a version as an export states it, like the record that a registry writes of it."""
+        self.offset = self.registry.end_offset
+        self.registry.end_offset += 1
+        raw = json.dumps(value, separators=(",", ":")).encode()
+        try:
+            if len(raw) > MAX_RECORD_BYTES:
+                raise SkippedRecord(f"too large: {len(raw)} bytes")
+            self._schema(value | {"magic": 1}, raw)
+        except SkippedRecord as reason:
+            self.note(f"version {self.offset}: skipped: {reason}")
+
     def _apply(self, raw_key: bytes | None, raw: bytes | None) -> None:
         key = _object(raw_key, "key")
         if key is None:

@@ -19,6 +19,7 @@ from tests.registry_disk import (
     LOG,
     ORDER_1,
     SCHEMAS,
+    USER_GUID,
     Step,
     framed,
     guid_header,
@@ -31,6 +32,8 @@ from tests.registry_disk import (
 from tests.test_damaged_disks import DAMAGES
 
 DISK = FIXTURES / "registry-1"
+RECORD_2 = (Step(None, framed(2, b"\2x")),)
+"""A record with the ID of ADDRESS in SCHEMAS."""
 
 
 def read(place: Path, schemas: list[Step | None], *records: Step) -> list[dict[str, Any]]:
@@ -318,3 +321,136 @@ def test_a_name_cannot_write_to_a_terminal(tmp_path: Path) -> None:
     steps: list[Step | None] = [schema(nasty, 1, 1, json.dumps(nasty)), Step(key("NOOP"), None)]
     write(tmp_path, {"_schemas-0": [*steps, Step(schema_key(nasty, 2), b"{")], "t-0": [Step(None, framed(1, b"x"))]})
     assert "\x1b" not in run(tmp_path / "t-0", "--records", "--schemas", tmp_path).output
+
+
+def test_the_registry_beside_the_records_is_found() -> None:
+    (first, *_, unknown) = objects(DISK / "orders-0")
+    assert first["valueDecoded"]["data"] == {"id": 0}
+    assert unknown["valueNote"] == f"no schema with ID 77 in {DISK}/_schemas-0"
+    assert "valueDecoded" not in unknown
+    assert "valueProblem" not in unknown
+    assert objects(DISK / "orders-0", "--no-decode")[0].keys().isdisjoint({"valueDecoded", "valueNote"})
+    numbers = objects(DISK / "totals-0")
+    assert numbers == objects(DISK / "totals-0", "--no-decode")
+    assert "valueProblem" in objects(DISK / "totals-0", "--schemas", DISK)[0]
+    (header,) = objects(DISK / "users-0")
+    assert header["valueDecoded"]["data"] == {"name": "ann"}
+
+
+def test_the_registry_of_another_directory_of_the_cluster(tmp_path: Path) -> None:
+    """A broker may have several log directories; a directory of another cluster does not count."""
+    records = [Step(None, framed(2, b"\2x"))]
+    write(tmp_path / "1", {"_schemas-0": SCHEMAS})
+    write(tmp_path / "2", {"t-0": list(records)})
+    write(tmp_path / "3", {"t-0": list(records)}, cluster="other")
+    found = command.objects("inspect", tmp_path / "1" / "_schemas-0", tmp_path / "2" / "t-0", "--records")
+    assert [each["valueDecoded"]["data"] for each in found if "valueDecoded" in each] == [{"street": "x"}]
+    found = command.objects("inspect", tmp_path / "1" / "_schemas-0", tmp_path / "3" / "t-0", "--records")
+    assert not [each for each in found if "valueDecoded" in each]
+
+
+def test_fast_output_and_that_of_the_view_are_the_same(tmp_path: Path) -> None:
+    """Batches whose records may have schema IDs leave the fast path, one by one; a limit has no fast path."""
+    plain = [Step(b"k%d" % number, b"value %d" % number) for number in range(300)]
+    mixed = [*plain, Step(b"a", framed(1, b"\2")), *plain, Step(framed(6, b"\2x"), b"b"), *plain]
+    numbers = [Step(None, each.to_bytes(8, "big")) for each in (5, 1_795_000_000_000, 1 << 24, 2 << 24)]
+    header = [Step(b"a", b"{}", (guid_header(USER_GUID),)), Step(b"a", b"x", ((b"schema id", b"1"),))]
+    write(tmp_path, {"_schemas-0": SCHEMAS, "t-0": [*mixed, *numbers, *header, *plain]})
+    for form in (["--json"], []):
+        for more in ([], ["--schemas", tmp_path]):
+            words = (tmp_path / "t-0", "--records", *form, *more)
+            assert run(*words).stdout == run(*words, "--limit", "9999").stdout
+    found = objects(tmp_path / "t-0")
+    assert sum("valueDecoded" in each for each in found) == 2
+    assert sum("keyDecoded" in each for each in found) == 1
+
+
+def test_numbers_are_decoded_only_if_a_schema_fits_them_whole(tmp_path: Path) -> None:
+    """A long of 8 bytes may begin with an ID that there is."""
+    schemas: list[Step | None] = [schema("a", 1, 1, '"string"')]
+    steps = [Step(None, ((1 << 24) + each).to_bytes(8, "big")) for each in range(3)]
+    steps.append(Step(None, framed(1, b"\2")))
+    write(tmp_path / "2", {"_schemas-0": schemas, "t-0": list(steps)})
+    *numbers, other = objects(tmp_path / "2" / "t-0")
+    assert all(each.keys().isdisjoint({"valueDecoded", "valueNote"}) for each in numbers)
+    assert "does not match the schema" in other["valueNote"]
+
+
+def test_a_mirrored_topic_has_the_ids_of_its_source(tmp_path: Path) -> None:
+    write(tmp_path / "1", {"_schemas-0": SCHEMAS, "east.checkpoints.internal-0": [], "east.t-0": [*RECORD_2]})
+    (found,) = objects(tmp_path / "1" / "east.t-0")
+    assert "valueDecoded" not in found
+    assert found["valueNote"] == "ID 2 is of the registry of east, from which the topic is mirrored"
+    (found,) = objects(tmp_path / "1" / "east.t-0", "--schemas", tmp_path / "1")
+    assert found["valueDecoded"]["data"] == {"street": "x"}
+    assert found["valueNote"] == "mirrored from east: the ID is that of its registry"
+    write(tmp_path / "2", {"_schemas-0": SCHEMAS}, cluster="east")
+    (found,) = objects(tmp_path / "1" / "east.t-0", "--schemas", tmp_path / "2")
+    assert "valueNote" not in found
+
+
+def test_topics_of_kafka_streams_and_mirrormaker_are_not_decoded(tmp_path: Path) -> None:
+    names = ("app-store-changelog-0", "mm2-offset-syncs.a.internal-0", "heartbeats-0")
+    write(tmp_path, {"_schemas-0": SCHEMAS, **{name: [*RECORD_2] for name in names}})
+    for name in names:
+        assert objects(tmp_path / name) == objects(tmp_path / name, "--no-decode")
+
+
+def test_a_registry_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    write(tmp_path, {"_schemas-0": SCHEMAS, "_schemas-1": [], "t-0": [*RECORD_2]})
+    (found,) = objects(tmp_path / "t-0")
+    assert "several partitions, which a registry refuses" in found["valueNote"]
+    result = run(tmp_path / "t-0", "--records", "--schemas", tmp_path)
+    assert result.exit_code == 2
+    assert "2 registries found, not one: several partitions" in result.stderr
+    assert objects(tmp_path / "t-0", "--schemas", tmp_path / "_schemas-0")[0]["valueDecoded"]["data"] == {"street": "x"}
+
+
+def test_only_records_that_look_like_it_read_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"_schemas-0": SCHEMAS, "t-0": [Step(b"a", b"text"), Step(None, bytes(8)), Step(None, b"\0")]})
+    monkeypatch.setattr("kdump.forensics.registry_sources.schemas_beside", lambda *paths: pytest.fail("it is read"))
+    assert len(objects(tmp_path / "t-0")) == 3
+    assert len(objects(tmp_path / "t-0", "--limit", "9")) == 3
+
+
+def test_schemas_of_an_export(tmp_path: Path) -> None:
+    assert command.run("registry", DISK, "--export", tmp_path / "out").exit_code == 0
+    found = objects(DISK / "orders-0", "--schemas", tmp_path / "out")
+    assert found[4]["valueDecoded"]["data"] == {"id": 0, "to": None}
+    assert objects(DISK / "users-0", "--schemas", tmp_path / "out")[0]["valueDecoded"]["data"] == {"name": "ann"}
+
+
+def test_schemas_of_a_running_registry(tmp_path: Path) -> None:
+    """The answer to GET /schemas, and the lines of kdump registry --json."""
+    versions = [each for each in registry_objects(DISK) if each["type"] == "schemaVersion"]
+    answer = tmp_path / "schemas.json"
+    answer.write_text(json.dumps(versions))
+    (lines := tmp_path / "lines").write_text("".join(json.dumps(each) + "\n" for each in registry_objects(DISK)))
+    for path in (answer, lines):
+        assert objects(DISK / "orders-0", "--schemas", path)[4]["valueDecoded"]["data"] == {"id": 0, "to": None}
+        assert objects(DISK / "users-0", "--schemas", path)[0]["valueDecoded"]["guid"] == USER_GUID
+    for text, words in (("[1, {}]", "no _schemas found"), ('{"a":', "not JSON"), ("[" * 100_000, "not JSON")):
+        answer.write_text(text)
+        result = run(DISK / "orders-0", "--records", "--schemas", answer)
+        assert result.exit_code == 2
+        assert words in result.stderr
+
+
+def test_schemas_of_a_deleted_topic_and_of_another_name(tmp_path: Path) -> None:
+    write(tmp_path, {"_schemas-0": SCHEMAS, "t-0": [*RECORD_2]})
+    (tmp_path / "_schemas-0").rename(tmp_path / "_schemas-0.0123456789abcdef0123456789abcdef-delete")
+    (found,) = objects(tmp_path / "t-0", "--schemas", tmp_path)
+    assert found["valueDecoded"]["data"] == {"street": "x"}
+    assert "deleted for good" in found["valueNote"]
+    (tmp_path / "_schemas-0.0123456789abcdef0123456789abcdef-delete").rename(tmp_path / "registry-0")
+    assert objects(tmp_path / "t-0", "--schemas", tmp_path / "registry-0")[0]["valueDecoded"]["data"] == {"street": "x"}
+
+
+def test_the_schema_of_a_records_own_time_goes_first(tmp_path: Path) -> None:
+    """An ID was given again: the first text is deleted for good, but still in the log."""
+    later: list[Step | None] = [None] * 200
+    first: list[Step | None] = [schema("a", 1, 1, '"string"'), Step(schema_key("a", 1), None)]
+    schemas = [*first, *later, schema("b", 1, 1, '"bytes"')]
+    (found,) = read(tmp_path, schemas, Step(None, framed(1, b"\2x")))
+    assert found["valueDecoded"]["data"] == "x"
+    assert "deleted for good" in found["valueNote"]

@@ -7,11 +7,12 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, FILE_BYTE, OFFSET, Doc, PathText, answer
 
-STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTIONS = (
+STARTUP, REPLICAS, TRANSACTIONS, GROUPS, SCHEMAS, SPACE, DAMAGE, DIVERGENCE, LOG = QUESTIONS = (
     "startup",
     "replicas",
     "transactions",
     "groups",
+    "schemas",
     "space",
     "damage",
     "divergence",

@@ -11,6 +11,7 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
+from kdump.cluster.schema_registries import registries_in
 from kdump.forensics.doctor.answers import (
     ACT,
     DAMAGE,
@@ -21,6 +22,7 @@ from kdump.forensics.doctor.answers import (
     NOTHING,
     QUESTIONS,
     REPLICAS,
+    SCHEMAS,
     SPACE,
     STARTUP,
     STOPS,
@@ -41,6 +43,7 @@ from kdump.forensics.doctor.log_messages import LogMessages
 from kdump.forensics.doctor.read_committed_stops import TransactionsExamination
 from kdump.forensics.doctor.replicas import ReplicasExamination
 from kdump.forensics.doctor.report_to import Examination
+from kdump.forensics.doctor.schema_ids import SchemasExamination
 from kdump.forensics.doctor.startup import MissingPartition, StartupExamination
 from kdump.forensics.doctor.time_limit import TimeLimit
 from kdump.forensics.transactions import TRANSACTION_TIMEOUT
@@ -105,7 +108,9 @@ class Doctor:
             self._emit(disk)
         if len(disks.brokers) < 2:
             self.questions = [each for each in self.questions if each.question != DIVERGENCE]
-            self._pending = list(self.questions)
+        if not registries_in(disks.directories):
+            self.questions = [each for each in self.questions if each.question != SCHEMAS]
+        self._pending = list(self.questions)
         if self.query.logs:
             self._read_logs(disks, self.questions[-1])
         parts: dict[str, Callable[[Disks, Examination], None]] = {
@@ -113,6 +118,7 @@ class Doctor:
             REPLICAS: lambda disks, on: ReplicasExamination(disks, on).run(),
             TRANSACTIONS: self._examine_transactions,
             GROUPS: lambda disks, on: GroupsExamination(disks, on).run(),
+            SCHEMAS: lambda disks, on: SchemasExamination(disks, on).run(),
             SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
             DAMAGE: lambda disks, on: DamageExamination(disks, on, self._hanging, self._missing).run(),
             DIVERGENCE: examine_divergence,

@@ -1,0 +1,119 @@
+"""Finds the schemas by which records are decoded: in a registry's topic on a disk, or in what was exported from it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kdump.cluster.schema_registries import (
+    SCHEMAS_TOPIC,
+    RegistryLog,
+    find_registries,
+    read_registry,
+    versions_in_deleted_logs,
+)
+from kdump.forensics.registry_usage import KnownSchemas
+from kdump.log import file_system
+from kdump.log.errors import SourceError, listing_error
+from kdump.log.paths import target
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.state.schema_registry import SchemaRegistry
+from kdump.state.schema_registry_replay import RegistryReplay
+
+MAX_EXPORT_BYTES = 256 * 1024 * 1024
+"""Maximum size in bytes of a file with exported schemas."""
+
+
+def schemas_at(path: str) -> KnownSchemas:
+    """Return the schemas at a path: a log directory, a directory or segment of the registry's topic, whatever its name,
+    the directory that `kdump registry --export` writes, or a file with the answer of a registry to GET /schemas. Raises
+    SourceError."""
+    exported = exported_schemas(path)
+    if exported is not None:
+        return KnownSchemas(exported)
+    problems: list[SourceError] = []
+    for topic in (SCHEMAS_TOPIC, target(path).topic, target(os.path.join(path, "0.log")).topic):
+        found = find_registries([path], topic, Run(unreadable=problems.append)).registries if topic else []
+        if found:
+            return _only(path, found)
+    raise problems[0] if problems else SourceError(f"{path}: no {SCHEMAS_TOPIC} found")
+
+
+def schemas_beside(directory: str, others: Iterable[str]) -> KnownSchemas | None:
+    """Return the schemas of the registry in this log directory or, of the same cluster, in one of the others; None if
+    there is none. Raises SourceError."""
+    own = os.path.join(directory, f"{SCHEMAS_TOPIC}-0")
+    if file_system.isdir(own):
+        if file_system.isdir(os.path.join(directory, f"{SCHEMAS_TOPIC}-1")):
+            raise SourceError(f"{directory}: {SCHEMAS_TOPIC} has several partitions, which a registry refuses")
+        return _only(own, find_registries([own], SCHEMAS_TOPIC, PLAIN_RUN).registries)
+    found = find_registries([directory, *others], SCHEMAS_TOPIC, PLAIN_RUN)
+    clusters = {os.path.realpath(each.path): cluster for cluster, each in found.directories}
+    mine = [each for each in found.registries if each.cluster == clusters.get(os.path.realpath(directory))]
+    return _only(directory, mine) if mine else None
+
+
+def _only(path: str, found: list[RegistryLog]) -> KnownSchemas:
+    if len(found) > 1:
+        several = "several partitions" if len({each.cluster for each in found}) < len(found) else "several clusters"
+        raise SourceError(f"{path}: {len(found)} registries found, not one: {several}; name the directory of one")
+    (registry,) = found
+    state = read_registry(registry, keep_gone=True)
+    gone = [version for _, version in versions_in_deleted_logs(registry.deleted, state)]
+    return KnownSchemas(state, os.path.dirname(os.path.abspath(registry.log.path)), gone)
+
+
+def exported_schemas(path: str) -> SchemaRegistry | None:
+    """Return the registry of which a file or the files of a directory are an export; None if they are none. Raises
+    SourceError if they cannot be read."""
+    try:
+        if file_system.isdir(path):
+            names = sorted(name for name in os.listdir(path) if name.endswith(".json"))
+            files = [os.path.join(path, name) for name in names]
+        elif file_system.isfile(path) and target(path).kind is None:
+            files = [path]
+        else:
+            return None
+        registry = SchemaRegistry()
+        replay = RegistryReplay(registry, keep_gone=True)
+        for file in files:
+            for value in _values(file):
+                replay.register(value)
+    except OSError as error:
+        raise SourceError(listing_error(error, path)) from None
+    return registry if registry.end_offset else None
+
+
+def _values(file: str) -> Iterator[dict[str, Any]]:
+    """Yield the versions in a file: an object, a list of them, or one in each line."""
+    if os.path.getsize(file) > MAX_EXPORT_BYTES:
+        raise SourceError(f"{file}: too large to be an export of schemas (at most {MAX_EXPORT_BYTES} bytes)")
+    with open(file, "rb") as stream:
+        start = stream.read(1)
+        if start not in (b"[", b"{"):
+            return
+        stream.seek(0)
+        text = stream.read()
+    try:
+        try:
+            found = json.loads(text)
+        except json.JSONDecodeError:
+            found = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{file}: not JSON: {type(error).__name__}: {error}") from None
+    for value in found if isinstance(found, list) else [found]:
+        if isinstance(value, dict) and isinstance(value.get("schema"), str) and "version" in value:
+            yield _stored(value)
+
+
+def _stored(value: dict[str, Any]) -> dict[str, Any]:
+    """Return an exported version as a registry stores it: with the hash of which the GUID consists."""
+    guid = str(value.get("guid", "")).replace("-", "")
+    try:
+        md5 = base64.b64encode(bytes.fromhex(guid)).decode()
+    except ValueError:
+        return value
+    return value | ({"md5": md5} if len(guid) == 32 else {})
