@@ -13,7 +13,7 @@ import click
 from kdump.commands.input_files import print_error
 from kdump.commands.params import ZoneParam, time_range
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.typed_options import CommandOptions, fill, option_types, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, fill, flag, option, option_types, takes
 from kdump.extras import how_to_install
 from kdump.log import file_system
 from kdump.log.run import QUIET_RUN
@@ -39,17 +39,13 @@ Exit status: 0 on success, 2 for a usage error, or if nothing could be read.
 class BrowseOptions(CommandOptions):
     """The options of the command."""
 
-    path: str
-    reading: ReadingOptions
-    zone: tzinfo
-    mouse: bool
+    path: str = argument(metavar="PATH")
+    zone: tzinfo = option("--tz", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+    mouse: bool = flag("--mouse", help="Click and scroll with the mouse, instead of selecting text with it.")
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("path", metavar="PATH")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
-@click.option("--mouse", is_flag=True, help="Click and scroll with the mouse, instead of selecting text with it.")
-@reading_options
 @takes(BrowseOptions)
 def command(options: BrowseOptions) -> None:
     """Browse partitions, segments, batches, records and fields in the terminal: a tree, a table and annotated bytes,

@@ -14,7 +14,7 @@ from kdump.commands.name_options import topic_filter
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.bundle.directory_writer import BundleOptions
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.run import BundleSummary, bundle
@@ -50,61 +50,51 @@ REPLACED = (
 class BundleCommandOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    out: str
-    tar: str | None
-    depth: str
-    topics: tuple[str, ...]
-    internal: bool
-    hash_key: str | None
-    redact: bool
+    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
+    out: str = option(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="Write the bundle to this directory, or bring the one there up to date.",
+    )
+    tar: str | None = option("--tar", metavar="FILE", help="Also pack the bundle into this new file, to send it.")
+    depth: str = option(
+        "--depth",
+        type=click.Choice(DEPTHS),
+        default="crc",
+        help="How much to read of each segment: headers alone, everything to verify checksums, or also to decode the "
+        "records for the findings of verify and for stats.  [crc]",
+    )
+    topics: tuple[str, ...] = many(
+        "--records", metavar="GLOB", help="Also include the records of these topics (a glob or a /regex/); repeatable."
+    )
+    internal: bool = option(
+        "--no-internal", flag_value=False, default=True, help="Omit the records of Kafka's own topics."
+    )
+    redact: bool = flag(
+        "--redact",
+        help="Replace the names of topics, groups, clients, hosts and users, each with the same one everywhere; under "
+        "--hash-key, also the same as in other bundles.",
+    )
+    hash_key: str | None = option(
+        "--hash-key",
+        metavar="FILE",
+        help="Include 64-bit hashes of the records of compacted topics, for diff: HMACs under this key, which is the "
+        "same on all brokers (16 bytes or more). The key is not in the bundle.",
+    )
+    output: OutputOptions = added(
+        output_options(
+            json="Write the summary as JSON.",
+            columns=CSV_COLUMNS_HELP,
+            full="",
+            quiet="Print nothing; only write the bundle and set the exit status.",
+            zone=False,
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
-@click.option(
-    "--out", metavar="DIR", required=True, help="Write the bundle to this directory, or bring the one there up to date."
-)
-@click.option("--tar", metavar="FILE", help="Also pack the bundle into this new file, to send it.")
-@click.option(
-    "--depth",
-    type=click.Choice(DEPTHS),
-    default="crc",
-    help="How much to read of each segment: headers alone, everything to verify checksums, or also to decode the "
-    "records for the findings of verify and for stats.  [crc]",
-)
-@click.option(
-    "--records",
-    "topics",
-    metavar="GLOB",
-    multiple=True,
-    help="Also include the records of these topics (a glob or a /regex/); repeatable.",
-)
-@click.option(
-    "--no-internal", "internal", flag_value=False, default=True, help="Omit the records of Kafka's own topics."
-)
-@click.option(
-    "--redact",
-    is_flag=True,
-    help="Replace the names of topics, groups, clients, hosts and users, each with the same one everywhere; under "
-    "--hash-key, also the same as in other bundles.",
-)
-@click.option(
-    "--hash-key",
-    metavar="FILE",
-    help="Include 64-bit hashes of the records of compacted topics, for diff: HMACs under this key, which is the same "
-    "on all brokers (16 bytes or more). The key is not in the bundle.",
-)
-@output_options(
-    json="Write the summary as JSON.",
-    columns=CSV_COLUMNS_HELP,
-    full="",
-    quiet="Print nothing; only write the bundle and set the exit status.",
-    zone=False,
-)
-@reading_options
 @takes(BundleCommandOptions)
 def command(options: BundleCommandOptions) -> None:
     """Write what other commands need to know about a broker's log directories into a small directory, without the

@@ -14,7 +14,7 @@ from kdump.commands.input_files import print_error, report_unreadable, unreadabl
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.forensics.carve.answer import CarveSummary
 from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.carve.run import CarvedFile, carve
@@ -44,23 +44,22 @@ Exit status: 0 if batches were found, 1 if none were, 2 for a usage error, or if
 class CarveOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    out: str | None
-    only_runs: bool
+    paths: tuple[str, ...] = argument(metavar="FILE…", nargs=-1, required=True)
+    out: str | None = option(
+        "--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory."
+    )
+    only_runs: bool = flag("--runs", help="Show one line per run, and no batches.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: batch, finding, nested and run objects, and one carveSummary.",
+            columns=CSV_COLUMNS_HELP,
+            quiet="Print nothing; only write files and set the exit status.",
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="FILE…", nargs=-1, required=True)
-@click.option("--out", metavar="DIR", help="Write each run as a segment with its indexes to this new directory.")
-@click.option("--runs", "only_runs", is_flag=True, help="Show one line per run, and no batches.")
-@output_options(
-    json="Write JSON Lines: batch, finding, nested and run objects, and one carveSummary.",
-    columns=CSV_COLUMNS_HELP,
-    quiet="Print nothing; only write files and set the exit status.",
-)
-@reading_options
 @takes(CarveOptions)
 def command(options: CarveOptions) -> None:
     """Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks (files, devices, - for

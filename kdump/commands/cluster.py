@@ -17,7 +17,7 @@ from kdump.commands.completion_words import listed
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster_answer import Cluster
 from kdump.format.count_text import count_text
@@ -74,28 +74,21 @@ def _parts(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 class ClusterOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...]
-    state: StateOptions
-    parts: tuple[str, ...] | None
-    topics: tuple[str, ...]
-    problems: bool
-    show_secrets: bool
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    parts: tuple[str, ...] | None = option(
+        "--show",
+        metavar="PART,…",
+        callback=_parts,
+        shell_complete=listed(lambda: [(name, "") for name in ("all", SUMMARY, *PARTS)]),
+        help=f"Show these parts: all, {SUMMARY}, {', '.join(PARTS)}.",
+    )
+    topics: tuple[str, ...] = topic_option("Show only these topics, in detail")
+    problems: bool = flag("--problems", help="Show only topics and partitions with a problem.")
+    show_secrets: bool = flag("--show-secrets", help="Also show the values of configs that contain passwords.")
+    state: StateOptions = added(cluster_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option(
-    "--show",
-    "parts",
-    metavar="PART,…",
-    callback=_parts,
-    shell_complete=listed(lambda: [(name, "") for name in ("all", SUMMARY, *PARTS)]),
-    help=f"Show these parts: all, {SUMMARY}, {', '.join(PARTS)}.",
-)
-@topic_option("Show only these topics, in detail")
-@click.option("--problems", is_flag=True, help="Show only topics and partitions with a problem.")
-@click.option("--show-secrets", is_flag=True, help="Also show the values of configs that contain passwords.")
-@cluster_options
 @takes(ClusterOptions)
 def command(options: ClusterOptions) -> None:
     """Show the cluster as recorded in its metadata log: brokers, topics, partitions, configs, ACLs …. A path is the log

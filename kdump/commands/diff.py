@@ -15,7 +15,7 @@ from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.forensics.diff import LITTLE, Diff, diff
 from kdump.forensics.diff_answer import DiffSummary, PartitionDiff
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
@@ -46,31 +46,27 @@ something could not be read or compared.
 class DiffOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    topics: tuple[str, ...]
-    everything: bool
-    hash_key: str | None
+    paths: tuple[str, ...] = argument(metavar="A B…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Compare only these topics")
+    everything: bool = flag("--all", help="Also list the partitions that are the same.")
+    hash_key: str | None = option(
+        "--hash-key",
+        metavar="FILE",
+        help="Compare records by their hashes under this key, with which the bundles were made; needed to compare a "
+        "bundle with a disk.",
+    )
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: differences, one diff per partition, one diffSummary.",
+            columns=CSV_COLUMNS_HELP,
+            full="Do not truncate values, and show every difference.",
+            quiet="Print nothing; only set the exit status.",
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="A B…", nargs=-1, required=True)
-@topic_option("Compare only these topics")
-@click.option("--all", "everything", is_flag=True, help="Also list the partitions that are the same.")
-@click.option(
-    "--hash-key",
-    metavar="FILE",
-    help="Compare records by their hashes under this key, with which the bundles were made; needed to compare a bundle "
-    "with a disk.",
-)
-@output_options(
-    json="Write JSON Lines: differences, one diff per partition, one diffSummary.",
-    columns=CSV_COLUMNS_HELP,
-    full="Do not truncate values, and show every difference.",
-    quiet="Print nothing; only set the exit status.",
-)
-@reading_options
 @takes(DiffOptions)
 def command(options: DiffOptions) -> None:
     """Compare replicas, or other copies of a partition: files, partition directories, or log directories, which are

@@ -15,7 +15,7 @@ from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, parse_now
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.forensics.doctor.answers import Item
 from kdump.forensics.doctor.run import Doctor, DoctorQuery
 from kdump.format.kafka_release import KafkaRelease
@@ -48,33 +48,26 @@ BUDGET = "Spend at most this long on each question; what was not examined is lis
 class DoctorOptions(CommandOptions):
     """The options of the command. `budget` and `transaction_timeout` are in milliseconds."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    budget: int
-    now: str | None
-    transaction_timeout: int
-    kafka_version: KafkaRelease | None
-    server: ServerProperties | None
-    logs: tuple[str, ...]
+    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
+    budget: int = option("--budget", type=DurationParam(), default="60s", metavar="TIME", help=BUDGET)
+    logs: tuple[str, ...] = many("--log", metavar="FILE", help=LOG_HELP)
+    now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
+    transaction_timeout: int = timeout_option(OLD_TRANSACTION)
+    kafka_version: KafkaRelease | None = release_option("Predict the startup")
+    server: ServerProperties | None = properties_option()
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: doctorItem and doctorQuestion as each is known, at the end one doctor.",
+            columns=CSV_COLUMNS_HELP,
+            full="",
+            quiet="Print nothing; only set the exit status.",
+            zone=True,
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
-@click.option("--budget", type=DurationParam(), default="60s", metavar="TIME", help=BUDGET)
-@click.option("--log", "logs", metavar="FILE", multiple=True, help=LOG_HELP)
-@click.option("--now", metavar="TIME", help=NOW_HELP)
-@timeout_option(OLD_TRANSACTION)
-@release_option("Predict the startup")
-@properties_option
-@output_options(
-    json="Write JSON Lines: doctorItem and doctorQuestion as each is known, at the end one doctor.",
-    columns=CSV_COLUMNS_HELP,
-    full="",
-    quiet="Print nothing; only set the exit status.",
-    zone=True,
-)
-@reading_options
 @takes(DoctorOptions)
 def command(options: DoctorOptions) -> None:
     """Examine disks in an incident: whether the broker starts and what that loses, which partitions lack a leader or

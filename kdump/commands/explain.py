@@ -15,7 +15,7 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, takes
 from kdump.forensics.explain.answers import Explanation, ExplanationSummary, FindingExplanation
 from kdump.forensics.explain.catalogue import messages
 from kdump.forensics.explain.disk_evidence import DiskEvidence
@@ -53,25 +53,19 @@ NAME = re.compile(r"[\w.$-]{1,200}")
 class ExplainOptions(CommandOptions):
     """The options of the command. `words`: logs, or a code or the words of a message."""
 
-    words: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    disks: tuple[str, ...]
-    listing: bool
+    words: tuple[str, ...] = argument(metavar="[CODE|FILE|TEXT|-]", nargs=-1)
+    disks: tuple[str, ...] = many(
+        "--disk",
+        metavar="LOGDIR",
+        help="Look up what the messages are about in this log directory or partition; repeatable, for all of a "
+        "broker's.",
+    )
+    listing: bool = flag("--list", help="Print the messages that are known.")
+    output: OutputOptions = added(output_options(columns=CSV_COLUMNS_HELP))
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("words", metavar="[CODE|FILE|TEXT|-]", nargs=-1)
-@click.option(
-    "--disk",
-    "disks",
-    metavar="LOGDIR",
-    multiple=True,
-    help="Look up what the messages are about in this log directory or partition; repeatable, for all of a broker's.",
-)
-@click.option("--list", "listing", is_flag=True, help="Print the messages that are known.")
-@output_options(columns=CSV_COLUMNS_HELP)
-@reading_options
 @takes(ExplainOptions)
 def command(options: ExplainOptions) -> None:
     """Explain what a broker or client logs: what it means, why Kafka logs it, what on a disk it is about, what to run,

@@ -19,7 +19,7 @@ from kdump.commands.completion_words import one_of
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups_answer import DescribedGroup, GroupMember
 from kdump.format.count_text import count_text
@@ -74,13 +74,20 @@ ROWS: dict[str, tuple[type, ...]] = {
 class GroupsOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...]
-    state: StateOptions
-    groups: tuple[str, ...]
-    topics: tuple[str, ...]
-    offsets: bool
-    members: bool
-    sort: str | None
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    groups: tuple[str, ...] = many(
+        "--group", metavar="GLOB", help="Show these groups in detail (a glob or a /regex/); repeatable."
+    )
+    topics: tuple[str, ...] = topic_option("Show only offsets of these topics")
+    offsets: bool = flag("--offsets", help="Show all offsets in one table.")
+    members: bool = flag("--members", help="Show all members in one table.")
+    sort: str | None = option(
+        "--sort",
+        metavar="NAME",
+        shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
+        help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
+    )
+    state: StateOptions = added(cluster_options)
 
     @property
     def shown(self) -> str:
@@ -93,24 +100,6 @@ class GroupsOptions(CommandOptions):
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option(
-    "--group",
-    "groups",
-    metavar="GLOB",
-    multiple=True,
-    help="Show these groups in detail (a glob or a /regex/); repeatable.",
-)
-@topic_option("Show only offsets of these topics")
-@click.option("--offsets", is_flag=True, help="Show all offsets in one table.")
-@click.option("--members", is_flag=True, help="Show all members in one table.")
-@click.option(
-    "--sort",
-    metavar="NAME",
-    shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
-    help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
-)
-@cluster_options
 @takes(GroupsOptions)
 def command(options: GroupsOptions) -> None:
     """Show the groups in __consumer_offsets and __share_group_state with their members and committed offsets, and

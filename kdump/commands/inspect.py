@@ -18,7 +18,7 @@ from kdump.commands.output_options import CSV, FORMATS, JSON, TABLE, OutputOptio
 from kdump.commands.params import RangeParam, read_once, time_range
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.redact_options import RedactOptions, redact_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
 from kdump.log import file_system
 from kdump.log.file_kinds import KINDS
@@ -84,47 +84,87 @@ def _formats() -> list[str]:
 class FilterOptions(CommandOptions):
     """Options that select batches and records; the browser's prompt takes them, too."""
 
-    offsets: Range | None
-    positions: Range | None
-    times: str | None
-    producer_ids: tuple[int, ...]
-    keys: tuple[str, ...]
-    key_regex: str | None
-    value_regex: str | None
-    headers: tuple[str, ...]
-    control: bool
-    transactional: bool
+    offsets: Range | None = option(
+        "-o", "--offset", type=RangeParam(), help="Show only offsets N, A..B, A.. or ..B, both ends included."
+    )
+    positions: Range | None = option(
+        "--position", type=RangeParam(), help="Show only batches at these bytes of the file."
+    )
+    times: str | None = option(
+        "--time",
+        metavar="A..B",
+        help="Show only records with timestamps in this range: ISO-8601, epoch ms, -2h.",
+    )
+    producer_ids: tuple[int, ...] = many(
+        "--producer-id", type=int, help="Show only batches of this producer; repeatable."
+    )
+    keys: tuple[str, ...] = many("--key", help="Show only records with exactly this key; repeatable.")
+    key_regex: str | None = option(
+        "--key-regex", help="Show only records with a match of this regular expression in the bytes of the key."
+    )
+    value_regex: str | None = option(
+        "--value-regex", help="Show only records with a match of this regular expression in the bytes of the value."
+    )
+    headers: tuple[str, ...] = many(
+        "--header", metavar="K[=V]", help="Show only records with this header; repeatable, all must match."
+    )
+    control: bool = flag("--control", help="Show only control batches.")
+    transactional: bool = flag("--transactional", help="Show only transactional batches.")
 
 
 @dataclass(frozen=True)
 class InspectOptions(CommandOptions):
     """The options of the command. `limit` and `last` are numbers of rows."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    filters: FilterOptions
-    redaction: RedactOptions
-    topics: tuple[str, ...]
-    all_files: bool
-    records: bool
-    as_hex: bool
-    template: str | None
-    extract: str | None
-    read_committed: bool
-    limit: int | None
-    last: int | None
-    follow: bool
-    decoder: str | None
-    no_decode: bool
-    key_format: str | None
-    value_format: str | None
-    schemas: str | None
-    schema: str | None
-    key_schema: str | None
-    kind: str | None
-    jobs: int | None
-    no_index: bool
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    records: bool = flag("--records", help="Show records instead of batches.")
+    output: OutputOptions = added(output_options(formats=(*FORMATS, HEX)))
+    as_hex: bool = flag("--hex", help="Show an annotated hexdump; same as --format hex.")
+    template: str | None = option(
+        "-f", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'."
+    )
+    extract: str | None = option(
+        "--extract",
+        type=click.Choice(["key", "value"]),
+        help="Write the raw key or value of the single matching record.",
+    )
+    topics: tuple[str, ...] = topic_option("In directories, show only partitions of these topics")
+    all_files: bool = flag("--all-files", help="In directories, also read .deleted, .swap and .cleaned segments.")
+    filters: FilterOptions = group(FilterOptions)
+    read_committed: bool = flag("--read-committed", help=COMMITTED_HELP)
+    limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
+    last: int | None = option(
+        "--last",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Show the last N rows; reads backward from the end of the file.",
+    )
+    follow: bool = flag("--follow", help="Keep reading as the last file grows, like tail -f.")
+    decoder: str | None = option(
+        "--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP
+    )
+    no_decode: bool = flag("--no-decode", help=NO_DECODE_HELP)
+    key_format: str | None = option(
+        "--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP
+    )
+    value_format: str | None = option(
+        "--value-format",
+        metavar="FORMAT",
+        shell_complete=one_of(_formats, ask=True),
+        help="Decode values; takes the same formats as --key-format.",
+    )
+    schemas: str | None = option("--schemas", metavar="PATH", help=SCHEMAS_HELP)
+    schema: str | None = option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
+    key_schema: str | None = option(
+        "--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need another one."
+    )
+    redaction: RedactOptions = added(redact_options("With --json: "))
+    reading: ReadingOptions = added(reading_options)
+    kind: str | None = option("--as", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
+    jobs: int | None = option(
+        "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
+    )
+    no_index: bool = flag("--no-index", help="Do not use .index and .timeindex to find where to start reading.")
 
     @property
     def form(self) -> str:
@@ -139,72 +179,6 @@ class InspectOptions(CommandOptions):
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--records", is_flag=True, help="Show records instead of batches.")
-@output_options(formats=(*FORMATS, HEX))
-@click.option("--hex", "as_hex", is_flag=True, help="Show an annotated hexdump; same as --format hex.")
-@click.option("-f", "template", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'.")
-@click.option(
-    "--extract", type=click.Choice(["key", "value"]), help="Write the raw key or value of the single matching record."
-)
-@topic_option("In directories, show only partitions of these topics")
-@click.option("--all-files", is_flag=True, help="In directories, also read .deleted, .swap and .cleaned segments.")
-@click.option(
-    "-o", "--offset", "offsets", type=RangeParam(), help="Show only offsets N, A..B, A.. or ..B, both ends included."
-)
-@click.option("--position", "positions", type=RangeParam(), help="Show only batches at these bytes of the file.")
-@click.option(
-    "--time", "times", metavar="A..B", help="Show only records with timestamps in this range: ISO-8601, epoch ms, -2h."
-)
-@click.option(
-    "--producer-id", "producer_ids", type=int, multiple=True, help="Show only batches of this producer; repeatable."
-)
-@click.option("--key", "keys", multiple=True, help="Show only records with exactly this key; repeatable.")
-@click.option("--key-regex", help="Show only records with a match of this regular expression in the bytes of the key.")
-@click.option(
-    "--value-regex", help="Show only records with a match of this regular expression in the bytes of the value."
-)
-@click.option(
-    "--header",
-    "headers",
-    metavar="K[=V]",
-    multiple=True,
-    help="Show only records with this header; repeatable, all must match.",
-)
-@click.option("--control", is_flag=True, help="Show only control batches.")
-@click.option("--transactional", is_flag=True, help="Show only transactional batches.")
-@click.option("--read-committed", is_flag=True, help=COMMITTED_HELP)
-@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
-@click.option(
-    "--last",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Show the last N rows; reads backward from the end of the file.",
-)
-@click.option("--follow", is_flag=True, help="Keep reading as the last file grows, like tail -f.")
-@click.option("--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP)
-@click.option(
-    "--no-decode",
-    is_flag=True,
-    help="Decode neither the records of Kafka's own topics nor, without --schemas, by a registry.",
-)
-@click.option("--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP)
-@click.option(
-    "--value-format",
-    metavar="FORMAT",
-    shell_complete=one_of(_formats, ask=True),
-    help="Decode values; takes the same formats as --key-format.",
-)
-@click.option("--schemas", metavar="PATH", help=SCHEMAS_HELP)
-@click.option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
-@click.option("--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need another one.")
-@redact_options("With --json: ")
-@reading_options
-@click.option("--as", "kind", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
-@click.option(
-    "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
-)
-@click.option("--no-index", is_flag=True, help="Do not use .index and .timeindex to find where to start reading.")
 @takes(InspectOptions)
 def command(options: InspectOptions) -> None:
     """Show the contents of segments: files, partition directories (segments in offset order), parent directories, - for
@@ -213,7 +187,7 @@ def command(options: InspectOptions) -> None:
     their place as torn, junk or padding. Nothing is written to the disk."""
     _refuse_contradictions(options)
     if _wants_ls(options):
-        run_ls(LsOptions(options.paths, options.output))
+        run_ls(LsOptions(paths=options.paths, output=options.output))
     selection = selection_of(options.filters, options.output.zone)
 
     def run() -> int:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import click
 
 from kdump.commands.ls_run import LsOptions, run_ls
-from kdump.commands.name_options import topic_option
-from kdump.commands.output_options import output_options
-from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import takes
-from kdump.state.ls_rows import SORTS
 
 EXAMPLES = """
 \b
@@ -26,28 +22,8 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option(
-    "--by",
-    type=click.Choice(["partition", "topic", "segment"]),
-    help="Show one row for each of these.  [partition; segment for a partition directory]",
-)
-@click.option("--segments", is_flag=True, help="Show one row per segment; same as --by segment.")
-@topic_option("Show only these topics")
-@click.option("--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others.")
-@click.option(
-    "--sort",
-    type=click.Choice(SORTS),
-    default="name",
-    help="Sort rows: size, segments, offsets and newest descending; name and oldest ascending.  [name]",
-)
-@click.option("--reverse", is_flag=True, help="Reverse the sort order.")
-@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows per directory.")
-@click.option("--quick", is_flag=True, help="Read only the first and last batches of each segment.")
-@properties_option
-@output_options()
-@low_impact_options
 @takes(LsOptions)
+@low_impact_options
 def command(options: LsOptions) -> None:
     """List log directories: cluster and node IDs, whether the broker was shut down cleanly, and the contents of each
     partition. A path is a log directory, a partition directory, a segment, or a parent directory. Every batch header

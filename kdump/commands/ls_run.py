@@ -13,9 +13,10 @@ from kdump.cluster.directory_summary import LogDirectoryStates, log_directory_su
 from kdump.cluster.disks import Disks
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error, report_unreadable
-from kdump.commands.name_options import topic_filter
-from kdump.commands.output_options import OutputOptions
-from kdump.commands.typed_options import CommandOptions
+from kdump.commands.name_options import topic_filter, topic_option
+from kdump.commands.output_options import OutputOptions, output_options
+from kdump.commands.properties_option import properties_option
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, option
 from kdump.forensics.ls_answer import ListedPartition, ListedSegment, ListedTopic
 from kdump.format.count_text import count_text
 from kdump.kafka.server_properties import ServerProperties
@@ -41,7 +42,7 @@ from kdump.render.ls_report import (
 )
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.ls_rows import LsRow, LsRows, chosen
+from kdump.state.ls_rows import SORTS, LsRow, LsRows, chosen
 from kdump.state.partition_summary import PartitionSummary
 
 LARGE = 64 << 30
@@ -56,18 +57,30 @@ class LsOptions(CommandOptions):
     /regexes/, of which one has to match; `internal`: only Kafka's own topics (True), only others (False), or all
     (None)."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    by: str | None = None
-    segments: bool = False
-    """The same as `by` segment."""
-    topics: tuple[str, ...] = ()
-    internal: bool | None = None
-    sort: str = "name"
-    reverse: bool = False
-    limit: int | None = None
-    quick: bool = False
-    server: ServerProperties | None = None
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    by: str | None = option(
+        "--by",
+        type=click.Choice(["partition", "topic", "segment"]),
+        help="Show one row for each of these.  [partition; segment for a partition directory]",
+    )
+    segments: bool = flag("--segments", help="Show one row per segment; same as --by segment.")
+    topics: tuple[str, ...] = topic_option("Show only these topics")
+    internal: bool | None = option(
+        "--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others."
+    )
+    sort: str = option(
+        "--sort",
+        type=click.Choice(SORTS),
+        default="name",
+        help="Sort rows: size, segments, offsets and newest descending; name and oldest ascending.  [name]",
+    )
+    reverse: bool = flag("--reverse", help="Reverse the sort order.")
+    limit: int | None = option(
+        "-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows per directory."
+    )
+    quick: bool = flag("--quick", help="Read only the first and last batches of each segment.")
+    server: ServerProperties | None = properties_option()
+    output: OutputOptions = added(output_options())
 
     @property
     def rows(self) -> str | None:

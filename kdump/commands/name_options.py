@@ -6,16 +6,16 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 import click
 
+from kdump.commands.typed_options import many
 from kdump.format.count_text import count_text
 from kdump.log.errors import SourceError
 from kdump.log.remote_paths import looks_like_topic_id, with_only_ids
 
-F = TypeVar("F", bound=Callable[..., Any])
 Name = TypeVar("Name", int, str)
 MATCHERS = "kdump.commands.name_options"
 """Key in click's context: the selections of this run."""
@@ -36,11 +36,9 @@ class NameSelection(Protocol):
         ...
 
 
-def topic_option(help_text: str) -> Callable[[F], F]:
-    """Return the --topic option; `help_text` begins its help text."""
-    return click.option(
-        "--topic", "topics", metavar="GLOB", multiple=True, help=f"{help_text} (a glob or a /regex/); repeatable."
-    )
+def topic_option(help_text: str) -> Any:
+    """Return the field of --topic; `help_text` begins its help text."""
+    return many("--topic", metavar="GLOB", help=f"{help_text} (a glob or a /regex/); repeatable.")
 
 
 class TopicFilter:

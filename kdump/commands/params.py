@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump.commands.typed_options import CommandOptions, add_options
+from kdump.commands.typed_options import CommandOptions, add_options, option
 from kdump.format.numbers import LONG_MAX
 from kdump.log.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
 from kdump.log.selection import Range
@@ -205,33 +205,28 @@ class DurationParam(Param):
 
 
 OLD_TRANSACTION = "Treat transactions open for longer than this as old.  [15m]"
-WARN_OF_TRANSACTION = "Warn about transactions open for longer than this.  [15m]"
 
 
-def timeout_option(help_text: str) -> Callable[[F], F]:
-    """Return --transaction-timeout, in milliseconds."""
-    return click.option("--transaction-timeout", type=DurationParam(), default="15m", metavar="TIME", help=help_text)
+def timeout_option(help_text: str = "Warn about transactions open for longer than this.  [15m]") -> Any:
+    """Return the field of --transaction-timeout, in milliseconds."""
+    return option("--transaction-timeout", type=DurationParam(), default="15m", metavar="TIME", help=help_text)
 
 
-def warning_options(command: F) -> F:
-    """Add the options that define from when on a finding is reported."""
-    size = click.option(
-        "--max-message-bytes",
-        type=SizeParam(),
-        help="Warn about batches larger than this.  [the topic's max.message.bytes, if known]",
-    )
-    return timeout_option(WARN_OF_TRANSACTION)(size(command))
+def message_size_option() -> Any:
+    """Return the field of --max-message-bytes."""
+    text = "Warn about batches larger than this.  [the topic's max.message.bytes, if known]"
+    return option("--max-message-bytes", type=SizeParam(), help=text)
 
 
-def jobs_option(help_text: str) -> Callable[[F], F]:
-    """Return --jobs; `help_text` begins its help text."""
+def jobs_option(help_text: str) -> Any:
+    """Return the field of --jobs; `help_text` begins its help text."""
     text = f"{help_text} on this many CPU cores.  [all, at most 4; 1 for small inputs]"
-    return click.option("--jobs", type=click.IntRange(min=1), help=text)
+    return option("--jobs", type=click.IntRange(min=1), help=text)
 
 
-def fail_on_option(severities: tuple[str, ...]) -> Callable[[Any], Any]:
-    """Return --fail-on."""
-    return click.option(
+def fail_on_option(severities: tuple[str, ...]) -> Any:
+    """Return the field of --fail-on."""
+    return option(
         "--fail-on",
         type=click.Choice(severities),
         default="error",

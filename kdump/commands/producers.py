@@ -15,7 +15,7 @@ from kdump.commands.params import DurationParam, read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.producers import STATES, ProducersQuery, producers
@@ -43,19 +43,28 @@ Exit status: 0 on success, 2 for a usage error, or if a path could not be read (
 class ProducersOptions(CommandOptions):
     """The options of the command. `expiration` is in milliseconds; `names`: transactional IDs."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    listing: bool
-    history: bool
-    broken: bool
-    states: tuple[str, ...]
-    topics: tuple[str, ...]
-    producer_ids: tuple[int, ...]
-    names: tuple[str, ...]
-    expiration: int | None
-    kafka_version: KafkaRelease | None
-    now: str | None
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    listing: bool = flag("--list", help="Show one row per producer.  [log directory: one row per partition]")
+    history: bool = flag("--history", help="Show events in order: new epochs, gaps, duplicates, fencing, markers.")
+    broken: bool = flag("--broken", help="Show only producers with a sequence or epoch error.")
+    states: tuple[str, ...] = many(
+        "--state", type=click.Choice(STATES), help="Show only producers in this state; repeatable."
+    )
+    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
+    producer_ids: tuple[int, ...] = many("--producer-id", type=int, help="Show only this producer; repeatable.")
+    names: tuple[str, ...] = many(
+        "--transactional-id", metavar="ID", help="Show only producers with this ID; repeatable."
+    )
+    expiration: int | None = option(
+        "--expiration",
+        type=DurationParam(),
+        metavar="TIME",
+        help="Assume this producer.id.expiration.ms.  [1d; before Kafka 3.4 7d]",
+    )
+    kafka_version: KafkaRelease | None = release_option("Apply the rules")
+    now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
+    output: OutputOptions = added(output_options())
+    reading: ReadingOptions = added(reading_options)
 
     @property
     def asks_for_rows(self) -> bool:
@@ -64,30 +73,6 @@ class ProducersOptions(CommandOptions):
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option(
-    "--list", "listing", is_flag=True, help="Show one row per producer.  [log directory: one row per partition]"
-)
-@click.option("--history", is_flag=True, help="Show events in order: new epochs, gaps, duplicates, fencing, markers.")
-@click.option("--broken", is_flag=True, help="Show only producers with a sequence or epoch error.")
-@click.option(
-    "--state", "states", type=click.Choice(STATES), multiple=True, help="Show only producers in this state; repeatable."
-)
-@topic_option("Read only partitions of these topics")
-@click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Show only this producer; repeatable.")
-@click.option(
-    "--transactional-id", "names", metavar="ID", multiple=True, help="Show only producers with this ID; repeatable."
-)
-@click.option(
-    "--expiration",
-    type=DurationParam(),
-    metavar="TIME",
-    help="Assume this producer.id.expiration.ms.  [1d; before Kafka 3.4 7d]",
-)
-@release_option("Apply the rules")
-@click.option("--now", metavar="TIME", help=NOW_HELP)
-@output_options()
-@reading_options
 @takes(ProducersOptions)
 def command(options: ProducersOptions) -> None:
     """Show the producers in partitions: what each wrote, in which epochs and sequences, where these have errors, and

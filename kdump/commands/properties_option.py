@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kdump.commands.params import Param
+from kdump.commands.typed_options import option
 from kdump.kafka.server_properties import ServerProperties, read_properties
 from kdump.log.errors import SourceError
 
@@ -25,10 +26,9 @@ class ServerPropertiesParam(Param):
             self.fail(str(error), param, ctx)
 
 
-properties_option = click.option(
-    "--properties",
-    "server",
-    metavar="FILE",
-    type=ServerPropertiesParam(),
-    help="Take the node's roles, directories and defaults, which no log directory states, from this server.properties.",
-)
+def properties_option() -> Any:
+    """Return the field of --properties."""
+    text = (
+        "Take the node's roles, directories and defaults, which no log directory states, from this server.properties."
+    )
+    return option("--properties", metavar="FILE", type=ServerPropertiesParam(), help=text)

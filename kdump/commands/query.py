@@ -10,7 +10,7 @@ import click
 from kdump.commands.input_files import print_error
 from kdump.commands.output_options import CSV, JSON, TABLE, OutputOptions, output_options
 from kdump.commands.params import pair
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.render.progress import Progress
 
 EXAMPLES = """
@@ -29,21 +29,15 @@ Exit status: 0 on success, 2 for a usage error, if DIR contains no scan, or if S
 class QueryOptions(CommandOptions):
     """The options of the command."""
 
-    directory: str
-    sql: str
-    output: OutputOptions
-    limit: int | None
-    master: str | None
-    confs: tuple[str, ...]
+    directory: str = argument(metavar="DIR")
+    sql: str = argument(metavar="SQL")
+    output: OutputOptions = added(output_options(columns=""))
+    limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
+    master: str | None = option("--master", metavar="URL", help="Run Spark on this master.  [local[*]]")
+    confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("directory", metavar="DIR")
-@click.argument("sql", metavar="SQL")
-@output_options(columns="")
-@click.option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
-@click.option("--master", metavar="URL", help="Run Spark on this master.  [local[*]]")
-@click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
 @takes(QueryOptions)
 def command(options: QueryOptions) -> None:
     """Query the tables that kdump scan has written to DIR with Spark SQL: segments, batches, records, findings,

@@ -20,7 +20,7 @@ from kdump.cluster.schema_registries import (
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import selected_names, topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.registry_answer import RegisteredVersion, SchemaUsage, setting_answer, version_answer
@@ -56,15 +56,23 @@ does not reach the offset in --as-of.
 class RegistryOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...]
-    state: StateOptions
-    subjects: tuple[str, ...]
-    ids: tuple[int, ...]
-    topics: tuple[str, ...]
-    deleted: bool
-    usage: bool
-    out: str | None
-    schemas_topic: str
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    subjects: tuple[str, ...] = many(
+        "--subject", metavar="GLOB", help="Show only these subjects (a glob, a /regex/); repeatable."
+    )
+    ids: tuple[int, ...] = many("--id", type=int, help="Show schemas with this ID in full; repeatable.")
+    deleted: bool = flag(
+        "--deleted", help="Show what is deleted: softly, or for good but still in the log or a -delete directory."
+    )
+    usage: bool = flag("--usage", help="Show which schema IDs the records of each partition carry.")
+    topics: tuple[str, ...] = topic_option("Like --usage, only for these topics")
+    out: str | None = option(
+        "--export", metavar="DIR", help="Write a file for each version to this new directory, for import."
+    )
+    schemas_topic: str = option(
+        "--schemas-topic", metavar="TOPIC", default=SCHEMAS_TOPIC, help=f"Topic of the registry.  [{SCHEMAS_TOPIC}]"
+    )
+    state: StateOptions = added(cluster_options)
 
     @property
     def shows_usage(self) -> bool:
@@ -72,27 +80,6 @@ class RegistryOptions(CommandOptions):
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option(
-    "--subject",
-    "subjects",
-    metavar="GLOB",
-    multiple=True,
-    help="Show only these subjects (a glob, a /regex/); repeatable.",
-)
-@click.option("--id", "ids", type=int, multiple=True, help="Show schemas with this ID in full; repeatable.")
-@click.option(
-    "--deleted",
-    is_flag=True,
-    help="Show what is deleted: softly, or for good but still in the log or a -delete directory.",
-)
-@click.option("--usage", is_flag=True, help="Show which schema IDs the records of each partition carry.")
-@topic_option("Like --usage, only for these topics")
-@click.option("--export", "out", metavar="DIR", help="Write a file for each version to this new directory, for import.")
-@click.option(
-    "--schemas-topic", metavar="TOPIC", default=SCHEMAS_TOPIC, help=f"Topic of the registry.  [{SCHEMAS_TOPIC}]"
-)
-@cluster_options
 @takes(RegistryOptions)
 def command(options: RegistryOptions) -> None:
     """Show a schema registry as its topic _schemas has it: subjects, versions, IDs, schemas, and settings. A path is a

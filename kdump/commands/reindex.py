@@ -14,7 +14,7 @@ from kdump.commands.input_files import print_error, report_unreadable, unreadabl
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
 from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
@@ -39,35 +39,31 @@ damaged, 2 for a usage error, or if something could not be read or rebuilt.
 class ReindexOptions(CommandOptions):
     """The options of the command. `interval`: index.interval.bytes."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    out: str | None
-    topics: tuple[str, ...]
-    interval: int | None
-    past_damage: bool
-    everything: bool
+    paths: tuple[str, ...] = argument(metavar="SEGMENT…", nargs=-1, required=True)
+    out: str | None = option(
+        "--out", metavar="DIR", help="Write the rebuilt indexes to this new directory.  [only compare]"
+    )
+    topics: tuple[str, ...] = topic_option("Rebuild only these topics")
+    interval: int | None = option(
+        "--interval",
+        type=click.IntRange(0, (1 << 31) - 1),
+        help="Assume this index.interval.bytes.  [the topic's, or 4096]",
+    )
+    past_damage: bool = flag("--past-damage", help="Also index batches after damage, which no broker does.")
+    everything: bool = flag("--all", help="Also show segments whose indexes are identical.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: one reindex per segment, one reindexSummary.",
+            columns=CSV_COLUMNS_HELP,
+            full="Do not truncate values, and show every wrong entry that is kept.",
+            quiet="Print nothing; only write files and set the exit status.",
+            zone=False,
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="SEGMENT…", nargs=-1, required=True)
-@click.option("--out", metavar="DIR", help="Write the rebuilt indexes to this new directory.  [only compare]")
-@topic_option("Rebuild only these topics")
-@click.option(
-    "--interval",
-    type=click.IntRange(0, (1 << 31) - 1),
-    help="Assume this index.interval.bytes.  [the topic's, or 4096]",
-)
-@click.option("--past-damage", is_flag=True, help="Also index batches after damage, which no broker does.")
-@click.option("--all", "everything", is_flag=True, help="Also show segments whose indexes are identical.")
-@output_options(
-    json="Write JSON Lines: one reindex per segment, one reindexSummary.",
-    columns=CSV_COLUMNS_HELP,
-    full="Do not truncate values, and show every wrong entry that is kept.",
-    quiet="Print nothing; only write files and set the exit status.",
-    zone=False,
-)
-@reading_options
 @takes(ReindexOptions)
 def command(options: ReindexOptions) -> None:
     """Rebuild the .index, .timeindex and .txnindex of segments (files, partition directories, log directories) as a

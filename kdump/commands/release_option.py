@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from kdump.commands.input_files import print_error
 from kdump.commands.params import Param
+from kdump.commands.typed_options import option
 from kdump.format.kafka_release import KafkaRelease, newer_release_text, parse_release
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ReleaseParam(Param):
@@ -31,9 +29,9 @@ class ReleaseParam(Param):
         return release
 
 
-def release_option(what: str) -> Callable[[F], F]:
-    """Return the --kafka-version option; `what` begins its help text."""
-    return click.option(
+def release_option(what: str) -> Any:
+    """Return the field of --kafka-version; `what` begins its help text."""
+    return option(
         "--kafka-version",
         type=ReleaseParam(),
         help=f"{what} of this release, such as 3.6, 3.9-zookeeper or cp-7.6.  [what the disk states]",

@@ -12,10 +12,16 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import report_unreadable, unreadable
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import OutputOptions
-from kdump.commands.params import ZoneParam, jobs_option, read_once, warning_options
+from kdump.commands.params import (
+    ZoneParam,
+    jobs_option,
+    message_size_option,
+    read_once,
+    timeout_option,
+)
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.redact_options import RedactOptions, redact_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, option, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.log.errors import SourceError
 from kdump.render.escape import path_text, printable
@@ -38,36 +44,29 @@ the rest).
 class ReportOptions(CommandOptions):
     """The options of the command. `transaction_timeout` is in milliseconds."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    out: str
-    charts: str | None
-    chart_format: str
-    title: str | None
-    zone: tzinfo
-    redaction: RedactOptions
-    topics: tuple[str, ...]
-    jobs: int | None
-    transaction_timeout: int
-    max_message_bytes: int | None
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    out: str = option("--out", metavar="FILE", required=True, help="Write the page to this new file.")
+    charts: str | None = option("--charts", metavar="DIR", help="Also write the charts as files to this new directory.")
+    chart_format: str = option(
+        "--chart-format",
+        type=click.Choice(("png", "svg")),
+        default="png",
+        help="Select the format of these files.  [png]",
+    )
+    title: str | None = option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
+    topics: tuple[str, ...] = topic_option("Report only these topics")
+    zone: tzinfo = option("--tz", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+    redaction: RedactOptions = added(redact_options())
+    output: OutputOptions = added(
+        click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
+    )
+    jobs: int | None = jobs_option("Read")
+    transaction_timeout: int = timeout_option()
+    max_message_bytes: int | None = message_size_option()
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option("--out", metavar="FILE", required=True, help="Write the page to this new file.")
-@click.option("--charts", metavar="DIR", help="Also write the charts as files to this new directory.")
-@click.option(
-    "--chart-format", type=click.Choice(("png", "svg")), default="png", help="Select the format of these files.  [png]"
-)
-@click.option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
-@topic_option("Report only these topics")
-@click.option("--tz", "zone", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
-@redact_options()
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
-@jobs_option("Read")
-@warning_options
-@reading_options
 @takes(ReportOptions)
 def command(options: ReportOptions) -> None:
     """Write a post-mortem report on files, partition directories, log directories, or parent directories, as one HTML

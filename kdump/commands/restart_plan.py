@@ -18,7 +18,7 @@ from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.recovery import RecoveryOptions, recovery_options, run_estimate, run_follow
 from kdump.commands.release_option import release_option
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, takes
 from kdump.forensics.recovery.recovery import time_of
 from kdump.forensics.recovery.recovery_work import StartupWorks
 from kdump.forensics.restart.plan_values import CLEAN, PartitionPlan, RestartPlan
@@ -49,14 +49,23 @@ is unknown whether it starts; 3 if it does not.
 class RestartPlanOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    recovery: RecoveryOptions
-    topics: tuple[str, ...]
-    everything: bool
-    kafka_version: KafkaRelease | None
-    server: ServerProperties | None
+    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Examine only these topics, so problems in others are missed")
+    everything: bool = flag("--all", help="Also show partitions with nothing to report.")
+    kafka_version: KafkaRelease | None = release_option("Predict the startup")
+    server: ServerProperties | None = properties_option()
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one "
+            "restartPlan per broker; of several brokers also restartReplicas and restartCluster.",
+            columns=CSV_COLUMNS_HELP,
+            full="Do not truncate values, and show every step.",
+            quiet="Print nothing; only set the exit status.",
+            zone=False,
+        )
+    )
+    recovery: RecoveryOptions = added(recovery_options)
+    reading: ReadingOptions = added(reading_options)
 
     def __post_init__(self) -> None:
         if self.recovery.estimate and self.recovery.follow:
@@ -68,21 +77,6 @@ class RestartPlanOptions(CommandOptions):
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
-@topic_option("Examine only these topics, so problems in others are missed")
-@click.option("--all", "everything", is_flag=True, help="Also show partitions with nothing to report.")
-@release_option("Predict the startup")
-@properties_option
-@output_options(
-    json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one restartPlan "
-    "per broker; of several brokers also restartReplicas and restartCluster.",
-    columns=CSV_COLUMNS_HELP,
-    full="Do not truncate values, and show every step.",
-    quiet="Print nothing; only set the exit status.",
-    zone=False,
-)
-@recovery_options
-@reading_options
 @takes(RestartPlanOptions)
 def command(options: RestartPlanOptions) -> None:
     """Predict what a broker does when it is started on these log directories: whether it starts, which logs it

@@ -16,7 +16,7 @@ from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import Notes, parse_now, run_command
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.answers import Note
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
@@ -52,43 +52,25 @@ something could not be read or determined.
 class RetentionOptions(CommandOptions):
     """The options of the command. `transaction_timeout` is in milliseconds."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    topics: tuple[str, ...]
-    listing: bool
-    holds: bool
-    config: tuple[str, ...]
-    metadata: str | None
-    server: ServerProperties | None
-    now: str | None
-    transaction_timeout: int
-    headers: bool
-    keys: bool
-    kafka_version: KafkaRelease | None
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
+    listing: bool = flag("--list", help="Show each partition in full.  [log directory: one row per partition]")
+    holds: bool = flag("--holds", help="Show only what keeps data longer than the configs require, one row per cause.")
+    config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
+    metadata: str | None = option("--metadata", metavar="DIR", help=METADATA_HELP)
+    server: ServerProperties | None = properties_option()
+    now: str | None = option(
+        "--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]"
+    )
+    transaction_timeout: int = timeout_option(OLD_TRANSACTION)
+    headers: bool = flag("--headers", help="Read batch headers only: faster, but tombstones are not counted.")
+    keys: bool = flag("--keys", help="Also read keys, and show what the next cleaning of a compacted log would remove.")
+    kafka_version: KafkaRelease | None = release_option("Apply the rules")
+    output: OutputOptions = added(output_options())
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@topic_option("Read only partitions of these topics")
-@click.option(
-    "--list", "listing", is_flag=True, help="Show each partition in full.  [log directory: one row per partition]"
-)
-@click.option(
-    "--holds", is_flag=True, help="Show only what keeps data longer than the configs require, one row per cause."
-)
-@click.option("--config", "config", metavar="KEY=VALUE", multiple=True, help=CONFIG_HELP)
-@click.option("--metadata", metavar="DIR", help=METADATA_HELP)
-@properties_option
-@click.option("--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]")
-@timeout_option(OLD_TRANSACTION)
-@click.option("--headers", is_flag=True, help="Read batch headers only: faster, but tombstones are not counted.")
-@click.option(
-    "--keys", is_flag=True, help="Also read keys, and show what the next cleaning of a compacted log would remove."
-)
-@release_option("Apply the rules")
-@output_options()
-@reading_options
 @takes(RetentionOptions)
 def command(options: RetentionOptions) -> None:
     """Explain why segments are not deleted or compacted: which are deleted now, which later and when, and by which

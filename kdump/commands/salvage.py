@@ -15,7 +15,7 @@ from kdump.commands.input_files import print_error, report_unreadable, unreadabl
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.diff import LITTLE
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
@@ -46,47 +46,38 @@ read, 2 for a usage error, if a path does not exist, or if nothing was written.
 class SalvageOptions(CommandOptions):
     """The options of the command. `write`: one of WRITES."""
 
-    sources: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    out: str
-    replicas: tuple[str, ...]
-    prefer: str | None
-    deleted: bool
-    damaged_records: bool
-    write: str | None
-    topics: tuple[str, ...]
-    name: str | None
+    sources: tuple[str, ...] = argument(metavar="SOURCE…", nargs=-1, required=True)
+    out: str = option(
+        "--out", metavar="DIR", required=True, help="Write to this directory, which must be new or empty."
+    )
+    replicas: tuple[str, ...] = many(
+        "--replica", metavar="PATH", help="Fill what SOURCE lost from this other copy; repeatable."
+    )
+    prefer: str | None = option("--prefer", metavar="PATH", help="Follow this copy where the replicas diverge.")
+    deleted: bool = flag("--deleted", help="Also take missing records from .deleted, .swap and .cleaned files.")
+    damaged_records: bool = flag(
+        "--damaged-records", help="Also recover the records of damaged batches that decode; their values may be wrong."
+    )
+    write: str | None = option(
+        "--write", type=click.Choice(WRITES), help="Write segments, or records as JSON Lines.  [segments]"
+    )
+    topics: tuple[str, ...] = topic_option("Salvage only these topics")
+    name: str | None = option(
+        "--name", metavar="TOPIC-PARTITION", help="Use this name for SOURCE, if its directory has another."
+    )
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: one salvage per partition, one salvageSummary.",
+            columns=CSV_COLUMNS_HELP,
+            quiet="Print nothing; only write files and set the exit status.",
+            zone=False,
+            old=WRITES,
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("sources", metavar="SOURCE…", nargs=-1, required=True)
-@click.option("--out", metavar="DIR", required=True, help="Write to this directory, which must be new or empty.")
-@click.option(
-    "--replica",
-    "replicas",
-    metavar="PATH",
-    multiple=True,
-    help="Fill what SOURCE lost from this other copy; repeatable.",
-)
-@click.option("--prefer", metavar="PATH", help="Follow this copy where the replicas diverge.")
-@click.option("--deleted", is_flag=True, help="Also take missing records from .deleted, .swap and .cleaned files.")
-@click.option(
-    "--damaged-records",
-    is_flag=True,
-    help="Also recover the records of damaged batches that decode; their values may be wrong.",
-)
-@click.option("--write", type=click.Choice(WRITES), help="Write segments, or records as JSON Lines.  [segments]")
-@topic_option("Salvage only these topics")
-@click.option("--name", metavar="TOPIC-PARTITION", help="Use this name for SOURCE, if its directory has another.")
-@output_options(
-    json="Write JSON Lines: one salvage per partition, one salvageSummary.",
-    columns=CSV_COLUMNS_HELP,
-    quiet="Print nothing; only write files and set the exit status.",
-    zone=False,
-    old=WRITES,
-)
-@reading_options
 @takes(SalvageOptions)
 def command(options: SalvageOptions) -> None:
     """Copy the valid batches of damaged partitions to new, intact directories that a broker can load: every valid

@@ -15,9 +15,9 @@ from kdump.check.finding import SEVERITIES
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
 from kdump.commands.output_options import JSON, TABLE, OutputOptions, old_format, output_options
-from kdump.commands.params import SizeParam, fail_on_option, pair, warning_options
+from kdump.commands.params import SizeParam, fail_on_option, message_size_option, pair, timeout_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.log.run import Run
 from kdump.render.progress import Progress
 from kdump.render.scan_report import FleetEnd, ScanReport
@@ -45,64 +45,53 @@ PARQUET, DELTA, ICEBERG = TABLE_FORMATS = ("parquet", "delta", "iceberg")
 class ScanCommandOptions(CommandOptions):
     """The options of the command. Sizes are in bytes, `transaction_timeout` in milliseconds."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    out: str
-    master: str | None
-    tables: str | None
-    records: bool
-    table_format: str | None
-    brokers: tuple[str, ...]
-    fail_on: str
-    from_scratch: bool
-    compact: bool
-    confs: tuple[str, ...]
-    split_size: int | None
-    transaction_timeout: int
-    max_message_bytes: int | None
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    out: str = option(
+        "--out",
+        metavar="DIR",
+        required=True,
+        help="Write the tables to this directory: a new one, or that of an earlier scan.",
+    )
+    master: str | None = option(
+        "--master",
+        metavar="URL",
+        help="Run Spark on this master: spark://…, local-cluster[2,1,1024], sc://… …  [local[*]]",
+    )
+    tables: str | None = option(
+        "--tables", metavar="NAME,…", help="Write these tables, and those that the summary needs.  [all but records]"
+    )
+    records: bool = flag("--records", help="Also write the records.")
+    table_format: str | None = option(
+        "--table-format", type=click.Choice(TABLE_FORMATS), help="Select the format of the tables.  [parquet]"
+    )
+    brokers: tuple[str, ...] = many(
+        "--broker", metavar="PATH=NAME", help="Name the broker of a disk that has no meta.properties; repeatable."
+    )
+    fail_on: str = fail_on_option(SEVERITIES)
+    output: OutputOptions = added(
+        output_options(
+            json="Print the contents of summary.json.",
+            columns="",
+            full="",
+            quiet="Print nothing; only set the exit status.",
+            formats=(TABLE, JSON),
+            old=TABLE_FORMATS,
+        )
+    )
+    from_scratch: bool = flag(
+        "--from-scratch", help="Read everything again, and use nothing of an earlier scan into DIR."
+    )
+    compact: bool = flag("--compact", help="Also merge files of a table that are smaller than 64 MiB.")
+    confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")
+    split_size: int | None = option(
+        "--split-size", type=SizeParam(), help="Read at least this much in one task.  [64M]"
+    )
+    transaction_timeout: int = timeout_option()
+    max_message_bytes: int | None = message_size_option()
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option(
-    "--out",
-    metavar="DIR",
-    required=True,
-    help="Write the tables to this directory: a new one, or that of an earlier scan.",
-)
-@click.option(
-    "--master", metavar="URL", help="Run Spark on this master: spark://…, local-cluster[2,1,1024], sc://… …  [local[*]]"
-)
-@click.option(
-    "--tables", metavar="NAME,…", help="Write these tables, and those that the summary needs.  [all but records]"
-)
-@click.option("--records", is_flag=True, help="Also write the records.")
-@click.option("--table-format", type=click.Choice(TABLE_FORMATS), help="Select the format of the tables.  [parquet]")
-@click.option(
-    "--broker",
-    "brokers",
-    metavar="PATH=NAME",
-    multiple=True,
-    help="Name the broker of a disk that has no meta.properties; repeatable.",
-)
-@fail_on_option(SEVERITIES)
-@output_options(
-    json="Print the contents of summary.json.",
-    columns="",
-    full="",
-    quiet="Print nothing; only set the exit status.",
-    formats=(TABLE, JSON),
-    old=TABLE_FORMATS,
-)
-@click.option(
-    "--from-scratch", is_flag=True, help="Read everything again, and use nothing of an earlier scan into DIR."
-)
-@click.option("--compact", is_flag=True, help="Also merge files of a table that are smaller than 64 MiB.")
-@click.option("--conf", "confs", metavar="KEY=VALUE", multiple=True, help="Set a Spark property; repeatable.")
-@click.option("--split-size", type=SizeParam(), help="Read at least this much in one task.  [64M]")
-@warning_options
-@reading_options
 @takes(ScanCommandOptions)
 def command(options: ScanCommandOptions) -> None:
     """Read the disks of a fleet: log directories, parent directories, wildcards and URLs. Writes tables as Parquet, and

@@ -8,7 +8,7 @@ import click
 
 from kdump.commands.completion_words import one_of
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, option, takes
 from kdump.forensics.schema_answer import FieldAnswer, StructAnswer
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
 from kdump.render.schema_objects import schema_objects, struct_object, versions_text
@@ -31,17 +31,18 @@ Exit status: 0 on success, 2 for a usage error, or if there is no structure of t
 class SchemaOptions(CommandOptions):
     """The options of the command."""
 
-    output: OutputOptions
-    name: str | None
-    version: int | None
+    name: str | None = argument(
+        metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [each.name for each in structs()])
+    )
+    version: int | None = option("--version", type=int, metavar="N", help="Show this version of a message.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: a struct, then its fields.", columns=CSV_COLUMNS_HELP, full="", zone=False
+        )
+    )
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument(
-    "name", metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [each.name for each in structs()])
-)
-@click.option("--version", "version", type=int, metavar="N", help="Show this version of a message.")
-@output_options(json="Write JSON Lines: a struct, then its fields.", columns=CSV_COLUMNS_HELP, full="", zone=False)
 @takes(SchemaOptions)
 def command(options: SchemaOptions) -> None:
     """Show the fields of a structure: type, position, size, bits and meaning, and for Kafka's messages the versions

@@ -15,7 +15,7 @@ from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.retention import CONFIG_HELP, given
 from kdump.commands.state_options import parse_now
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.space.answers import SpaceStep, SpaceSummary
 from kdump.forensics.space.query import SpaceQuery
 from kdump.forensics.space.run import run_space
@@ -42,47 +42,38 @@ Exit status: 0 if the steps free enough, 1 if they free less than is needed, or 
 class SpaceOptions(CommandOptions):
     """The options of the command."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    topics: tuple[str, ...]
-    need: int | None
-    others: tuple[str, ...]
-    limit: int
-    keys: bool
-    config: tuple[str, ...]
-    server: ServerProperties | None
-    now: str | None
+    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Consider only these topics")
+    need: int | None = option(
+        "--need", type=SizeParam(), help="Stop when enough is freed, such as 50G.  [15 % of the file system is free]"
+    )
+    others: tuple[str, ...] = many(
+        "--with",
+        metavar="PATH",
+        help="Log directory or bundle of another broker, to find replicas that are complete there, or of a controller, "
+        "whose metadata is newer; repeatable.",
+    )
+    limit: int = option(
+        "-n",
+        "--limit",
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=5,
+        help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
+    )
+    keys: bool = flag("--keys", help="Read the keys of these topics, if compacted, to estimate a cleaning.")
+    config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
+    server: ServerProperties | None = properties_option()
+    now: str | None = option(
+        "--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]"
+    )
+    output: OutputOptions = added(
+        output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
+    )
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="LOGDIR…", nargs=-1, required=True)
-@topic_option("Consider only these topics")
-@click.option(
-    "--need", type=SizeParam(), help="Stop when enough is freed, such as 50G.  [15 % of the file system is free]"
-)
-@click.option(
-    "--with",
-    "others",
-    metavar="PATH",
-    multiple=True,
-    help="Log directory or bundle of another broker, to find replicas that are complete there, or of a controller, "
-    "whose metadata is newer; repeatable.",
-)
-@click.option(
-    "-n",
-    "--limit",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=5,
-    help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
-)
-@click.option("--keys", is_flag=True, help="Read the keys of these topics, if compacted, to estimate a cleaning.")
-@click.option("--config", "config", metavar="KEY=VALUE", multiple=True, help=CONFIG_HELP)
-@properties_option
-@click.option("--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]")
-@output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
-@reading_options
 @takes(SpaceOptions)
 def command(options: SpaceOptions) -> None:
     """Show what may be deleted on a broker's full disk, in which order, what each step frees and what it costs: first

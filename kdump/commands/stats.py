@@ -16,7 +16,7 @@ from kdump.commands.name_options import topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
 from kdump.forensics.stats_answer import PartitionStatistics
@@ -45,27 +45,25 @@ Exit status: 0 on success, 2 for a usage error, or if something could not be rea
 class StatsOptions(CommandOptions):
     """The options of the command. `internal`: only Kafka's own topics (True), only others (False), or all (None)."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    topics: tuple[str, ...]
-    internal: bool | None
-    top: int
-    detail: bool
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
+    internal: bool | None = option(
+        "--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others."
+    )
+    top: int = option(
+        "--top", type=click.IntRange(min=0), default=10, help="Show this many of the top keys and producers.  [10]"
+    )
+    detail: bool = flag("--detail", help="Show each partition in full, and not only the total.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: one object per partition, and a total if there are several.",
+            columns=CSV_COLUMNS_HELP,
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@topic_option("Read only partitions of these topics")
-@click.option("--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others.")
-@click.option(
-    "--top", type=click.IntRange(min=0), default=10, help="Show this many of the top keys and producers.  [10]"
-)
-@click.option("--detail", is_flag=True, help="Show each partition in full, and not only the total.")
-@output_options(
-    json="Write JSON Lines: one object per partition, and a total if there are several.", columns=CSV_COLUMNS_HELP
-)
-@reading_options
 @takes(StatsOptions)
 def command(options: StatsOptions) -> None:
     """Show statistics of partitions: sizes, rates, how full batches are, compression, keys and values, tombstones,

@@ -16,7 +16,7 @@ from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.answers import (
     HANGING,
     OPEN,
@@ -53,19 +53,25 @@ Exit status: 0 on success, 2 for a usage error, or if a path could not be read (
 class TransactionsOptions(CommandOptions):
     """The options of the command. `transaction_timeout` is in milliseconds; `names`: transactional IDs."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    listing: bool
-    only_open: bool
-    states: tuple[str, ...]
-    topics: tuple[str, ...]
-    producer_ids: tuple[int, ...]
-    names: tuple[str, ...]
-    coordinator: bool
-    now: str | None
-    transaction_timeout: int
-    kafka_version: KafkaRelease | None
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    listing: bool = flag("--list", help="Show one row per transaction.  [log directory: one row per partition]")
+    only_open: bool = flag("--open", help="Show only transactions that have not ended: open and hanging.")
+    states: tuple[str, ...] = many(
+        "--state", type=click.Choice(STATES), help="Show only transactions in this state; repeatable."
+    )
+    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
+    producer_ids: tuple[int, ...] = many(
+        "--producer-id", type=int, help="Show only transactions of this producer; repeatable."
+    )
+    names: tuple[str, ...] = many(
+        "--transactional-id", metavar="ID", help="Show only transactions with this ID; repeatable."
+    )
+    coordinator: bool = flag("--coordinator", help="Show the coordinator's last record for each transactional ID.")
+    now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
+    transaction_timeout: int = timeout_option(OLD_TRANSACTION)
+    kafka_version: KafkaRelease | None = release_option("Show the command that aborts a transaction on brokers")
+    output: OutputOptions = added(output_options())
+    reading: ReadingOptions = added(reading_options)
 
     @property
     def asks_for_rows(self) -> bool:
@@ -74,35 +80,6 @@ class TransactionsOptions(CommandOptions):
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
-@click.option(
-    "--list", "listing", is_flag=True, help="Show one row per transaction.  [log directory: one row per partition]"
-)
-@click.option("--open", "only_open", is_flag=True, help="Show only transactions that have not ended: open and hanging.")
-@click.option(
-    "--state",
-    "states",
-    type=click.Choice(STATES),
-    multiple=True,
-    help="Show only transactions in this state; repeatable.",
-)
-@topic_option("Read only partitions of these topics")
-@click.option(
-    "--producer-id",
-    "producer_ids",
-    type=int,
-    multiple=True,
-    help="Show only transactions of this producer; repeatable.",
-)
-@click.option(
-    "--transactional-id", "names", metavar="ID", multiple=True, help="Show only transactions with this ID; repeatable."
-)
-@click.option("--coordinator", is_flag=True, help="Show the coordinator's last record for each transactional ID.")
-@click.option("--now", metavar="TIME", help=NOW_HELP)
-@timeout_option(OLD_TRANSACTION)
-@release_option("Show the command that aborts a transaction on brokers")
-@output_options()
-@reading_options
 @takes(TransactionsOptions)
 def command(options: TransactionsOptions) -> None:
     """Show the transactions in partitions: which were committed or aborted, which are open or hanging, and at which

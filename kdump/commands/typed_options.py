@@ -1,21 +1,23 @@
-"""Options of commands as frozen dataclasses, whose fields click fills by name.
+"""Options of commands, declared once: as the fields of a frozen dataclass, in the order of the help text.
 
     @dataclass(frozen=True)
     class DiffOptions(CommandOptions):
-        paths: tuple[str, ...]
-        topics: tuple[str, ...]
-        reading: ReadingOptions
+        paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+        topics: tuple[str, ...] = topic_option("Compare only these topics")
+        exact: bool = flag("--exact", help="Also compare keys.")
+        reading: ReadingOptions = added(reading_options)
 
-A field whose type is another such class takes its own fields from the same parameters; the decorator that adds these
-parameters to a command stands next to that class.
+click fills them by name. A field whose type is another such class takes its own fields from the same parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import field, fields
 from functools import cache, wraps
 from typing import Any, TypeVar, get_type_hints
+
+import click
 
 from kdump.log.command_line_paths import without_slash
 
@@ -41,8 +43,51 @@ def add_options(command: F, *options: Callable[[F], F]) -> F:
     return command
 
 
+ADDS = "kdump"
+"""In a field's metadata: returns the decorator that adds its parameters to a command, for the name of the field."""
+
+
+def argument(**more: Any) -> Any:
+    """Return a field that an argument fills. `more`: as of click.argument."""
+    return field(default=(), metadata={ADDS: lambda name: click.argument(name, **more)})
+
+
+def option(*flags: str, **more: Any) -> Any:
+    """Return a field that an option fills. `more`: as of click.option."""
+    return field(default=more.get("default"), metadata={ADDS: lambda name: click.option(*flags, name, **more)})
+
+
+def flag(name: str, *more_names: str, **more: Any) -> Any:
+    """Return a field that is True if the option is given."""
+    names = (name, *more_names)
+    return field(default=False, metadata={ADDS: lambda name: click.option(*names, name, is_flag=True, **more)})
+
+
+def many(*flags: str, **more: Any) -> Any:
+    """Return a field with the values of an option that may be repeated."""
+    made = {ADDS: lambda name: click.option(*flags, name, multiple=True, **more)}
+    return field(default=(), metadata=made)
+
+
+def added(decorator: Callable[[Any], Any]) -> Any:
+    """Return a field with options of its own, which the decorator adds to a command."""
+    return field(default=None, metadata={ADDS: lambda name: decorator})
+
+
+def group(cls: type[CommandOptions]) -> Any:
+    """Return a field with the options of a class that declares them."""
+    return added(lambda command: add_options(command, *declared(cls)))
+
+
+def declared(cls: type[CommandOptions]) -> list[Callable[[Any], Any]]:
+    """Return the decorators that add the options of the class to a command."""
+    own = fields(cls)  # type: ignore[arg-type]
+    return [each.metadata[ADDS](each.name) for each in own if ADDS in each.metadata]
+
+
 def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:
-    """Decorate a command's function, which then receives its arguments and options as one instance of the class."""
+    """Decorate a command's function, which gets the arguments and options of the class, and receives one instance of
+    it."""
 
     def decorate(command: Callable[[T], Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -50,7 +95,7 @@ def takes(cls: type[T]) -> Callable[[Callable[[T], Any]], Callable[..., Any]]:
             return command(fill(cls, values))
 
         setattr(call, OPTIONS, cls)
-        return call
+        return add_options(call, *declared(cls))
 
     return decorate
 

@@ -23,13 +23,14 @@ from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, outpu
 from kdump.commands.params import (
     fail_on_option,
     jobs_option,
+    message_size_option,
     read_once,
-    warning_options,
+    timeout_option,
 )
 from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.errors import SourceError
@@ -69,58 +70,47 @@ def _names(known: list[str], noun: str) -> Callable[[click.Context, click.Parame
 class VerifyOptions(CommandOptions):
     """The options of the command. `transaction_timeout` is in milliseconds."""
 
-    paths: tuple[str, ...]
-    output: OutputOptions
-    reading: ReadingOptions
-    headers_only: bool
-    only: frozenset[str]
-    ignore: frozenset[str]
-    topics: tuple[str, ...]
-    fail_on: str
-    info: bool
-    listing: bool
-    jobs: int | None
-    baseline: str | None
-    transaction_timeout: int
-    max_message_bytes: int | None
-    kafka_version: KafkaRelease | None
-    server: ServerProperties | None
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1)
+    headers_only: bool = flag("--crc", help="Check only headers and checksums; nothing is decompressed.")
+    only: frozenset[str] = option(
+        "--only",
+        metavar="FAMILY,…",
+        callback=_names(family_names(), "family"),
+        shell_complete=listed(lambda: [(name, "") for name in family_names()]),
+        help="Check only these families of findings.",
+    )
+    ignore: frozenset[str] = option(
+        "--ignore",
+        metavar="CODE,…",
+        callback=_names(list(CATALOGUE), "code"),
+        shell_complete=listed(lambda: [(code.code, code.meaning) for code in CATALOGUE.values()]),
+        help="Omit findings with these codes.",
+    )
+    topics: tuple[str, ...] = topic_option("Check only partitions of these topics")
+    fail_on: str = fail_on_option(SEVERITIES)
+    info: bool = flag("--info", help="Also show informational findings.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: findings, then one summary.",
+            columns=CSV_COLUMNS_HELP,
+            full="",
+            quiet="Print nothing; only set the exit status.",
+            zone=False,
+        )
+    )
+    listing: bool = flag("--list", help="Print the catalogue of findings.")
+    jobs: int | None = jobs_option("Check")
+    baseline: str | None = option(
+        "--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run."
+    )
+    transaction_timeout: int = timeout_option()
+    max_message_bytes: int | None = message_size_option()
+    kafka_version: KafkaRelease | None = release_option("Judge by the rules")
+    server: ServerProperties | None = properties_option()
+    reading: ReadingOptions = added(reading_options)
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("paths", metavar="PATH…", nargs=-1)
-@click.option("--crc", "headers_only", is_flag=True, help="Check only headers and checksums; nothing is decompressed.")
-@click.option(
-    "--only",
-    metavar="FAMILY,…",
-    callback=_names(family_names(), "family"),
-    shell_complete=listed(lambda: [(name, "") for name in family_names()]),
-    help="Check only these families of findings.",
-)
-@click.option(
-    "--ignore",
-    metavar="CODE,…",
-    callback=_names(list(CATALOGUE), "code"),
-    shell_complete=listed(lambda: [(code.code, code.meaning) for code in CATALOGUE.values()]),
-    help="Omit findings with these codes.",
-)
-@topic_option("Check only partitions of these topics")
-@fail_on_option(SEVERITIES)
-@click.option("--info", is_flag=True, help="Also show informational findings.")
-@output_options(
-    json="Write JSON Lines: findings, then one summary.",
-    columns=CSV_COLUMNS_HELP,
-    full="",
-    quiet="Print nothing; only set the exit status.",
-    zone=False,
-)
-@click.option("--list", "listing", is_flag=True, help="Print the catalogue of findings.")
-@jobs_option("Check")
-@click.option("--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run.")
-@warning_options
-@release_option("Judge by the rules")
-@properties_option
-@reading_options
 @takes(VerifyOptions)
 def command(options: VerifyOptions) -> None:
     """Check segments, indexes, snapshots and checkpoints for damage: files, partition directories, log directories, or
