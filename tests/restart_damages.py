@@ -326,7 +326,7 @@ CHOSEN = NAMES.split()
 
 def chosen() -> list[Recipe]:
     """Return all recipes for the comparison, those of this module and its siblings first."""
-    for name in ("nodes", "permissions", "small_files", "random", "tiered"):
+    for name in ("nodes", "permissions", "small_files", "random", "tiered", "reports"):
         importlib.import_module(f"tests.restart_{name}")
     known: dict[str, Damage] = {damage.name: damage for damage in [*DAMAGES, *DOUBTS]}
     others = [known[name] for name in CHOSEN]

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from kdump.cluster.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN
-from kdump.cluster.log_offsets import LogOffsetsByPartition
+from kdump.cluster.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN, truncated
+from kdump.cluster.log_offsets import LogOffsets, LogOffsetsByPartition
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.render.all_answers import TYPES
 from kdump.render.stdout import Output
+from kdump.state.committed_offsets import OffsetAndMetadata
 from tests import command
 from tests.conftest import DISKS, FIXTURES, numbers_in, seeded
 from tests.craft import batch, record, split
@@ -367,3 +369,24 @@ def test_records_behind_are_counted_without_markers_and_gaps(
     for offset in range(end + 1):
         known = None if offset < max(last.logStartOffset, known_from) else sum(each >= offset for each in offsets)
         assert found.records_from("payments", 0, offset) == known
+
+
+def test_offsets_whose_leader_epoch_ends_below_them() -> None:
+    """A 4.3 consumer with auto.offset.reset=latest, offset 312 and epoch 0, in a log with epoch 2 from 305 on, logged
+    "Truncation detected" and read from 305 (KAFKA-19902). Its group had a lag of 8."""
+    cases = {
+        (312, 0, "0 ends at 305"): [(2, 305)],
+        (305, 0, ""): [(2, 305)],
+        (312, 2, ""): [(2, 305)],
+        (312, 3, ""): [(2, 305)],
+        (312, None, ""): [(2, 305)],
+        (312, -1, ""): [(2, 305)],
+        (310, 0, ""): [(0, 0), (3, 310)],
+        (311, 1, "1 ends at 310"): [(0, 0), (3, 310)],
+        (312, 0, " "): [],
+    }
+    for (offset, epoch, expected), entries in cases.items():
+        commit = OffsetAndMetadata(offset, epoch, "", 0, None, None, 0)
+        found = truncated(commit, [EpochEntry(*each) for each in entries], LogOffsets(0, 320, 320, ""))
+        assert expected.strip() in found, (offset, epoch)
+        assert bool(found) == bool(expected.strip())

@@ -77,6 +77,25 @@ def test_a_directory_of_log_dirs_lacks_its_partitions(tmp_path: Path) -> None:
         assert run(command, disk, "--json").stdout != run(command, disk, "--json", "--properties", file).stdout, command
 
 
+@pytest.mark.parametrize(
+    ("release", "exception"),
+    [
+        ("4.3.1", "RuntimeException: Stored node id 1 doesn't match previous node id 1001"),
+        ("3.6-kraft", "InconsistentNodeIdException: Configured node.id `1001` doesn't match stored node.id `1'"),
+        ("3.6-zookeeper", "InconsistentBrokerIdException: Configured broker.id 1001 doesn't match stored broker.id"),
+    ],
+)
+def test_the_node_id_is_another_one(tmp_path: Path, release: str, exception: str) -> None:
+    """As a start of 4.3.1 on such a disk ended, and as github.com/getsentry/snuba/issues/6562 reports of 3.x."""
+    disk = tmp_path / "disk"
+    shutil.copytree(RELEASES / "3.6.2-zk/clean" if "zoo" in release else KRAFT / "clean", disk)
+    for name, value, stops in (("node_id", "1001", True), ("node_id", "1", False), ("broker_id", "-1", False)):
+        file = properties(tmp_path, **{name: value, "log_dirs": str(disk)})
+        plan = kdump.restart_plan([str(disk)], Options(server=read_properties(str(file))), kafka_version=release)
+        found = [stop.exception for each in plan.directories for stop in each.stops if "1001" in stop.exception]
+        assert [text.startswith(exception) for text in found] == [True] * stops
+
+
 def test_a_copy_is_elsewhere(tmp_path: Path) -> None:
     server = read_properties(str(properties(tmp_path, process_roles="broker", log_dirs="/elsewhere")))
     plan = kdump.restart_plan([str(KRAFT / "clean")], Options(server=server))

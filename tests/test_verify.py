@@ -528,3 +528,31 @@ def test_small_files_and_indexes_as_a_broker_uses_them(tmp_path: Path) -> None:
     assert severities[("partition.metadata", "partition-metadata-invalid")] == "error"
     assert severities[(f"{0:020}.index", "index-mismatch")] == "warning"
     assert severities[(f"{0:020}.timeindex", "index-padding")] == "warning"
+
+
+def test_a_time_index_of_zeros_has_one_effect(tmp_path: Path) -> None:
+    """Retention then uses timestamp 0 (see report-time-index-zeros in restart-trials.json), and not the time at which
+    the segment was modified, as without any entry."""
+    disk = copy_disk(DISKS / DISK_PATHS["clean-1"], tmp_path / "disk")
+    path = disk / "clicks-0" / f"{0:020}.timeindex"
+    path.write_bytes(bytes(path.stat().st_size))
+    _, found, _ = rows(disk / "clicks-0")
+    assert [(each["code"], each["severity"]) for each in found] == [("index-padding", "error")]
+    path.write_bytes(b"")
+    _, found, _ = rows(disk / "clicks-0")
+    assert [(each["code"], each["severity"]) for each in found] == [("time-index-mismatch", "warning")]
+
+
+def test_indexes_whose_segment_was_deleted_by_hand(tmp_path: Path) -> None:
+    """A broker renames a .log before its indexes (LogSegment.changeFileSuffixes): indexes that are not empty, without a
+    .log or .log.deleted, show that records are gone. See report-temporary-files-cleaned in restart-trials.json."""
+    disk = copy_disk(DISKS / DISK_PATHS["crash-1"], tmp_path / "disk")
+    home = disk / "clicks-0"
+    first, second = sorted(home.glob("*.log"))[:2]
+    first.unlink()
+    second.rename(f"{second}.deleted")
+    _, found, _ = rows(home)
+    orphans = [(each["offset"], each["severity"]) for each in found if each["code"] == "index-orphan"]
+    assert orphans == [(0, "error"), (11263, "warning"), (11263, "warning")]
+    plan = run("restart-plan", disk, "--topic", "clicks").stdout
+    assert "clicks-0: the .log files of 1 segment from offset 0 on are gone already: only indexes are left" in plan

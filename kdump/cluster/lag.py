@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import EPOCH_MS, OFFSET, Doc, answer
 from kdump.cluster.log_offsets import MOST_COUNTED, LogOffsets, LogOffsetsByPartition
+from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
 from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
 from kdump.state.groups import GroupCoordinatorState, ShareState
 from kdump.state.metadata_image import MetadataImage
@@ -17,6 +18,7 @@ TOPIC_DELETED = "topic deleted"
 TOPIC_UNKNOWN = "topic not in the cluster's metadata"
 BELOW_START = "{} below the log start offset: auto.offset.reset applies"
 ABOVE_END = "{} above the log end offset: auto.offset.reset applies"
+TRUNCATED = "leader epoch {} ends at {}: consumers detect a truncation, and continue there"
 
 Waiting = Mapping[str, Mapping[PartitionName, Sequence[tuple[int, OffsetAndMetadata]]]]
 
@@ -155,7 +157,7 @@ def _position(
     end = context.end(topic, partition)
     remark = context.missing(topic, partition, commit.topicId if commit else None)
     if commit is not None and end is not None and not remark:
-        remark = out_of_range(commit.offset, end)
+        remark = out_of_range(commit.offset, end) or truncated(commit, context.disks.epochs(topic, partition), end)
     lag = max(0, end.logEndOffset - commit.offset) if commit is not None and end is not None else None
     return CommittedPosition(
         group,
@@ -185,6 +187,17 @@ def out_of_range(offset: int, end: LogOffsets) -> str:
     if offset > end.logEndOffset:
         return ABOVE_END.format(offset - end.logEndOffset)
     return ""
+
+
+def truncated(commit: OffsetAndMetadata, epochs: Sequence[EpochEntry], end: LogOffsets) -> str:
+    """Return that a consumer takes the log for truncated below its offset; empty if it does not. It asks where the
+    committed epoch ends (OffsetsForLeaderEpoch; SubscriptionState.maybeCompleteValidation), and an epoch whose records
+    are deleted ends where the next one begins (KAFKA-19902)."""
+    epoch = commit.leaderEpoch
+    found = None if epoch is None or epoch < 0 else end_offset_for(epochs, epoch, end.logEndOffset)
+    if found is None or found.startOffset >= commit.offset:
+        return ""
+    return TRUNCATED.format(epoch, found.startOffset)
 
 
 def share_positions(groups: GroupCoordinatorState, group: str, context: LagContext) -> Iterator[SharePosition]:

@@ -5,13 +5,16 @@ Source: org.apache.kafka.storage.internals.log.LogLoader (log start), OffsetChec
 
 from __future__ import annotations
 
+import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from kdump.format.errors import DecodeError
+from kdump.kafka.checkpoint_file import BadLine, epochs
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.kafka.small_files import offsets
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import damage_of
@@ -55,6 +58,7 @@ class LogOffsetsByPartition:
         """Topics with a directory that is still being deleted."""
         self._checkpoints: dict[str, dict[tuple[str, int], int]] = {}
         self._ends: dict[tuple[str, int], LogOffsets | None] = {}
+        self._epochs: dict[str, Sequence[EpochEntry]] = {}
         self._tails: dict[tuple[str, int], tuple[int, array[int]]] = {}
         """Of each partition, the offsets of its last records, and from which offset on they are all known: many groups
         read one topic."""
@@ -76,6 +80,15 @@ class LogOffsetsByPartition:
             known = [end for end in found if end is not None]
             self._ends[key] = max(known, key=lambda end: end.logEndOffset, default=None)
         return self._ends[key]
+
+    def epochs(self, topic: str, partition: int) -> Sequence[EpochEntry]:
+        """Return the leader epochs of that replica; none if they cannot be read."""
+        end = self.end(topic, partition)
+        if end is not None and end.path not in self._epochs:
+            self._epochs[end.path] = ()
+            with suppress(BadLine, SourceError, OSError):
+                self._epochs[end.path] = epochs(os.path.join(end.path, "leader-epoch-checkpoint")) or ()
+        return () if end is None else self._epochs[end.path]
 
     def records_from(self, topic: str, partition: int, offset: int) -> int | None:
         """Return how many records are at `offset` and after it: markers, and offsets that compaction has removed, are

@@ -87,6 +87,8 @@ class IndexJudge:
         """Numbers of entries: wrong ones, and those after the first wrong one that the segment confirms."""
         self.zeros: Region | None = None
         """Zeros at the end, which may be preallocated."""
+        self.ends_in_zeros = False
+        """Whether zeros are the last entries of a segment that was closed."""
         self.advance()
 
     @property
@@ -198,6 +200,7 @@ class IndexJudge:
                 self.zeros = region
             else:
                 message = f"{region.size} zeros at the end, which a broker reads as entries: the segment was closed"
+                self.ends_in_zeros = True
                 self.note(Fault(ZEROS, region, first, message, self.zeros_usable))
 
     entry_size = 0

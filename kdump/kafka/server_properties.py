@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.format.java_properties import properties
+from kdump.format.numbers import parse_int
 from kdump.log.directory_listing import real_path
 from kdump.log.errors import SourceError
 
@@ -26,6 +27,12 @@ class ServerProperties(NamedTuple):
     def roles(self) -> frozenset[str] | None:
         """process.roles; None if the file does not set it, as with ZooKeeper."""
         return frozenset(_words(self.values["process.roles"])) if self.values.get("process.roles") else None
+
+    @property
+    def node_id(self) -> int | None:
+        """node.id, or broker.id; None if the file sets neither, or -1, for which a broker takes a free one."""
+        found = parse_int(self.values.get("node.id") or self.values.get("broker.id", ""))
+        return None if found is None or found < 0 else found
 
     @property
     def log_dirs(self) -> list[str]:

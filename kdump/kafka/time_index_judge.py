@@ -92,7 +92,8 @@ class TimeIndexJudge(IndexJudge):
                 message += "which is after the segment's last batch"
                 self.wrong(self.entry, message, offset=self.entry.values["offset"])
             self.advance()
-        if self.largest > self.last_time and not (self.may_be_open or self.is_damaged or self.faults):
+        is_other = self.may_be_open or self.is_damaged or self.faults or self.ends_in_zeros
+        if self.largest > self.last_time and not is_other:
             message = f"the last entry is missing: the segment was closed, and its largest timestamp is {self.largest}"
             # Without any entry, retention uses the time at which the segment was modified.
             self.note(Fault(MISMATCH, None, None, message, not self.entries, expected=self.largest))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
@@ -129,7 +130,8 @@ INDEX_ORPHAN = Code(
     meaning="An index has no segment.",
     consequence="the broker deletes it at startup",
     fix="If the .log was lost, look for it on another replica or in a backup; otherwise do nothing",
-    source="LogLoader.loadSegmentFiles",
+    source="LogLoader.loadSegmentFiles, LogSegment.changeFileSuffixes",
+    unless="error if it is not empty and there is no .log.deleted or .log.swap of this name: the records are gone",
 )
 
 
@@ -142,6 +144,10 @@ NO_LAST_ENTRY = "time-based retention uses the time at which the segment was mod
 PREALLOCATED = "none: the node has preallocated this space for further entries, and rebuilds the index at startup"
 UNWRITTEN = (
     "reads that use this entry are right, but no broker writes it; whatever wrote it may have caused other damage"
+)
+LOST = (
+    "the records of this segment are gone: no broker deletes a .log and leaves its indexes. The broker deletes the "
+    "indexes at startup; consumers skip these offsets, or auto.offset.reset decides where they continue"
 )
 EMPTY = "none, as nothing was written to the segment: a broker never deletes an empty last segment"
 SLOW = "reads that use it start at the beginning of the segment, which is slow"
@@ -271,5 +277,19 @@ def missing_indexes(partition: PartitionDirectory) -> Iterator[Finding]:
                 offset=segment.offset,
                 consequence=UNOPENED if is_large else NO_TIME_INDEX if missing is TIME_INDEX else None,
             )
+    names = [] if partition.given else partition.file_names
+    renamed = {name.partition(".")[0] for name in names if name.partition(".")[2].startswith("log.")}
+    reported = set()
     for target in partition.orphans:
-        yield INDEX_ORPHAN.finding(target, message="there is no .log of this name", offset=target.name_offset)
+        stem, now = os.path.basename(target.path).partition(".")[0], identity(target.path)
+        is_lost = bool(names and now is not None and now.size and stem not in renamed)
+        if is_lost and stem in reported:
+            continue
+        yield INDEX_ORPHAN.finding(
+            target,
+            message="there is no .log of this name" + (", and its indexes are not empty" if is_lost else ""),
+            offset=target.name_offset,
+            severity=ERROR if is_lost else WARNING,
+            consequence=LOST if is_lost else None,
+        )
+        reported |= {stem} if is_lost else set()

@@ -12,9 +12,10 @@ from kdump.forensics.restart.access_rights import ENTER, WRITE, Rights
 from kdump.forensics.restart.broker_metadata_checkpoint import identify_by_checkpoint
 from kdump.forensics.restart.log_files import denied, temporary_file_stop
 from kdump.forensics.restart.plan_values import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step
-from kdump.format.kafka_release import KRAFT, KafkaRelease
+from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.meta_properties import meta_properties
 from kdump.kafka.checkpoint_file import BadLine, meta_values
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
@@ -211,6 +212,25 @@ def _agree(directories: list[DirectoryPlan], rights: Rights, *, adds_ids: bool) 
             exception = f"RuntimeException: Duplicate directory ID {directory.directoryId}"
             remedy = "one of them is a copy of the other: start the broker with only one"
             directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+
+
+def configured(directories: list[DirectoryPlan], server: ServerProperties, release: KafkaRelease) -> None:
+    """Compare the node's ID with the one that its server.properties states."""
+    node, is_kraft = server.node_id, release.mode != ZOOKEEPER
+    for directory in directories:
+        if node is None or directory.nodeId in (None, node) or directory.stops or not server.names(directory.path):
+            continue
+        exception = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {node}"
+        if not META_ENSEMBLE.applies(release):
+            ids = f"node.id `{node}` doesn't match stored node.id `{directory.nodeId}'" if is_kraft else ""
+            ids = ids or f"broker.id {node} doesn't match stored broker.id Some({directory.nodeId})"
+            exception = (
+                f"Inconsistent{'Node' if is_kraft else 'Broker'}IdException: Configured {ids} in meta.properties"
+            )
+        path = os.path.join(directory.path, META)
+        message = f"node.id {directory.nodeId}, but {server.path} has {node}"
+        remedy = f"mount the directories of node {node} there, or set node.id={directory.nodeId} in {server.path}"
+        directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
 
 
 def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: RestartPlan) -> None:

@@ -83,6 +83,7 @@ class _LogLoader:
     def __init__(self, plan: PartitionPlan, how: LoadParameters, seen: SeenDirectory) -> None:
         self.plan, self.how = plan, how
         self.files = LogFiles(plan, how.open, how.rights, seen, how.release)
+        self.seen = seen
         self.sizes: dict[int, int] = {}
         """Size of each segment in bytes, by base offset, before the recovery in progress."""
         self.segments: list[LogSegment] = []
@@ -155,11 +156,14 @@ class _LogLoader:
 
     def _open_segments(self) -> None:
         """Open all segments, and delete indexes without a segment (loadSegmentFiles)."""
-        plan, files = self.plan, self.files
+        plan, files, lost = self.plan, self.files, set[int]()
         for name in sorted(files.files):
             if name.endswith(INDEXES):
                 base = files.offset(name)
                 if f"{padded(base)}.log" not in files.files:
+                    found = self.seen.identities.get(name)
+                    if found and found.size and not any(x.startswith(f"{padded(base)}.log") for x in self.seen.files):
+                        lost.add(base)
                     files.delete(name, "an index without a segment")
             elif name.endswith(".log"):
                 base = files.offset(name)
@@ -183,6 +187,11 @@ class _LogLoader:
                     plan.notes.append(f"{name}: a second name for segment {base}")
                     self.segments = [each for each in self.segments if each.base != base]
                 self.segments = sorted([*self.segments, *self._opened(segment)], key=lambda each: each.base)
+        if lost and not plan.state:
+            of = count_text(len(lost), "segment")
+            plan.notes.append(
+                f"the .log files of {of} from offset {min(lost)} on are gone already: only indexes are left"
+            )
 
     def _opened(self, segment: LogSegment) -> list[LogSegment]:
         """Check a segment (LogSegment.sanityCheck), and recover it if that fails. Return it, or the segments into which

@@ -25,7 +25,7 @@ from kdump.cluster.remote_log import RemoteLog, read_remote_log
 from kdump.forensics.restart.access_rights import Rights, broker_rights
 from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import node_directories
-from kdump.forensics.restart.identity import identify, registered
+from kdump.forensics.restart.identity import configured, identify, registered
 from kdump.forensics.restart.log_manager import LogManager
 from kdump.forensics.restart.plan_values import PartitionPlan, RestartPlan, StartupFailure
 from kdump.forensics.restart.quorum import last_epoch_stop, quorum_warnings, read_quorum, sole_voter_stop
@@ -105,6 +105,8 @@ def predict_startup(
     if release.mode == ZOOKEEPER:
         metadata = None
     identify(plan.directories, plan, rights, release)
+    if disks.server is not None:
+        configured(plan.directories, disks.server, release)
     for directory in plan.directories:
         if directory.metadataLogDir and not directory.failed and BOOTSTRAP_READ.applies(release):
             read_bootstrap(directory, options, rights, release)
