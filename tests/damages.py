@@ -1296,6 +1296,15 @@ done(
     "directory-file", "file-unknown", "clean-1", "notes.txt", "a text file next to the partitions",
     lambda root: (root / "notes.txt").write_text("do not delete\n"), severity="info",
 )  # fmt: skip
+done(
+    "partition-metadata-lost", "partition-metadata-invalid", "clean-1", PARTITION, "the file is gone",
+    lambda root: (root / PARTITION).unlink(), severity="error",
+)  # fmt: skip
+done(
+    "epoch-checkpoint-lost-crash", EPOCHS, "crash-1", "ledger-0/leader-epoch-checkpoint",
+    "the leader-epoch-checkpoint of a log with two epochs is gone",
+    lambda root: (root / "ledger-0/leader-epoch-checkpoint").unlink(), severity="warning",
+)  # fmt: skip
 
 # --- What the catalogue leaves open -----------------------------------------------------------------------------------
 
@@ -1303,10 +1312,6 @@ settled = len(DAMAGES)
 done(
     "time-index-lost", "index-missing", "clean-1", f"orders-none-0/{ZERO}.log", "the .timeindex is gone",
     lambda root: (root / TIME_INDEX).unlink(), severity="warning",
-)  # fmt: skip
-done(
-    "partition-metadata-lost", "partition-metadata-invalid", "clean-1", "orders-snappy-0", "the file is gone",
-    lambda root: (root / PARTITION).unlink(), severity="info",
 )  # fmt: skip
 done(
     "epoch-checkpoint-lost", EPOCHS, "clean-1", "orders-none-0", "the leader-epoch-checkpoint is gone",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,12 +22,15 @@ from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
 from kdump.log.paths import Target
+from kdump.log.paths import target as as_target
 from kdump.state.unknown_offsets import CheckpointFiles, no_file
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 
 Checkpoint = dict[tuple[str, int], CheckpointOffset]
+CHECKPOINT = re.compile("-checkpoint$")
+"""Files that a broker writes once a minute; a copy of partitions may have a meta.properties, but none of them."""
 
 
 class LogDirContext:
@@ -56,7 +61,7 @@ class LogDirContext:
 
     def known(self, partition: PartitionDirectory) -> PartitionContext:
         """Return what is known about one partition of the directory."""
-        known = alone(partition, self.options)
+        known = alone(partition, self.options, is_copy=not any(map(CHECKPOINT.search, self.directory.files)))
         topic, number = partition.topic, partition.partition
         if topic is None or number is None:
             return known
@@ -138,14 +143,19 @@ class Surroundings:
         )
 
 
-def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
-    """Return what is known about a partition from its own directory alone."""
-    at = partition.text("leader-epoch-checkpoint")
-    epochs = None
+def alone(partition: PartitionDirectory, options: Options, *, is_copy: bool = True) -> PartitionContext:
+    """Return what is known about a partition from its own directory alone. `is_copy`: files may be missing."""
+    name = "leader-epoch-checkpoint"
+    at, lines = partition.text(name), None
     if at is not None:
+        lines = accepted_epochs(at.path, options.open_source)
+    elif not is_copy and not partition.state and not partition.listing_errors:
+        at, lines = as_target(os.path.join(partition.path, name)), []
+    epochs = None
+    if lines is not None:
         epochs = tuple(
             CheckpointedEpoch(line.values["epoch"], line.values["startOffset"], line.position, line.size)
-            for line in accepted_epochs(at.path, options.open_source)
+            for line in lines
         )
     return PartitionContext(
         topic=partition.topic,
@@ -155,6 +165,7 @@ def alone(partition: PartitionDirectory, options: Options) -> PartitionContext:
         max_message_bytes=options.max_message_bytes,
         epochs=epochs,
         epochs_at=at,
+        is_copy=is_copy,
         transaction_timeout=options.transaction_timeout,
         now=options.now,
         release=named_release(options),

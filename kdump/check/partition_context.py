@@ -63,8 +63,11 @@ class PartitionContext:
     checkpoint_files: CheckpointFiles = NO_FILES
     """Why `checkpoints` lacks one of them."""
     epochs: tuple[CheckpointedEpoch, ...] | None = None
-    """Lines of leader-epoch-checkpoint."""
+    """Lines of leader-epoch-checkpoint; none if a broker has none, because the file is empty or missing in its log
+    directory. None if the file is invalid, or missing in a copy."""
     epochs_at: Target | None = None
+    is_copy: bool = True
+    """Whether files may be missing because this is not the directory of a broker."""
     topic_id: str | None = None
     """Topic ID in the cluster's metadata."""
     replicas: OtherReplicas | None = None

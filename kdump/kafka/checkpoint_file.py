@@ -100,13 +100,13 @@ def read_checkpoint(
     return read_stable(path, lambda: _read(path, parse, release, opener), lambda found: found.error is None)
 
 
-def accepted_epochs(path: str, opener: Opener) -> list[TextLine]:
-    """Return the entries that a broker reads in leader-epoch-checkpoint; none if it rejects the file, which is a
+def accepted_epochs(path: str, opener: Opener) -> list[TextLine] | None:
+    """Return the entries that a broker reads in leader-epoch-checkpoint; None if it rejects the file, which is a
     finding of its own, or if it cannot be read."""
     try:
         return read_checkpoint(path, epoch_checkpoint, opener=opener).accepted.entries
     except (BadLine, SourceError):
-        return []
+        return None
 
 
 def _read(path: str, parse: Parser, release: KafkaRelease, opener: Opener | None) -> Checkpoint:

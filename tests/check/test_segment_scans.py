@@ -279,6 +279,7 @@ def test_one_partition_is_read_by_as_many_processes_as_jobs(tmp_path: Path, monk
     partition = tmp_path / "disk" / "orders-0"
     partition.mkdir(parents=True)
     (partition / f"{0:020}.log").write_bytes(log("zstd", 0, 20))
+    (partition / "partition.metadata").write_text("version: 0\ntopic_id: FN96DRb6S3GeSIQS03itlw")
     (tmp_path / "disk" / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     for path in (partition, tmp_path / "disk"):
         for options, jobs in ((["--jobs", "4"], 4), ([], 1), (["--jobs", "4", "--crc"], 4)):

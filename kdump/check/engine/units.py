@@ -18,7 +18,7 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import Observer, SegmentContext
 from kdump.check.rules.checkpoints import beyond_log
 from kdump.check.rules.directories import log_directory_findings, partition_directory_findings
-from kdump.check.rules.identity_files import other_topic_id, registered
+from kdump.check.rules.identity_files import missing_topic_id, other_topic_id, registered
 from kdump.check.rules.indexes import OffsetIndexRule, missing_indexes
 from kdump.check.rules.kraft_snapshot import kraft_snapshot, missing_snapshot, record_refused
 from kdump.check.rules.missing_partitions import missing_from, missing_in
@@ -35,6 +35,7 @@ from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Target, target
+from kdump.log.paths import target as as_target
 
 if TYPE_CHECKING:
     from kdump.format.kafka_release import KafkaRelease
@@ -129,7 +130,7 @@ class CheckUnit:
             context = LogDirContext(directory, self.options, self._disks(directory))
             known, around_it = context.known(here), context.watch
         else:
-            now = alone(here, self.options)
+            now = alone(here, self.options, is_copy=self.known.is_copy)
             known, around_it = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at), self.around
         return CheckUnit(
             self.name,
@@ -351,7 +352,7 @@ class PartitionDirectoryCheck:
         if "checkpoints" in chosen:
             for target in partition.texts:
                 yield from file_findings(target, self.options, self.totals, self.known.release.release)
-            yield from self._topic_id()
+            yield from self._topic_id(log)
             yield from self._checkpoints(log)
         for target in partition.kraft_snapshots:
             yield from kraft_snapshot(target, self.known, self.options, self.totals)
@@ -368,11 +369,17 @@ class PartitionDirectoryCheck:
             if target is not None:
                 yield from invalid_entries(target, items(target, self.options, self.totals, count=False))
 
-    def _topic_id(self) -> Iterator[Finding]:
-        target = self.partition.text("partition.metadata")
-        if target is None or self.known.topic_id is None:
-            return
-        yield from other_topic_id(target, items(target, self.options, self.totals, count=False), self.known.topic_id)
+    def _topic_id(self, log: PartitionCheck) -> Iterator[Finding]:
+        partition, known = self.partition, self.known
+        name = "partition.metadata"
+        target = partition.text(name)
+        if target is None:
+            is_live = not known.is_copy and not partition.state and partition.topic != METADATA_TOPIC
+            if is_live and not partition.listing_errors:
+                missing = as_target(os.path.join(partition.path, name))
+                yield from missing_topic_id(missing, known.release.release, log.reached < 0)
+        elif known.topic_id is not None:
+            yield from other_topic_id(target, items(target, self.options, self.totals, count=False), known.topic_id)
 
     def _checkpoints(self, log: PartitionCheck) -> Iterator[Finding]:
         log_end = self._log_end(log)

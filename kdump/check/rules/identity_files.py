@@ -20,7 +20,13 @@ from kdump.kafka.small_files import newer_version
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, Item
 from kdump.log.paths import Target
-from kdump.state.releases import META_VERSION_0, META_VERSION_1
+from kdump.state.releases import (
+    META_VERSION_0,
+    META_VERSION_1,
+    STRAY_WITHOUT_ID,
+    STRAY_WITHOUT_ID_EXITS,
+    STRAYS_DELETED,
+)
 
 if TYPE_CHECKING:
     from kdump.state.metadata_image import MetadataImage
@@ -29,19 +35,25 @@ PARTITION_METADATA_INVALID = Code(
     code="partition-metadata-invalid",
     family="checkpoints",
     severity=ERROR,
-    meaning="partition.metadata cannot be read, or its topic ID is not the one in the cluster's metadata.",
+    meaning=(
+        "partition.metadata is missing or cannot be read, or its topic ID is not the one in the cluster's metadata."
+    ),
     consequence=(
         "the broker takes the log directory offline, or exits; with another topic ID it renames the directory to "
         "-stray and serves an empty log instead"
     ),
     fix=(
-        "Stop the broker. If the file cannot be read, write it again with the topic ID that another replica's "
+        "Stop the broker. If the file is missing or cannot be read, write it with the topic ID that another replica's "
         "partition.metadata or kafka-topics.sh --bootstrap-server HOST:PORT --describe --topic TOPIC shows. If the "
         "topic ID is a different one, the topic was deleted and created again: do not change the ID, and back the "
         "directory up"
     ),
     source="PartitionMetadataFile.read, LogManager.loadLog, LogManager.isStrayKraftReplica",
-    unless="warning for a negative version, which a broker reads",
+    unless=(
+        "warning for a negative version, which a broker reads, and for a missing file of a log without batches or up "
+        "to Kafka 3.6; a missing file is not reported of a broker with ZooKeeper, which writes it, and outside a log "
+        "directory"
+    ),
     needs_log_dir=True,
 )
 
@@ -155,6 +167,30 @@ def registered(
             consequence="the broker starts, but serves no partition here that is assigned to another directory.id "
             "until the controller has reassigned it",
         )
+
+
+def missing_topic_id(target: Target, release: KafkaRelease, is_empty: bool) -> Iterator[Finding]:
+    """Yield a finding for a live partition without partition.metadata, the file `target`, in a log directory.
+    `is_empty`: no batch is lost with its directory."""
+    if STRAY_WITHOUT_ID_EXITS.applies(release):
+        severity, consequence = None, "the broker exits at startup (RuntimeException: … does not have a topic ID)"
+    elif STRAY_WITHOUT_ID.applies(release):
+        severity = WARNING if is_empty else None
+        consequence = (
+            "at startup the broker renames the directory to -stray, whatever the controllers have, and serves an empty "
+            "log instead"
+        )
+    elif STRAYS_DELETED.applies(release):
+        severity = WARNING
+        consequence = "at startup the broker logs an error, and does not look for stray partitions"
+    else:
+        return
+    yield PARTITION_METADATA_INVALID.finding(
+        target,
+        message="there is no partition.metadata, so the topic ID is unknown",
+        severity=severity,
+        consequence=consequence,
+    )
 
 
 def other_topic_id(target: Target, items: Iterable[Item], topic_id: str) -> Iterator[Finding]:

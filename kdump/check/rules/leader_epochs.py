@@ -44,8 +44,8 @@ LEADER_EPOCH_CHECKPOINT_MISMATCH = Code(
     family="epochs",
     severity=WARNING,
     meaning=(
-        "leader-epoch-checkpoint assigns a batch a different epoch than it has, or its entries are not in ascending "
-        "order."
+        "leader-epoch-checkpoint assigns a batch a different epoch than it has, its entries are not in ascending "
+        "order, or it is missing or empty although the batches have several epochs."
     ),
     consequence=(
         "after a leader change, followers truncate according to this checkpoint and may remove too much or too little"
@@ -63,11 +63,18 @@ LEADER_EPOCH_CHECKPOINT_MISMATCH = Code(
     ),
 )
 
+UNLISTED = (
+    "after a clean shutdown the broker knows no epoch before its next election: as a leader, it gives followers whose "
+    "logs diverge in an older epoch the wrong offset, or none, to truncate to. Recovery restores the epochs of the "
+    "segments that it reads"
+)
+"""Source: LeaderEpochFileCache.endOffsetFor, AbstractFetcherThread.fetchOffsetAndTruncate."""
+
 
 class LeaderEpochRule(Observer):
     """Checks that leader epochs do not decrease and agree with leader-epoch-checkpoint."""
 
-    saved_fields = {"last": NUMBER}
+    saved_fields = {"last": NUMBER, "unlisted": NUMBER}
 
     def __init__(self, known: PartitionContext) -> None:
         entries = known.epochs or ()
@@ -77,6 +84,8 @@ class LeaderEpochRule(Observer):
         self.starts = [] if self.falling else [entry.startOffset for entry in entries]
         self.epochs = [entry.epoch for entry in entries]
         self.last = -1
+        self.unlisted: int | None = None
+        """If the checkpoint lists no epoch: the offset from which on the batches have another one than before."""
         self.missing = FindingMerger()
         self.differing = FindingMerger()
         self.expected = 0
@@ -117,8 +126,10 @@ class LeaderEpochRule(Observer):
                 expected=self.last,
                 actual=epoch,
             )
-        self.last = epoch
         base = batch.baseOffset or 0
+        if self.unlisted is None and 0 <= self.last < epoch:
+            self.unlisted = base
+        self.last = epoch
         entry = bisect_right(self.starts, base) - 1
         if entry >= 0 and self.epochs[entry] != epoch:
             if self.differing.first is not None and self.expected != self.epochs[entry]:
@@ -168,6 +179,16 @@ class LeaderEpochRule(Observer):
 
     def end(self) -> Iterable[Finding]:
         entry, target = self.falling, self.known.epochs_at
+        if self.unlisted is not None and self.known.epochs == () and target is not None:
+            return [
+                LEADER_EPOCH_CHECKPOINT_MISMATCH.finding(
+                    target,
+                    message=f"it lists no epoch, but the batches from offset {self.unlisted} on have another one than "
+                    "those before",
+                    offset=self.unlisted,
+                    consequence=UNLISTED,
+                )
+            ]
         if entry is None or target is None:
             return NONE
         message = f"epoch {entry.epoch} from offset {entry.startOffset} on: not above the previous line in both columns"

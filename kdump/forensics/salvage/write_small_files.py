@@ -48,7 +48,10 @@ def write_topic_id(out: OutputDirectory, directory: str, made: Salvaged, copies:
     if known_id is not None:
         out.write(f"{directory}/{METADATA}", f"version: 0\ntopic_id: {known_id}".encode())
     else:
-        made.notes.append("no valid partition.metadata: a broker creates it, with the topic ID from its metadata")
+        made.notes.append(
+            "no valid partition.metadata: from Kafka 3.7.1 on, a broker with KRaft renames such a directory to -stray; "
+            "write 'version: 0' and 'topic_id: ID' (kafka-topics.sh --describe) to it before you use it"
+        )
 
 
 def note_surroundings(made: Salvaged, copy: FoundCopy) -> None:
