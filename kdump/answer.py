@@ -15,6 +15,7 @@ means, that field stands in for a Doc:
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
@@ -34,6 +35,18 @@ NESTED = "{…}"
 
 Object = dict[str, Any]
 T = TypeVar("T")
+
+
+def put_bytes(out: Object, name: str, data: bytes | None) -> None:
+    """out[name]: text if `data` is valid UTF-8, else base64 and a sibling that says so. Lossless."""
+    if data is None:
+        out[name] = None
+        return
+    try:
+        out[name] = data.decode()
+    except UnicodeDecodeError:
+        out[name] = base64.b64encode(data).decode()
+        out[name + "Encoding"] = "base64"
 
 
 class Doc(NamedTuple):
@@ -110,6 +123,17 @@ def answer(type_name: str) -> Callable[[type[T]], type[T]]:
         return cls
 
     return declare
+
+
+def of_fact(cls: type[T], fact: Any, **more: Any) -> T:
+    """Return the answer whose fields are the attributes of the same names of what it is about, except for `more`."""
+    same = (each for each in _field_names(cls) if each not in more)  # type: ignore[arg-type]
+    return cls(**{name: getattr(fact, name) for name in same}, **more)
+
+
+@cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(cls.__dataclass_fields__ if is_dataclass(cls) else cls._fields)  # type: ignore[attr-defined]
 
 
 def answer_type(cls: type) -> str:

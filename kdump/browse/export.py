@@ -13,13 +13,13 @@ from kdump.browse.level import Level
 from kdump.browse.row_listings import BrowseRow
 from kdump.check.engine.check_small_files import file_finding
 from kdump.cluster.directory_summary import single_partition_summary
+from kdump.forensics.ls_answer import directory_object, partition_object
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import LogDirectory
 from kdump.log.region import Problem
 from kdump.render.escape import printable
-from kdump.render.inspect_objects import batch_object, entry_object, record_object, region_object
-from kdump.render.ls_objects import directory_object, partition_object
+from kdump.render.inspect_json import batch_object, entry_object, record_object, region_object
 from kdump.state.partition_summary import PartitionSummary
 
 Object = dict[str, Any]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.answer import BYTES, Doc, PathText, answer, of_fact
+from kdump.check.finding import SEVERITIES
+from kdump.check.totals import CheckTotals
 
 NotInBundle = Annotated[
     dict[str, int] | None,
@@ -37,3 +39,16 @@ class CheckSummary(NamedTuple):
     notes: Annotated[list[PathText], Doc("remarks, such as files that grew, were deleted or kept changing")]
     notInBundle: NotInBundle
     seconds: Annotated[float, Doc("duration of the check", "s")]
+
+    @classmethod
+    def of(cls, totals: CheckTotals, seconds: float) -> CheckSummary:
+        """Return the summary of a check that has taken so long."""
+        return of_fact(
+            cls,
+            totals,
+            damagedBatches=totals.damaged_batches,
+            damagedRecords=totals.damaged_records,
+            findings={severity: totals.findings[severity] for severity in SEVERITIES},
+            notInBundle=dict(totals.not_in_bundle) or None,
+            seconds=round(seconds, 3),
+        )

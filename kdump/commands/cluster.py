@@ -19,7 +19,8 @@ from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.forensics.answers import RecordedChange
-from kdump.forensics.cluster_answer import Cluster
+from kdump.forensics.cluster_answer import PARTS, Cluster, cluster_object, configs
+from kdump.forensics.groups_answer import change_object
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST
 from kdump.kafka.quorum_state import complete_quorum
@@ -27,10 +28,8 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.run import Run
-from kdump.render.cluster_objects import PARTS, cluster_object, configs
 from kdump.render.cluster_report import ClusterReport
 from kdump.render.escape import path_text
-from kdump.render.group_objects import change_object
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, style
 from kdump.state.as_of import AsOf, Change

@@ -17,12 +17,11 @@ from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.state_options import Notes
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.forensics.diff import LITTLE, Diff, diff
-from kdump.forensics.diff_answer import DiffSummary, PartitionDiff
+from kdump.forensics.diff_answer import DiffSummary, PartitionDiff, diff_objects
 from kdump.forensics.differences import DIVERGENT, PREFIX, SAME
 from kdump.forensics.find_copies import CopyGroup
 from kdump.log.errors import SourceError
 from kdump.log.hash_key import read_hash_key
-from kdump.render.diff_objects import diff_objects
 from kdump.render.diff_report import DiffReport
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

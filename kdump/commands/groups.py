@@ -21,14 +21,13 @@ from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.answers import RecordedChange
-from kdump.forensics.groups_answer import DescribedGroup, GroupMember
+from kdump.forensics.groups_answer import DescribedGroup, GroupMember, change_object
 from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.render.escape import path_text
-from kdump.render.group_objects import change_object
 from kdump.render.group_report import (
     DETAILS,
     MEMBERS,

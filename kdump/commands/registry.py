@@ -22,6 +22,7 @@ from kdump.commands.name_options import selected_names, topic_filter, topic_opti
 from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.answers import RecordedChange
+from kdump.forensics.groups_answer import change_object
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.registry_answer import RegisteredVersion, SchemaUsage, setting_answer, version_answer
 from kdump.forensics.registry_export import export
@@ -31,7 +32,6 @@ from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.run import QUIET_RUN
 from kdump.render.escape import path_text
-from kdump.render.group_objects import change_object
 from kdump.render.progress import Progress
 from kdump.render.registry_report import RegistryReport
 from kdump.render.state_tables import StateTables

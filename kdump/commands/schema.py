@@ -9,9 +9,8 @@ import click
 from kdump.commands.completion_words import one_of
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.typed_options import CommandOptions, added, argument, option, takes
-from kdump.forensics.schema_answer import FieldAnswer, StructAnswer
+from kdump.forensics.schema_answer import FieldAnswer, StructAnswer, schema_objects, struct_object, versions_text
 from kdump.format.structs import NamedStruct, UnknownStruct, find, structs
-from kdump.render.schema_objects import schema_objects, struct_object, versions_text
 from kdump.render.stdout import Output
 
 EXAMPLES = """

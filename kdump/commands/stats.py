@@ -19,12 +19,10 @@ from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.forensics.read_stats import stats
 from kdump.forensics.stats import Stats
-from kdump.forensics.stats_answer import PartitionStatistics
+from kdump.forensics.stats_answer import PartitionStatistics, stats_object
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.render.inspect_objects import put_bytes
 from kdump.render.progress import Progress
-from kdump.render.stats_objects import stats_object
 from kdump.render.stats_report import StatsPart, StatsReport
 from kdump.render.stdout import Output
 from kdump.state.partition_summary import partition_summary
@@ -96,7 +94,7 @@ class StatsCommand:
         """Whether all paths could be read, and no partition was found."""
 
     def _objects(self, part: StatsPart) -> Iterator[Object]:
-        yield stats_object(part.stats, self.options.top, put_bytes, is_total=part.is_total)
+        yield stats_object(part.stats, self.options.top, is_total=part.is_total)
 
     def run(self) -> int:
         """Show everything that is selected, and return the exit status."""

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Writes keys, values and headers as JSON into a buffer: identical to kdump.render.inspect_objects.put_bytes and jsonl.
+"""Writes keys, values and headers as JSON into a buffer: identical to kdump.answer.put_bytes and jsonl.
 
 Compiled if a C compiler is available. As plain Python, it is slower than those two, and only tests use it.
 """

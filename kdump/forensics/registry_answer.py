@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
+from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer, of_fact
 from kdump.state.schema_registry import HARD_DELETED, IGNORED, SchemaVersion, Setting
 
 RegistrySource = Annotated[PathText, Doc("partition directory of the registry's topic, or the path that was passed")]
@@ -78,22 +78,15 @@ class SchemaUsage(NamedTuple):
 def version_answer(source: str, each: SchemaVersion) -> RegisteredVersion:
     value = each.value
     metadata, rules = value.get("metadata"), value.get("ruleSet")
-    return RegisteredVersion(
-        subject=each.subject,
-        version=each.version,
-        id=each.id,
-        guid=each.guid,
+    return of_fact(
+        RegisteredVersion,
+        each,
         schemaType=each.schema_type,
         schema=each.text,
-        references=each.references,
         metadata=metadata if isinstance(metadata, dict) else None,
         ruleSet=rules if isinstance(rules, dict) else None,
         deleted=each.state not in ("live", IGNORED),
-        state=each.state,
-        context=each.context,
         source=source,
-        offset=each.offset,
-        timestamp=each.timestamp,
         removedAt=each.removed_at if each.state == HARD_DELETED else None,
     )
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import BYTES, Doc, answer
+from kdump.answer import ABSENT, BYTES, Doc, Object, answer, answer_object, of_fact
+from kdump.format.layout import Bits
+from kdump.format.schema import Versions
+from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
+from kdump.format.structs import NamedStruct
 
 
 @answer("struct")
@@ -54,3 +59,53 @@ class FieldAnswer(NamedTuple):
     tag: Annotated[int | None, Doc("tag of a tagged field")]
     taggedVersions: Annotated[str | None, Doc("versions in which it is tagged")]
     default: Annotated[Any, Doc("default value, if the schema has one", optional=True)]
+
+
+def struct_object(struct: NamedStruct) -> Object:
+    schema = struct.schema
+    return answer_object(
+        of_fact(
+            StructAnswer,
+            struct,
+            kind="message" if schema else "text" if struct.text_fields else "layout",
+            apiKey=schema.apiKey if schema else None,
+            validVersions=versions_text(schema.valid) if schema else None,
+            flexibleVersions=versions_text(schema.flexible) if schema else None,
+        )
+    )
+
+
+def versions_text(versions: Versions) -> str:
+    """Return the versions in Kafka's notation."""
+    low, high = versions
+    if low > high:
+        return "none"
+    return str(low) if low == high else f"{low}+" if high == Versions.parse("0+").highest else f"{low}-{high}"
+
+
+def field_object(struct: NamedStruct, row: StructField) -> Object:
+    return answer_object(
+        of_fact(
+            FieldAnswer,
+            row,
+            struct=struct.name,
+            fieldType=row.type,
+            bits=tuple(_bits(bits) for bits in row.bits),
+            versions=row.versions or None,
+            nullableVersions=row.nullable or None,
+            taggedVersions=row.tagged or None,
+            default=ABSENT if row.default is NOT_GIVEN else row.default,
+        )
+    )
+
+
+def schema_objects(struct: NamedStruct, version: int | None) -> Iterator[Object]:
+    """Yield the object of a structure, then those of its fields; of a message, those of one `version`, or of all."""
+    yield struct_object(struct)
+    for row in rows(struct, version):
+        yield field_object(struct, row)
+
+
+def _bits(bits: Bits) -> BitsOfField:
+    meanings = {str(number): text for number, text in bits.meanings.items()}
+    return BitsOfField(bits.name, bits.shift, bits.width, bits.about, meanings)

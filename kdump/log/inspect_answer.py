@@ -26,7 +26,7 @@ class InspectedBatch(NamedTuple):
 
 @answer("record")
 class InspectedRecord(NamedTuple):
-    """A record. A declaration only: kdump.render.inspect_objects.record_object writes it, in parts if it is large."""
+    """A record. A declaration only: kdump.render.inspect_json.record_object writes it, in parts if it is large."""
 
     file: FilePath
     position: Annotated[int, Doc("start of its batch", FILE_BYTE)]

@@ -13,7 +13,7 @@ from kdump.forensics.carve.search import CarvedBatch
 from kdump.log.paths import target
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import columns_of
-from kdump.render.inspect_objects import batch_object
+from kdump.render.inspect_json import batch_object
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table, problem_line

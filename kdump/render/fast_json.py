@@ -27,8 +27,8 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import NO, Selection
+from kdump.render.inspect_json import record_line
 from kdump.render.line_parts import object_start, own_header
-from kdump.render.long_record import record_line
 from kdump.render.ordered_pool import OrderedPool, OutputSlot
 from kdump.render.stdout import Output
 

@@ -18,13 +18,13 @@ from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Code, Finding
 from kdump.check.rule import LOST
 from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
+from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text, first_of
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import AT_ROOT
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
-from kdump.render.inspect_objects import summary_object
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
@@ -123,7 +123,7 @@ class CheckEnd(NamedTuple):
 def check_objects(answer: Finding | CheckEnd) -> tuple[Object]:
     """Return the JSON object of a finding, or of the end."""
     if isinstance(answer, CheckEnd):
-        return (summary_object(answer.totals, answer.seconds),)
+        return (answer_object(CheckSummary.of(answer.totals, answer.seconds)),)
     return (answer_object(answer),)
 
 

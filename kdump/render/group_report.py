@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from kdump.answer import answer_keys, answer_object
 from kdump.cluster.lag import LagContext, SharePosition, positions, share_positions
+from kdump.forensics.groups_answer import group_object, member_objects
 from kdump.format.count_text import count_text
 from kdump.render.escape import printable
-from kdump.render.group_objects import group_object, member_objects
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
 from kdump.render.stdout import Output

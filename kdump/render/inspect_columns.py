@@ -7,7 +7,7 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump import jsonl
-from kdump.answer import ANSWERS, Key, answer_keys
+from kdump.answer import ANSWERS, Key, answer_keys, put_bytes
 from kdump.check.rules.records import header_findings
 from kdump.core.record_columns import each_header
 from kdump.decode.decoder_interface import DecodedRecord
@@ -18,7 +18,7 @@ from kdump.log.region import Batch
 from kdump.render.csv_rows import TYPE
 from kdump.render.decoded_values import add_decoded, key_cell, value_cell
 from kdump.render.escape import bytes_text, printable
-from kdump.render.inspect_objects import control_object, put_bytes
+from kdump.render.inspect_json import control_object
 from kdump.render.long_value import PIECE, bytes_text_pieces
 from kdump.render.table import Column, check_names
 from kdump.render.times import iso

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Protocol
 
 from kdump import jsonl
-from kdump.answer import answer_object
+from kdump.answer import Object, answer_object
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
 from kdump.decode.decoder_interface import DecodedRecord
@@ -23,8 +23,7 @@ from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
-from kdump.render.inspect_objects import Object, batch_object, entry_object, record_object, region_object
-from kdump.render.long_record import record_line
+from kdump.render.inspect_json import batch_object, entry_object, record_line, record_object, region_object
 from kdump.render.long_value import LARGE, bytes_text_pieces
 from kdump.render.record_template import Part, render
 from kdump.render.sink import CsvRows

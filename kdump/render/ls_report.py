@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 from kdump.answer import Object
 from kdump.cluster.directory_summary import LogDirectorySummary
-from kdump.format.count_text import count_text
-from kdump.render.amounts import size_text
-from kdump.render.escape import path_text, printable
-from kdump.render.ls_columns import MORE, ls_columns
-from kdump.render.ls_objects import (
+from kdump.forensics.ls_answer import (
     directory_object,
     partition_object,
     segment_object,
     topic_object,
     whole_size,
 )
+from kdump.format.count_text import count_text
+from kdump.render.amounts import size_text
+from kdump.render.escape import path_text, printable
+from kdump.render.ls_columns import MORE, ls_columns
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter

@@ -7,12 +7,12 @@ import struct
 from collections.abc import Callable
 
 from kdump import jsonl
+from kdump.answer import put_bytes
 from kdump.decode.decoder_interface import RAW, DecodedPart
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.render.escape import bytes_text
-from kdump.render.inspect_objects import put_bytes
 
 Part = Callable[[Target, Record], bytes]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hmac
 
-from kdump.answer import Object
+from kdump.answer import Object, put_bytes
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.render.escape import path_text
-from kdump.render.inspect_objects import before_key, control_object, put_bytes
+from kdump.render.inspect_json import before_key, control_object
 
 DIGITS = 16
 """Hexadecimal digits of a hash: 64 bits, as in `kdump bundle --hash-key`."""

@@ -10,7 +10,7 @@ from kdump.forensics.output_directory import OutputDirectory
 from kdump.forensics.salvage.salvage_reader import SalvageCandidate
 from kdump.forensics.salvage.sources import SalvageInput
 from kdump.log.batch_records import records
-from kdump.render.inspect_objects import record_object
+from kdump.render.inspect_json import record_object
 
 
 class RecordLines:

@@ -7,11 +7,11 @@ from itertools import groupby
 from textwrap import wrap
 from typing import NamedTuple
 
+from kdump.forensics.schema_answer import versions_text
 from kdump.format.layout import Bits
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import NamedStruct
 from kdump.render.escape import printable
-from kdump.render.schema_objects import versions_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import cut, painter

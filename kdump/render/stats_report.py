@@ -12,12 +12,12 @@ from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST
 from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.histograms import SizeClass, late_classes, median, size_classes
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of
+from kdump.forensics.stats_answer import split_key
 from kdump.format.count_text import count_text
 from kdump.render.amounts import average, duration_text, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
-from kdump.render.stats_objects import split_key
 from kdump.render.stdout import Output
 from kdump.render.style import cut, painter
 from kdump.render.table import NAME, Column, Table

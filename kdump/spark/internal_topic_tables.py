@@ -19,7 +19,7 @@ from kdump.log.region_reader import CHECKED
 from kdump.log.selection import Selection
 from kdump.log.window import Window
 from kdump.render.decoded_values import add_decoded
-from kdump.render.inspect_objects import plain
+from kdump.render.inspect_json import plain
 from kdump.spark.arrow import Rows
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions

@@ -24,7 +24,7 @@ from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, batch
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
-from kdump.render.inspect_objects import control_object
+from kdump.render.inspect_json import control_object
 from kdump.spark import arrow
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions

@@ -13,10 +13,10 @@ from kdump.decode.decoder_interface import DecodedPart, DecodedRecord
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.render import decoded_lines, long_record, long_value
+from kdump.render import decoded_lines, inspect_json, long_value
 from kdump.render.decoded_lines import DecodedLines
 from kdump.render.fast_json import record_lines, record_plans
-from kdump.render.inspect_objects import record_object
+from kdump.render.inspect_json import record_object
 from kdump.render.line_parts import own_header
 from tests import craft
 from tests.conftest import batches, each_segment, examples, read_regions, some_segments
@@ -141,8 +141,8 @@ def test_a_line_in_pieces(content: list[bytes], sound: bool, large: int) -> None
     data = craft.batch(content)
     batch = only(data if sound else craft.overwrite(data, 17, b"\1\2\3\4"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_record, "LARGE", large)
-        patch.setattr(long_record, "PIECE", 3)
+        patch.setattr(inspect_json, "LARGE", large)
+        patch.setattr(inspect_json, "PIECE", 3)
         patch.setattr(long_value, "PIECE", 3)
-        found = [b"".join(long_record.record_line(AT, record)) for record in records(batch)]
+        found = [b"".join(inspect_json.record_line(AT, record)) for record in records(batch)]
     assert [line[:-1] for line in found] == plain(AT, batch)

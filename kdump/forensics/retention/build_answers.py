@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kdump.answer import of_fact
 from kdump.forensics.answers import PartitionTransactions
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.retention.answers import (
@@ -116,12 +117,9 @@ def partition_answer(
     stones = _sum(case.segments, "tombstones")
     markers = _sum(case.segments, "markers") if cleaned is not None else None
     horizons = [segment.next_horizon for segment in case.segments if segment.next_horizon is not None]
-    return PartitionRetention(
-        source=case.source,
-        topic=case.topic,
-        partition=case.partition,
-        path=case.path,
-        state=case.state,
+    return of_fact(
+        PartitionRetention,
+        case,
         verdict=_verdict(case, blockers),
         cleanupPolicy=policy(case.settings),
         settings=shown_settings(case.settings),

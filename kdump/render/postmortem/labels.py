@@ -10,11 +10,11 @@ from datetime import timedelta, timezone, tzinfo
 
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.forensics.stats import Stats
+from kdump.forensics.stats_answer import split_key
 from kdump.format.iso_time import EPOCH
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.redaction import Redaction
-from kdump.render.stats_objects import split_key
 from kdump.render.times import iso
 
 LONGEST = 60

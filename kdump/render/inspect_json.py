@@ -1,17 +1,17 @@
-"""The JSON objects of `inspect`, one by one, and of `verify`. kdump.log.inspect_answer declares their keys; a record is
-written key by key, because a large one is written in parts (kdump.render.long_record).
+"""The JSON objects of `inspect`, one by one. kdump.log.inspect_answer declares their keys; a record is written key by
+key, because the line of a large one is built in pieces, without a second copy of its value and without an object for
+each of its headers.
 """
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 from typing import Any
 
-from kdump.answer import Object as Object
-from kdump.answer import answer_object
-from kdump.check.finding import SEVERITIES, Code
-from kdump.check.summary import CheckSummary
-from kdump.check.totals import CheckTotals
+from kdump import jsonl
+from kdump.answer import Object, answer_object, put_bytes
+from kdump.core.record_columns import each_header
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.format.control_record import decode_control
 from kdump.log.entries import Entry
@@ -21,18 +21,7 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.render.decoded_values import add_decoded
 from kdump.render.escape import path_text
-
-
-def put_bytes(out: Object, name: str, data: bytes | None) -> None:
-    """out[name]: text if `data` is valid UTF-8, else base64 and a sibling that says so. Lossless."""
-    if data is None:
-        out[name] = None
-        return
-    try:
-        out[name] = data.decode()
-    except UnicodeDecodeError:
-        out[name] = base64.b64encode(data).decode()
-        out[name + "Encoding"] = "base64"
+from kdump.render.long_value import LARGE, PIECE, is_text, texts
 
 
 def batch_object(target: Target, batch: Batch) -> Object:
@@ -133,25 +122,67 @@ def region_object(target: Target, region: Region) -> Object:
     )
 
 
-def summary_object(totals: CheckTotals, seconds: float) -> Object:
-    return answer_object(
-        CheckSummary(
-            partitions=totals.partitions,
-            files=totals.files,
-            bytes=totals.bytes,
-            batches=totals.batches,
-            records=totals.records,
-            damagedBatches=totals.damaged_batches,
-            damagedRecords=totals.damaged_records,
-            findings={severity: totals.findings[severity] for severity in SEVERITIES},
-            known=totals.known,
-            unread=totals.unread,
-            notes=totals.notes,
-            notInBundle=dict(totals.not_in_bundle) or None,
-            seconds=round(seconds, 3),
-        )
-    )
+def record_line(target: Target, record: Record, reading: DecodedRecord | None = None) -> Iterator[bytes]:
+    """Yield the line in pieces, including the newline."""
+    yield _encoded(before_key(target, record))[:-1]
+    with memoryview(record.data) as data:
+        for name, start, size in (
+            ("key", record.key_start, record.keySize),
+            ("value", record.value_start, record.valueSize),
+        ):
+            yield b","
+            yield from _member(name, data[start : start + size] if size >= 0 else None)
+        yield b',"headers":['
+        yield from _headers(record, data)
+    rest = _encoded(after_headers(record, reading))
+    yield (b"]," if len(rest) > 2 else b"]") + rest[1:] + b"\n"
 
 
-def code_object(code: Code) -> Object:
-    return answer_object(code)
+def _encoded(value: Object) -> bytes:
+    return jsonl.line(value).encode("utf-8", "backslashreplace")
+
+
+def _headers(record: Record, data: memoryview) -> Iterator[bytes]:
+    """Yield the headers with commas between them, many small ones at once."""
+    gathered: list[bytes] = []
+    size = 0
+    comma = b""
+    if not record.header_count:
+        return
+    for key, value in each_header(data, record.header_start, record.header_count, record.end):
+        if len(key) + len(value or b"") < LARGE:
+            small: Object = {}
+            put_bytes(small, "key", bytes(key))
+            put_bytes(small, "value", None if value is None else bytes(value))
+            gathered.append(comma + _encoded(small))
+            size += len(gathered[-1])
+            if size > PIECE:
+                yield b"".join(gathered)
+                gathered, size = [], 0
+        else:
+            yield b"".join(gathered) + comma + b"{"
+            gathered, size = [], 0
+            yield from _member("key", key)
+            yield b","
+            yield from _member("value", value)
+            yield b"}"
+        comma = b","
+    yield b"".join(gathered)
+
+
+def _member(name: str, data: memoryview | None) -> Iterator[bytes]:
+    """Yield a key or value with its name, and its encoding if it is not UTF-8."""
+    if data is None or len(data) < LARGE:
+        small: Object = {}
+        put_bytes(small, name, None if data is None else bytes(data))
+        yield _encoded(small)[1:-1]
+        return
+    yield b'"%s":"' % name.encode()
+    if is_text(data):
+        for text in texts(data):
+            yield jsonl.line(text).encode()[1:-1]
+        yield b'"'
+        return
+    for start in range(0, len(data), PIECE):
+        yield base64.b64encode(data[start : start + PIECE])
+    yield b'","%sEncoding":"base64"' % name.encode()
