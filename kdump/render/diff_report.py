@@ -102,25 +102,20 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if lines:
             self.output.line("")
         for line in lines:
-            self._text(line)
+            self.output.text(line)
         following = list(next_steps(diff))
         if following:
             self.output.line("")
             self.output.line(self.paint("next steps", "head"))
             for line in following:
-                self._text("  " + line)
+                self.output.text("  " + line)
             for line in save_commands(diff):
                 self.output.line(printable(path_text("    " + line)))  # on one line, so that it can be copied
 
     def short(self, diff: Diff) -> None:
         """Write one line."""
         word, details = verdict(diff)
-        self._text(f"{name_of(diff)}: {word}{details}")
-
-    def _text(self, text: str) -> None:
-        indent = len(text) - len(text.lstrip()) + 4
-        for line in self.output.wrapped(printable(path_text(text)), indent):
-            self.output.line(line)
+        self.output.text(f"{name_of(diff)}: {word}{details}")
 
     def _copies(self, diff: Diff) -> None:
         has_tails = diff.history

@@ -101,7 +101,7 @@ class DoctorReport(Sink[DoctorAnswer]):
             shut += "after a kill"
         if disk.newer:
             of = f"UNKNOWN RELEASE: {first_of(disk.newer)}; {of}"
-        self._text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
+        self.output.text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
 
     def _question(self, question: Question) -> None:
         texts = question.byBroker or [question.answer or "not examined"]
@@ -147,7 +147,7 @@ class DoctorReport(Sink[DoctorAnswer]):
         self.output.line("")
         self._not_examined(page)
         entries = sorted(self._entries.values(), key=lambda each: each.first.priority)
-        self._text(*self._verdict(page, len(entries)))
+        self.output.text(*self._verdict(page, len(entries)))
         for number, entry in enumerate(entries, 1):
             self._entry(number, entry)
 
@@ -164,12 +164,12 @@ class DoctorReport(Sink[DoctorAnswer]):
                 )
                 lines.append(f"{each.question}: {text}{headers}; kdump verify reads everything")
         if page.interrupted:
-            self._text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
+            self.output.text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
         if lines:
             head = ("NOT ALL WAS READ", "bad") if page.unread else ("not examined", "torn")
             self.output.line(self.paint(*head))
             for line in lines:
-                self._text(f"  {line}")
+                self.output.text(f"  {line}")
             self.output.line("")
 
     def _verdict(self, page: Page, entries: int) -> tuple[str, str, str]:
@@ -200,14 +200,14 @@ class DoctorReport(Sink[DoctorAnswer]):
             name = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
         if entry.is_rest:
             found = count_text(entry.count, "more item", "more items")
-            self._text(f"{head}: {found} [{item.code}]: {name}", head, STYLES.get(item.severity, ""), indent=3)
+            self.output.text(f"{head}: {found} [{item.code}]: {name}", head, STYLES.get(item.severity, ""), indent=3)
             self._command(item.commandForAll or item.commands[0])
             return
         about = f" {name}:" if name else ""
         title = item.title
         if entry.count > 1 and item.titleForAll:
             title = item.titleForAll
-        self._text(f"{head}:{about} {title} [{item.code}]", head, STYLES.get(item.severity, ""), indent=3)
+        self.output.text(f"{head}:{about} {title} [{item.code}]", head, STYLES.get(item.severity, ""), indent=3)
         if title != item.title:
             self._labelled("first", f"{item.name}: {item.title}" if item.name else item.title)
         if item.impact:
@@ -241,8 +241,3 @@ class DoctorReport(Sink[DoctorAnswer]):
     def _command(self, text: str) -> None:
         """Write a command on one line, so that it can be copied."""
         self.output.line(f"   {self.paint('more', 'head')}{'':<{LABEL - 4}}{printable(path_text(text))}")
-
-    def _text(self, text: str, head: str = "", style: str = "", indent: int = 4) -> None:
-        head = printable(path_text(head))
-        for number, line in enumerate(self.output.wrapped(printable(path_text(text)), indent)):
-            self.output.line(line.replace(head, self.paint(head, style), 1) if head and not number else line)

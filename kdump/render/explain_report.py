@@ -80,12 +80,12 @@ class ExplainReport(Sink[Any]):
             text += f"; {iso(summary.firstTime, self.zone)} to {iso(summary.lastTime, self.zone)}"
         if summary.error is not None:
             text = f"NOT READ TO ITS END ({printable(summary.error)}); {text}"
-        self._text(f"{name}: {text}", name, "head")
+        self.output.text(f"{name}: {text}", name, "head")
 
     def _explanation(self, found: Explanation, number: int, count: int) -> None:
         head = found.message or "unknown"
         title = (f"{number}. " if count > 1 else "") + " ".join(part for part in (found.level, head) if part)
-        self._text(title + self._when(found), title, LEVEL_STYLE.get(found.level, "head"))
+        self.output.text(title + self._when(found), title, LEVEL_STYLE.get(found.level, "head"))
         if found.text:
             self._quote(found.text, found.exceptions)
         self._labelled("means", found.meaning)
@@ -124,9 +124,9 @@ class ExplainReport(Sink[Any]):
         shown = exceptions if self.full else exceptions[:MOST_EXCEPTIONS]
         for each in (text, *shown):
             short = each if self.full or len(each) <= SHORT else each[:SHORT] + "…"
-            self._text(f"  {printable(short)}", "", "")
+            self.output.text(f"  {printable(short)}", "", "")
         if len(exceptions) > len(shown):
-            self._text(f"  … and {count_text(len(exceptions) - len(shown), 'more exception')} (--full)", "", "")
+            self.output.text(f"  … and {count_text(len(exceptions) - len(shown), 'more exception')} (--full)", "", "")
 
     def _evidence(self, evidence: Evidence, label: str) -> None:
         self._labelled(label, printable(path_text(evidence.shown)))
@@ -134,24 +134,24 @@ class ExplainReport(Sink[Any]):
     def _unknown(self, found: list[Explanation], summary: ExplanationSummary) -> None:
         kinds = len(found)
         title = f"unknown: {count_text(summary.unknown, 'message')} of {count_text(kinds, 'kind')}"
-        self._text(f"{title}, which kdump does not explain; the first of each:", title, "torn")
+        self.output.text(f"{title}, which kdump does not explain; the first of each:", title, "torn")
         shown = found if self.full else found[:MAX_UNKNOWN]
         for each in shown:
             level = f"{each.level} " if each.level else ""
             logger = f"{printable(each.logger)}: " if each.logger else ""
             text = each.text if self.full or len(each.text) <= SHORT else each.text[:SHORT] + "…"
-            self._text(f"  {level}{logger}{printable(text)}{self._when(each)}", each.level, "torn")
+            self.output.text(f"  {level}{logger}{printable(text)}{self._when(each)}", each.level, "torn")
             for exception in each.exceptions[:1]:
-                self._text(f"    {printable(exception[:SHORT])}", "", "")
+                self.output.text(f"    {printable(exception[:SHORT])}", "", "")
         if kinds > len(shown):
-            self._text(f"  … and {count_text(kinds - len(shown), 'more kind')} (--full)", "", "")
+            self.output.text(f"  … and {count_text(kinds - len(shown), 'more kind')} (--full)", "", "")
         if summary.notListed:
-            self._text(f"  … and {count_text(summary.notListed, 'message')} of further kinds", "", "")
+            self.output.text(f"  … and {count_text(summary.notListed, 'message')} of further kinds", "", "")
 
     def _finding(self, found: FindingExplanation) -> None:
         code = found.code
         unless = f" ({code.unless})" if code.unless else ""
-        self._text(f"{code.code}: a finding of kdump verify, {code.severity}{unless}", code.code, "head")
+        self.output.text(f"{code.code}: a finding of kdump verify, {code.severity}{unless}", code.code, "head")
         self._labelled("means", code.meaning)
         self._labelled("impact", code.consequence.replace("{offset}", "N"))
         for index, evidence in enumerate(found.evidence):
@@ -180,15 +180,6 @@ class ExplainReport(Sink[Any]):
             lines[0] = lines[0].replace(f"{label}:", self.paint(f"{label}:", style), 1)
         for line in lines:
             self.output.line(line)
-
-    def _text(self, text: str, head: str, style: str) -> None:
-        indent = " " * (len(text) - len(text.lstrip()))
-        width = self.output.width
-        lines = [text]
-        if width is not None:
-            lines = wrap(text, width, subsequent_indent=indent + "  ", break_on_hyphens=False) or [text]
-        for number, line in enumerate(lines):
-            self.output.line(line.replace(head, self.paint(head, style), 1) if head and number == 0 else line)
 
 
 class MessageTable(Sink[Message]):

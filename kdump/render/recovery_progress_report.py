@@ -54,7 +54,7 @@ class RecoveryProgressReport(Sink[RecoveryProgress]):
     def add(self, answer: RecoveryProgress) -> None:
         if self.last is None or self.last.process != answer.process:
             for line in head_lines(answer):
-                self._text(line, 2)
+                self.output.text(line, indent=2)
         word = PAUSE if is_pause(answer) else WORDS[answer.state]
         rest = progress_text(answer)
         at = time_text(answer.time)
@@ -66,10 +66,6 @@ class RecoveryProgressReport(Sink[RecoveryProgress]):
             self.output.line(line)
         self.output.flush()
         self.last = answer
-
-    def _text(self, text: str, indent: int) -> None:
-        for line in self.output.wrapped(printable(path_text(text)), indent):
-            self.output.line(line)
 
 
 def time_text(milliseconds: float) -> str:

@@ -105,15 +105,15 @@ class RecoveryTimeReport(Sink[RecoveryTime | RecoveryLog]):
             self.logs.append(answer)
             return
         for text in answer.unread:
-            self._text(f"not read: {text}")
+            self.output.text(f"not read: {text}")
         names = ", ".join(answer.directories)
         if not answer.segments:
-            self._text(f"{names}: nothing is recovered: {count_text(answer.logs, 'log')} after a clean shutdown")
+            self.output.text(f"{names}: nothing is recovered: {count_text(answer.logs, 'log')} after a clean shutdown")
             return
         head, *rest = time_lines(answer)
-        self._text(f"{names}: {head}")
+        self.output.text(f"{names}: {head}")
         for line in rest:
-            self._text(line)
+            self.output.text(line)
         self._milestones(answer)
         self._table()
 
@@ -123,14 +123,16 @@ class RecoveryTimeReport(Sink[RecoveryTime | RecoveryLog]):
         if answer.secondsMost < SHORT or len(answer.directories) > 1 or len(timed) < len(self.logs) or len(timed) < 2:
             return
         self.output.line("")
-        self._text("the broker's log counts logs, which differ in size; it loads them in the order of the file system")
+        self.output.text(
+            "the broker's log counts logs, which differ in size; it loads them in the order of the file system"
+        )
         for share in SHARES:
             now = answer.seconds * share / 100
             done = sum(end <= now for end, _, _ in timed)
             current = [log for end, start, log in timed if start is not None and start <= now < end]
             largest = max(current, key=lambda log: log.bytes, default=None)
             loading = "" if largest is None else f"; loading {_place(largest)}"
-            self._text(f"  after {_rounded(now)} ({share}%): {done:,} of {len(timed):,}{loading}")
+            self.output.text(f"  after {_rounded(now)} ({share}%): {done:,} of {len(timed):,}{loading}")
 
     def _table(self) -> None:
         shown = self.logs if self.full else sorted(self.logs, key=lambda log: -log.bytes)[:LONGEST]
@@ -139,17 +141,13 @@ class RecoveryTimeReport(Sink[RecoveryTime | RecoveryLog]):
             return
         self.output.line("")
         if not self.full:
-            self._text("logs that take longest")
+            self.output.text("logs that take longest")
         table = Table(columns(), self.output, full=self.full)
         for log in shown:
             table.add(log)
         table.flush()
         if len(shown) < len(self.logs):
-            self._text(f"{count_text(len(self.logs) - len(shown), 'more log')} (--full)")
-
-    def _text(self, text: str) -> None:
-        for line in self.output.wrapped(printable(path_text(text)), len(text) - len(text.lstrip()) + 4):
-            self.output.line(line)
+            self.output.text(f"{count_text(len(self.logs) - len(shown), 'more log')} (--full)")
 
 
 def columns() -> list[Column]:

@@ -93,35 +93,31 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         if self.hidden:
             shown = count_text(self.hidden, "segment with identical indexes is", "segments with identical indexes are")
             text += f"; {shown} not shown; use --all"
-        self._text(text)
+        self.output.text(text)
         if summary.written:
-            self._text(f"{summary.written:,} files written to {self.out}")
+            self.output.text(f"{summary.written:,} files written to {self.out}")
         if summary.wrong or summary.missing or summary.cut or summary.refused:
             self._next(summary)
 
     def _next(self, summary: ReindexSummary) -> None:
         self.output.line("")
-        self._text("next steps")
+        self.output.text("next steps")
         is_wrong = summary.wrong or summary.missing
         if self.out is None and is_wrong:
-            self._text("  run kdump reindex … --out DIR to write the rebuilt indexes to a new directory")
+            self.output.text("  run kdump reindex … --out DIR to write the rebuilt indexes to a new directory")
         elif is_wrong:
-            self._text(f"  with the broker stopped, replace the old indexes with those in {self.out}")
+            self.output.text(f"  with the broker stopped, replace the old indexes with those in {self.out}")
         if summary.cut or summary.refused:
-            self._text(
+            self.output.text(
                 "  do not delete the .index of a damaged segment: without it the broker recovers the segment and "
                 "truncates it at the damage"
             )
         else:
-            self._text(
+            self.output.text(
                 "  or, if kdump verify finds no damage in the log's segments: with the broker stopped, delete the "
                 "wrong .index and that of the log's last segment; at startup the broker recovers these segments and "
                 "rebuilds all three indexes of each"
             )
-
-    def _text(self, text: str) -> None:
-        for line in self.output.wrapped(printable(path_text(text)), len(text) - len(text.lstrip()) + 2):
-            self.output.line(line)
 
     def _line(self, text: str, style: str = "") -> None:
         self.table.line(printable(path_text(text)), style)

@@ -127,20 +127,20 @@ class RestartReport(Sink[PlanAnswer]):
             if summary.metadataOffset is None
             else "name"
         )
-        self._text(f"nodes {names} together: {head}{details}", head, style)
+        self.output.text(f"nodes {names} together: {head}{details}", head, style)
         for line in order_lines(summary, everything=self.full):
-            self._text(f"  {line}")
+            self.output.text(f"  {line}")
         ordered = sorted(self.replicas, key=lambda each: each.worst.cost if each.worst else (0, 0, 0), reverse=True)
         shown = ordered if self.full else ordered[:MAX_PARTITIONS]
         for each in shown:
             self.output.line("")
             for line in partition_lines(each):
-                self._text(line)
+                self.output.text(line)
         if len(shown) < len(ordered):
-            self._text(f"… and {len(ordered) - len(shown):,} more partitions whose replicas differ (--full)")
+            self.output.text(f"… and {len(ordered) - len(shown):,} more partitions whose replicas differ (--full)")
         self._head("assumed of the cluster")
         for text in summary.assumptions:
-            self._text(f"  {text}")
+            self.output.text(f"  {text}")
 
     def write(self, plan: RestartPlan, recovery: RecoveryTime | None = None) -> None:
         names = ", ".join(each.path for each in plan.directories)
@@ -148,60 +148,60 @@ class RestartReport(Sink[PlanAnswer]):
         if self.of_topics:
             details += "; other topics were not examined"
         style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
-        self._text(f"{names}: {head}{details}", head, style)
+        self.output.text(f"{names}: {head}{details}", head, style)
         for line in release_texts(plan):
-            self._text(line)
+            self.output.text(line)
         for line in quorum_lines(plan):
-            self._text(line)
+            self.output.text(line)
         of = f" (Kafka {plan.release.version})" if plan.release is not None and plan.verdict == UNKNOWN else ""
         for stop in plan.allStops:
             self._stop(stop, of)
         for directory in plan.directories:
             for text in directory.warnings:
-                self._text(f"warning: {text}", "warning", "torn")
+                self.output.text(f"warning: {text}", "warning", "torn")
         if plan.verdictOfRules == STOPPED:
             self.output.line("")
-            self._text("The rest of this plan applies after the problem above is fixed.")
+            self.output.text("The rest of this plan applies after the problem above is fixed.")
         self._losses(plan)
         self._table(plan)
         self._steps(plan)
         if recovery is not None and recovery.segments:
             self._head("how long it takes")
-            self._text(f"  {short_line(recovery)}")
+            self.output.text(f"  {short_line(recovery)}")
         for text in plan.unread:
-            self._text(f"not read: {text}", "not read", "bad")
+            self.output.text(f"not read: {text}", "not read", "bad")
         self._head("assumed")
         for text in plan.assumptions:
-            self._text(f"  {text}")
+            self.output.text(f"  {text}")
 
     # --- parts ---
 
     def _stop(self, stop: StartupFailure, of: str) -> None:
         effect = ("the broker exits" if stop.kind == "exit" else "the log directory goes offline") + of
         self.output.line("")
-        self._text(f"{effect}: {stop.message}", effect, "bad")
+        self.output.text(f"{effect}: {stop.message}", effect, "bad")
         where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
-        self._text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
-        self._text(f"  its log will show: {stop.exception}")
-        self._text(f"  action: {stop.remedy}")
+        self.output.text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
+        self.output.text(f"  its log will show: {stop.exception}")
+        self.output.text(f"  action: {stop.remedy}")
 
     def _losses(self, plan: RestartPlan) -> None:
         gone = [each for each in plan.partitions if each.missing]
         if gone:
             self._head("missing partitions", "bad")
         for line in missing(gone, everything=self.full):
-            self._text(line)
+            self.output.text(line)
         losing = [each for each in plan.partitions if (each.loses or each.stray) and not each.missing]
         if losing:
             self._head("losses" if any(each.loses for each in losing) else "stray partitions", "bad")
         for line in strays([each for each in losing if each.stray], everything=self.full):
-            self._text(line)
+            self.output.text(line)
         for each in losing:
             for line in losses(each):
-                self._text(line)
+                self.output.text(line)
             lines = [] if each.stray else cut_lines(each.cuts, apart=self.full)
             for line in lines:
-                self._text(f"    {line}")
+                self.output.text(f"    {line}")
         if plan.copyFirst:
             self._head("copy elsewhere first")
         for path in plan.copyFirst:
@@ -212,7 +212,7 @@ class RestartReport(Sink[PlanAnswer]):
             self._head("save what the startup removes")
         for each in saved:
             self.output.line(printable(f"  {path_text(each.salvage)}"))
-            self._text(f"    saves {saved_text(each)}")
+            self.output.text(f"    saves {saved_text(each)}")
 
     def _table(self, plan: RestartPlan) -> None:
         """Write the partitions about which there is something to report, and the few that take longest to recover."""
@@ -239,12 +239,12 @@ class RestartReport(Sink[PlanAnswer]):
         if len(others) < len(left):
             parts.append("the metadata log")
         if parts:
-            self._text(f"{' and '.join(parts)}: no losses (--all)")
+            self.output.text(f"{' and '.join(parts)}: no losses (--all)")
         new = sum(each.newPartitions for each in plan.directories)
         if new:
             what = "that the metadata assigns to the broker, with neither a directory nor a checkpointed offset here"
             text = f"{count_text(new, 'partition')} {what}"
-            self._text(f"{text}: created with empty logs")
+            self.output.text(f"{text}: created with empty logs")
 
     def _steps(self, plan: RestartPlan) -> None:
         listed = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
@@ -260,18 +260,13 @@ class RestartReport(Sink[PlanAnswer]):
             self._head("other steps")
         limit = len(lines) if self.full else MAX_STEPS
         for line in lines[:limit]:
-            self._text(f"  {line}")
+            self.output.text(f"  {line}")
         if limit < len(lines):
-            self._text(f"  … and {len(lines) - limit:,} more (--full)")
+            self.output.text(f"  … and {len(lines) - limit:,} more (--full)")
 
     def _head(self, text: str, style: str = "head") -> None:
         self.output.line("")
         self.output.line(self.paint(text, style))
-
-    def _text(self, text: str, head: str = "", style: str = "") -> None:
-        indent = len(text) - len(text.lstrip()) + 4
-        for number, line in enumerate(self.output.wrapped(printable(path_text(text)), indent)):
-            self.output.line(line.replace(head, self.paint(head, style), 1) if head and not number else line)
 
 
 STATES = {

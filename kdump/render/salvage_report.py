@@ -9,7 +9,7 @@ from kdump.forensics.abort_command import abort_command
 from kdump.forensics.salvage.byte_outcomes import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
 from kdump.forensics.salvage.result import Salvaged, SalvageSummary
 from kdump.format.count_text import count_text
-from kdump.render.escape import path_text, printable
+from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.style import painter
@@ -55,11 +55,11 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             self._table(made)
         lines = [*self._lost(made), *self._changed(made)]
         for line in lines:
-            self._text("  " + line)
+            self.output.text("  " + line)
         self._open(made)
         self._doubtful(made)
         for note in made.notes:
-            self._text(f"  note: {note}")
+            self.output.text(f"  note: {note}")
 
     def _head(self, made: Salvaged) -> None:
         kept = sum(made.records.get(fate, 0) for fate in WRITTEN)
@@ -74,9 +74,11 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             self._loud(f"{name}: kept {counts}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
         elif made.lostPlaces:
             places = count_text(made.lostPlaces, "byte range is", "byte ranges are")
-            self._text(f"{name}: complete: {counts}; {places} damaged, but no offsets are missing because of that")
+            self.output.text(
+                f"{name}: complete: {counts}; {places} damaged, but no offsets are missing because of that"
+            )
         else:
-            self._text(f"{name}: complete: {counts}")
+            self.output.text(f"{name}: complete: {counts}")
 
     def _table(self, made: Salvaged) -> None:
         fates = [fate for fate in FATES if fate in made.bytes]
@@ -123,14 +125,16 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         offset = made.lastStableOffset
         lost = [each for each in made.openTransactions if each.lost]
         count = count_text(len(made.openTransactions), "transaction is", "transactions are")
-        self._text(f"  {count} open in the output: read_committed consumers STOP at offset {offset}", "bad")
+        self.output.text(f"  {count} open in the output: read_committed consumers STOP at offset {offset}", style="bad")
         for each in made.openTransactions[: None if self.full else FEW]:
             why = "its marker may be lost" if each.lost else "nothing after it was lost: it was already open"
             who = f"producer {each.producerId}, epoch {each.producerEpoch}, from offset {each.firstOffset}"
-            self._text(f"    {who}: {count_text(each.records, 'record', 'records')}; {why}")
+            self.output.text(f"    {who}: {count_text(each.records, 'record', 'records')}; {why}")
         if lost:
             command = abort_command(made.topic, made.partition, lost[0].firstOffset)
-            self._text("    once the broker serves it, abort those whose marker is lost, each by its first offset:")
+            self.output.text(
+                "    once the broker serves it, abort those whose marker is lost, each by its first offset:"
+            )
             self.output.line(printable(f"      {command}"))  # on one line, so that you can copy it
 
     def _doubtful(self, made: Salvaged) -> None:
@@ -138,19 +142,16 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         for each in found[: None if self.full else FEW]:
             where = f"between offsets {each.firstOffset} and {each.markerOffset}, where {each.marker} ends"
             who = f"  producer {each.producerId}, epoch {each.producerEpoch}: something is lost {where} its transaction"
-            self._text(f"{who}: if a marker was lost there, this one now also decides the earlier transaction", "torn")
+            self.output.text(
+                f"{who}: if a marker was lost there, this one now also decides the earlier transaction", style="torn"
+            )
         if len(found) > FEW and not self.full:
-            self._text(f"  … and {len(found) - FEW} more transactions like this (--json)")
+            self.output.text(f"  … and {len(found) - FEW} more transactions like this (--json)")
 
     def _loud(self, text: str, word: str) -> None:
         """Write a line in which one word is highlighted."""
         for line in self.output.wrapped(text, 2):
             self.output.line(line.replace(word, self.paint(word, "bad"), 1))
-
-    def _text(self, text: str, style: str = "") -> None:
-        indent = len(text) - len(text.lstrip()) + 2
-        for line in self.output.wrapped(printable(path_text(text)), indent):
-            self.output.line(self.paint(line, style) if style else line)
 
     def _summary(self, summary: SalvageSummary) -> None:
         """Write the totals, and how to use the output."""
@@ -161,20 +162,20 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             parts = [f"{summary.whole:,} complete"] if summary.whole else []
             parts += [f"{partial:,} partial"] if partial else []
             parts += [f"{summary.empty:,} of which nothing could be kept"] if summary.empty else []
-            self._text(f"{summary.partitions:,} partitions: {', '.join(parts)}")
-        self._text(f"written to {out}; the outcome of every byte is in {ledger}")
+            self.output.text(f"{summary.partitions:,} partitions: {', '.join(parts)}")
+        self.output.text(f"written to {out}; the outcome of every byte is in {ledger}")
         if not written or not self.loads:
             return
         self.output.line(self.paint("next steps", "head"))
         name = written[0].name if len(written) == 1 else "each directory"
-        self._text(f"  check it: kdump verify {out}")
-        self._text(
+        self.output.text(f"  check it: kdump verify {out}")
+        self.output.text(
             f"  use it: stop the broker, move its own partition directory out of log.dirs, put {name} in its place, and"
             " delete .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean"
             " shutdown a broker without them does not read the batches, and loses its producer state, including open"
             " transactions"
         )
-        self._text(
+        self.output.text(
             "  before you start the broker, run kdump restart-plan on the log directory: without .kafka_cleanshutdown,"
             " the broker recovers every log in it, and truncates each at any damage after its recovery point"
         )

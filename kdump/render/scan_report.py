@@ -87,19 +87,17 @@ class ScanReport(Sink[FleetEnd]):
         kept = f", {unit_counts['kept']:,} unchanged" if unit_counts["kept"] else ""
         on = f" ({unit_counts['continued']:,} only from a later segment on)" if unit_counts["continued"] else ""
         gone = f", {unit_counts['gone']:,} gone" if unit_counts["gone"] else ""
-        self._line("")
-        self._line(f"{unit_counts['read']:,} partitions and files read{on}{kept}{gone}")
+        self.output.text("")
+        self.output.text(f"{unit_counts['read']:,} partitions and files read{on}{kept}{gone}")
         out = printable(path_text(summary["out"]))
-        self._line(f"tables in {out}; query them: kdump query {out} 'select * from findings'")
+        self.output.text(f"tables in {out}; query them: kdump query {out} 'select * from findings'")
         self.output.flush()
-
-    def _line(self, text: str, style: str = "") -> None:
-        for line in self.output.wrapped(text, 2) if text else [""]:
-            self.output.line(self.paint(line, style) if style else line)
 
     def _copies(self, summary: Object) -> None:
         for each in summary["copies"]:
-            self._line(f"{printable(each['source'])}: a copy of {printable(each['copyOf'])}, not counted", "dim")
+            self.output.text(
+                f"{printable(each['source'])}: a copy of {printable(each['copyOf'])}, not counted", style="dim"
+            )
 
     def _replicas(self, summary: Object) -> None:
         if not summary["replicas"]:
@@ -110,15 +108,15 @@ class ScanReport(Sink[FleetEnd]):
             place = f"{each['topic']}-{each['partition']}"
             at = f"offsets {each['firstOffset']} to {each['lastOffset']}"
             head = f"  {each['severity']} {place}: {each['kind']} at {at}"
-            self._line(printable(head), "bad" if each["severity"] == "error" else "torn")
+            self.output.text(printable(head), style="bad" if each["severity"] == "error" else "torn")
             replicas = zip(each["sources"], each["brokers"], each["records"], each["lastOffsets"])
             for source, broker, records, last in replicas:
                 owner = "" if broker is None else f"broker {broker}, "
                 here = count_text(records, "record")
-                self._line(f"    {owner}{printable(source)}: {here} there; its log is up to offset {last}")
+                self.output.text(f"    {owner}{printable(source)}: {here} there; its log is up to offset {last}")
             if each["lost"]:
-                self._line(f"    {each['lost']:,} records are {LOST[each['kind']]}")
-            self._line(f"    {printable(each['explanation'])}", "dim")
+                self.output.text(f"    {each['lost']:,} records are {LOST[each['kind']]}")
+            self.output.text(f"    {printable(each['explanation'])}", style="dim")
 
     def _transactions(self, summary: Object) -> None:
         rows = summary["openTransactions"]
@@ -141,8 +139,8 @@ class ScanReport(Sink[FleetEnd]):
         table.flush()
 
     def _title(self, text: str) -> None:
-        self._line("")
-        self._line(text, "head")
+        self.output.text("")
+        self.output.text(text, style="head")
 
 
 def _text(name: str) -> CellText:

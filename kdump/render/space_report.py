@@ -86,13 +86,9 @@ class SpaceReport(Sink[Any]):
         self._candidates()
         self._kept()
 
-    def _line(self, text: str = "", style: str = "", indent: int = 0) -> None:
-        for line in self.output.wrapped(printable(path_text(text)), indent) if text else [""]:
-            self.output.line(self.paint(line, style) if style and line else line)
-
     def _title(self, text: str) -> None:
-        self._line()
-        self._line(text, "head")
+        self.output.line("")
+        self.output.text(text, style="head")
 
     def _verdict(self, summary: SpaceSummary) -> None:
         directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
@@ -119,20 +115,20 @@ class SpaceReport(Sink[Any]):
         if summary.isEnough is None:
             text += "; run kdump space on the broker's host, or state with --need how much is to be freed"
         style = {"full": "bad", "enough": "head"}.get(summary.verdict, "torn")
-        self._line(text, style, indent=2)
+        self.output.text(text, style=style, indent=2)
         if summary.unknownTopics:
             text = (
                 f"UNKNOWN CONFIGS of {count_text(summary.unknownTopics, 'topic')}: the metadata here does not have "
                 f"them, or not the newest: {UNKNOWN_CONFIGS}"
             )
-            self._line(text, "torn", indent=2)
+            self.output.text(text, style="torn", indent=2)
         if summary.goal or summary.isEnough is False:
             is_enough = "enough" if summary.isEnough else "NOT ENOUGH: see below what else takes space"
             if summary.missingToStart:
                 is_enough = f"NOT ENOUGH TO START: {size_text(summary.missingToStart)} more must be free first"
             steps = count_text(summary.steps, "step")
             text = f"{size_text(summary.goal or 0)} to free; {steps} below: {size_text(summary.frees)}, {is_enough}"
-            self._line(text, "" if summary.isEnough else "bad")
+            self.output.text(text, style="" if summary.isEnough else "bad")
 
     def _full_text(self, summary: SpaceSummary, sizes: dict[str, SpaceDirectory]) -> str:
         """Return what follows from the full file systems."""
@@ -158,7 +154,7 @@ class SpaceReport(Sink[Any]):
             for name, size in (*largest, outside)
             if size
         ]
-        self._line("  " + ", ".join(texts), indent=2)
+        self.output.text("  " + ", ".join(texts), indent=2)
         topics: list[SpaceTopic] = self.found.get(SpaceTopic, [])
         if not topics:
             return
@@ -193,13 +189,13 @@ class SpaceReport(Sink[Any]):
             text = (
                 "  Take them before you start the broker: it needs room to start, and deletes segments only afterwards."
             )
-            self._line(text, "note", indent=2)
+            self.output.text(text, style="note", indent=2)
         for each in steps:
             about = f" of {each.topic}" if each.topic else ""
             frees = ("about " if each.isEstimate else "") + size_text(each.frees)
             frees = f"frees {frees}, " if each.frees else ""
             title = f"{each.number}. {TITLES[each.step]}{about}: {frees}{COSTS[each.cost]}"
-            self._line(f"  {title}", "name", indent=5)
+            self.output.text(f"  {title}", style="name", indent=5)
             when = NEEDS[each.needs] + ("; " if each.frees else "")
             if not each.frees:
                 pass
@@ -210,18 +206,18 @@ class SpaceReport(Sink[Any]):
             else:
                 after = " after startup" if summary.broker != answers.RUNNING and each.how != "files" else ""
                 when += f"free within {duration_text(each.freesAfter)}{after}"
-            self._line(f"     {each.text} ({when})", indent=5)
+            self.output.text(f"     {each.text} ({when})", indent=5)
             lines = each.command.splitlines()
             shown = lines if self.full else lines[:MAX_LINES]
             for line in shown:
                 self.output.line(self.paint("       " + printable(path_text(line)), "dim"))
             if each.undo:
-                self._line("     afterwards:")
+                self.output.text("     afterwards:")
                 self.output.line(self.paint("       " + printable(path_text(each.undo)), "dim"))
             if len(lines) > len(shown):
-                self._line(f"       … and {len(lines) - len(shown):,} more lines (--full)")
+                self.output.text(f"       … and {len(lines) - len(shown):,} more lines (--full)")
         if steps and summary.broker == answers.STOPPED and not summary.missingToStart:
-            self._line("  Then see in kdump restart-plan what a startup does, and start the broker.", indent=2)
+            self.output.text("  Then see in kdump restart-plan what a startup does, and start the broker.", indent=2)
 
     def _candidates(self) -> None:
         found: list[SpaceCandidate] = self.found.get(SpaceCandidate, [])
@@ -246,10 +242,10 @@ class SpaceReport(Sink[Any]):
         for each in found:
             table.add(each)
         table.flush()
-        self._line(
+        self.output.text(
             "  set one: kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name TOPIC "
             "--add-config CONFIG=VALUE",
-            "dim",
+            style="dim",
             indent=4,
         )
 
@@ -261,7 +257,7 @@ class SpaceReport(Sink[Any]):
                 self._title(title)
             for each in rows:
                 size = f" ({size_text(each.allocated)})" if each.allocated is not None else ""
-                self._line(f"  {self._short(each.path)}{size}: {each.text}", indent=4)
+                self.output.text(f"  {self._short(each.path)}{size}: {each.text}", indent=4)
 
     def _short(self, path: str) -> str:
         """Return a path without the log directory, if there is only one."""

@@ -12,6 +12,8 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from kdump.pager import Pager, use_pager
+from kdump.render.escape import path_text, printable
+from kdump.render.style import Paint, painter
 
 BUFFER = 64 * 1024
 PIPE = 1 << 20
@@ -37,6 +39,7 @@ class Output:
         self._size = 0
         self._flushed = 0.0
         self._pager: Pager | None = None
+        self._paint: Paint | None = None
         self._stream = sys.stdout.buffer
         _widen(self._stream)
 
@@ -73,6 +76,22 @@ class Output:
         if self.width is None:
             return [text]
         return wrap(text, self.width, subsequent_indent=" " * indent, break_on_hyphens=False) or [""]
+
+    def text(self, text: str, head: str = "", style: str = "", *, indent: int | None = None) -> None:
+        """Write text for people, wrapped, and with what cannot be printed escaped. `style` is that of the first
+        occurrence of `head`, or of all of it. Further lines are indented by `indent`, or by 2 more than the first."""
+        text, head = printable(path_text(text)), printable(path_text(head))
+        own = len(text) - len(text.lstrip()) + 2
+        for number, line in enumerate(self.wrapped(text, own if indent is None else indent)):
+            if head:
+                line = line if number else line.replace(head, self.paint(head, style), 1)
+            self.line(line if head or not line else self.paint(line, style))
+
+    @property
+    def paint(self) -> Paint:
+        if self._paint is None:
+            self._paint = painter(self.colour)
+        return self._paint
 
     def write(self, data: bytes) -> None:
         self._parts.append(data)

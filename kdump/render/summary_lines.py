@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import Any
 
 from kdump.check.finding import INFO, Finding
@@ -61,15 +60,8 @@ class SummaryLines:
             self.text(f"  {ranges} could not be considered", ranges, "torn")
 
     def text(self, text: str, head: str = "", paint: str = "head") -> None:
-        """Write the text, wrapped to the terminal; the first occurrence of `head` is styled."""
-        indent = " " * (len(text) - len(text.lstrip()))
-        width = self.output.width
-        lines = [text]
-        if width is not None:
-            rest = indent + "  "
-            lines = wrap(text.lstrip(), width, initial_indent=indent, subsequent_indent=rest, break_on_hyphens=False)
-        for number, line in enumerate(lines):
-            self.output.line(line.replace(head, self.paint(head, paint), 1) if head and number == 0 else line)
+        """Write the text; the first occurrence of `head` is styled."""
+        self.output.text(text, head, paint if head else "")
 
 
 def place_text(partition: Any) -> str:
