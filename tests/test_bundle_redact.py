@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from kdump.forensics.bundle.redact.messages import encode
+from kdump.forensics.bundle.redact.batches import encode
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.redact.rules import rule_for
 from kdump.format.bundle_container import Frame

@@ -24,7 +24,7 @@ import kdump
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
 from kdump.cluster.metadata import MetadataCopies
-from kdump.forensics.doctor import leftovers
+from kdump.forensics.doctor import disk_space
 from kdump.forensics.doctor import run as doctor_run
 from kdump.forensics.doctor.answers import Item, Page, Priority, Question
 from kdump.forensics.doctor.damage import NEVER, DamageExamination
@@ -256,7 +256,7 @@ def test_what_belongs_to_no_log(tmp_path: Path) -> None:
 )
 def test_a_full_file_system(free: int, code: str | None, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system = FileSystem(1, "/var/lib", "ext4", "/dev/sdb", 1000 << 20, 0, free << 20, 0)
-    monkeypatch.setattr(leftovers, "file_system_of", lambda directory: system)
+    monkeypatch.setattr(disk_space, "file_system_of", lambda directory: system)
     found = {each["code"]: each for each in items_in(answers(disk, *NOW))}
     assert found.keys() & {"disk-full", "disk-nearly-full"} == ({code} if code else set())
     if code:
@@ -271,7 +271,7 @@ def test_what_fills_a_full_file_system_comes_early(tmp_path: Path, monkeypatch: 
     paths = incident("disk-full-now", tmp_path / "disks")
     before = {each["code"]: each["priority"] for each in items_in(answers(*paths, *NOW))}
     assert before["space-leftovers"] == Priority.SPACE
-    monkeypatch.setattr(leftovers, "file_system_of", lambda directory: system)
+    monkeypatch.setattr(disk_space, "file_system_of", lambda directory: system)
     found = items_in(answers(*paths, *NOW))
     codes = [each["code"] for each in sorted(found, key=lambda each: each["priority"])]
     early = [code for code in codes if code in ("disk-full", "space-leftovers") or code.startswith("retention-")]

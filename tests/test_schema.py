@@ -289,7 +289,7 @@ def test_default_null_is_told() -> None:
 
 
 def test_every_message_is_told_of() -> None:
-    from kdump.format.message_about import ABOUT
+    from kdump.format.structs import ABOUT
 
     assert set(ABOUT) == {struct.name for struct in structs() if struct.schema is not None}
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import refusals
-from kdump.forensics.bundle.redact.messages import encode
+from kdump.forensics.bundle.redact.batches import encode
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.format.known_releases import KnownRelease, known
 from kdump.format.schema import MessageSchema, load_folder

@@ -3,6 +3,9 @@
 Source: org.apache.kafka.storage.internals.checkpoint.CheckpointFileWithFailureHandler and OffsetCheckpointFile,
 LeaderEpochCheckpointFile, PartitionMetadataFile; org.apache.kafka.metadata.properties.MetaPropertiesVersion;
 org.apache.kafka.raft.FileQuorumStateStore; CleanShutdownFileHandler.
+
+Source: KIP-98, KIP-595, KIP-630, KIP-853 (control records); KIP-429, KIP-848, KIP-932, KIP-1071 (groups); KIP-631
+(KRaft's metadata); KIP-405 (tiered storage); and Kafka's classes that write and replay them.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kdump.format.layout import Field, Layout
-from kdump.format.message_about import ABOUT
 from kdump.format.schema import MessageSchema, load_folder
 
 LAYOUTS = {
@@ -210,3 +212,110 @@ TEXT_ABOUT = {
     "clean-shutdown": ".kafka_cleanshutdown: JSON (empty before 3.7)",
 }
 """What each kind of file is, and its lines."""
+
+
+_GROUP = "group"
+_MEMBER = "group and member"
+
+ABOUT: dict[str, str] = {
+    # Control records, and the consumer protocol
+    "AbortedTxn": "entry of a .txnindex without the version before it",
+    "ConsumerProtocolAssignment": "partitions assigned to a member of a classic group",
+    "ConsumerProtocolSubscription": "topics that a member of a classic group subscribes to, and its partitions",
+    "ControlRecordTypeSchema": "type of a control record",
+    "DefaultPrincipalData": "principal of a request that a broker forwards to the controller",
+    "EndTxnMarker": "end of a transaction of this producer, with the epoch of the transaction coordinator",
+    "KRaftVersionRecord": "whether the voters of the quorum are in its log (1) or in the configs of the nodes (0)",
+    "LeaderChangeMessage": "start of a leader's epoch in the quorum: the leader, and who voted for it",
+    "SnapshotFooterRecord": "end of a complete snapshot",
+    "SnapshotHeaderRecord": "start of a snapshot, with the timestamp of the latest record that it contains",
+    "VotersRecord": "voters of the quorum: their directory IDs and endpoints",
+    # __consumer_offsets
+    "OffsetCommitKey": "group, topic and partition",
+    "OffsetCommitValue": "committed offset of the group in that partition: the next one that it reads",
+    "LegacyOffsetCommitKey": "like OffsetCommitKey, in the oldest form",
+    "LegacyOffsetCommitValue": "like OffsetCommitValue, in the oldest form",
+    "GroupMetadataKey": "classic group",
+    "GroupMetadataValue": "generation, protocol, leader and members of a classic group, with their assignments",
+    "ConsumerGroupMetadataKey": _GROUP,
+    "ConsumerGroupMetadataValue": "epoch of a consumer group, which increases when its members or topics change",
+    "ConsumerGroupPartitionMetadataKey": _GROUP,
+    "ConsumerGroupPartitionMetadataValue": "topics of a consumer group, and how many partitions they had",
+    "ConsumerGroupMemberMetadataKey": _MEMBER,
+    "ConsumerGroupMemberMetadataValue": "member of a consumer group: its subscription, client and host",
+    "ConsumerGroupTargetAssignmentMetadataKey": _GROUP,
+    "ConsumerGroupTargetAssignmentMetadataValue": "epoch of the group for which the target assignment was computed",
+    "ConsumerGroupTargetAssignmentMemberKey": _MEMBER,
+    "ConsumerGroupTargetAssignmentMemberValue": "target assignment of the member: partitions",
+    "ConsumerGroupCurrentMemberAssignmentKey": _MEMBER,
+    "ConsumerGroupCurrentMemberAssignmentValue": "current partitions of the member, and those still to be revoked",
+    "ConsumerGroupRegularExpressionKey": "group and regular expression",
+    "ConsumerGroupRegularExpressionValue": "topics that the regular expression matched, and when it was resolved",
+    "ShareGroupMetadataKey": _GROUP,
+    "ShareGroupMetadataValue": "epoch of a share group, which increases when its members or topics change",
+    "ShareGroupMemberMetadataKey": _MEMBER,
+    "ShareGroupMemberMetadataValue": "member of a share group: its subscription, client and host",
+    "ShareGroupTargetAssignmentMetadataKey": _GROUP,
+    "ShareGroupTargetAssignmentMetadataValue": "epoch of the group for which the target assignment was computed",
+    "ShareGroupTargetAssignmentMemberKey": _MEMBER,
+    "ShareGroupTargetAssignmentMemberValue": "target assignment of the member: partitions",
+    "ShareGroupCurrentMemberAssignmentKey": _MEMBER,
+    "ShareGroupCurrentMemberAssignmentValue": "current assignment of the member: partitions",
+    "ShareGroupStatePartitionMetadataKey": _GROUP,
+    "ShareGroupStatePartitionMetadataValue": "partitions whose state the share coordinator keeps, creates or deletes",
+    "StreamsGroupMetadataKey": _GROUP,
+    "StreamsGroupMetadataValue": "epoch of a streams group, which increases when its members or topics change",
+    "StreamsGroupMemberMetadataKey": _MEMBER,
+    "StreamsGroupMemberMetadataValue": "member of a streams group: its process, topology epoch and client tags",
+    "StreamsGroupTargetAssignmentMetadataKey": _GROUP,
+    "StreamsGroupTargetAssignmentMetadataValue": "epoch of the group for which the target assignment was computed",
+    "StreamsGroupTargetAssignmentMemberKey": _MEMBER,
+    "StreamsGroupTargetAssignmentMemberValue": "target assignment of the member: active, standby and warm-up tasks",
+    "StreamsGroupCurrentMemberAssignmentKey": _MEMBER,
+    "StreamsGroupCurrentMemberAssignmentValue": "current tasks of the member, and those still to be revoked",
+    "StreamsGroupTopologyKey": _GROUP,
+    "StreamsGroupTopologyValue": "subtopologies of a streams group, and their topics",
+    # __transaction_state and __share_group_state
+    "TransactionLogKey": "transactional ID",
+    "TransactionLogValue": "producer ID and epoch, state of the transaction, and the partitions in it",
+    "ShareSnapshotKey": "share group, topic and partition",
+    "ShareSnapshotValue": "complete state of a share group in a partition: which records were delivered, and how often",
+    "ShareUpdateKey": "share group, topic and partition",
+    "ShareUpdateValue": "changes of that state since its last snapshot",
+    # __cluster_metadata
+    "RegisterBrokerRecord": "registration of a broker: its epoch, endpoints, features and log directories",
+    "UnregisterBrokerRecord": "removal of a broker from the cluster",
+    "TopicRecord": "creation of a topic",
+    "PartitionRecord": "creation of a partition or, in a snapshot, its state: replicas, leader and ISR",
+    "ConfigRecord": "config of a topic, a broker, a group or clients that was set or, if the value is null, removed",
+    "PartitionChangeRecord": "changes of a partition: leader, ISR, replicas, directories",
+    "FenceBrokerRecord": "fencing of a broker; replaced by BrokerRegistrationChangeRecord",
+    "UnfenceBrokerRecord": "unfencing of a broker; replaced by BrokerRegistrationChangeRecord",
+    "RemoveTopicRecord": "deletion of a topic with all its partitions",
+    "DelegationTokenRecord": "delegation token that was created or renewed",
+    "UserScramCredentialRecord": "SCRAM credential that was set for a user",
+    "FeatureLevelRecord": "new level of a feature, such as metadata.version",
+    "ClientQuotaRecord": "quota that was set or removed for a user, a client or an address",
+    "ProducerIdsRecord": "block of producer IDs assigned to a broker",
+    "BrokerRegistrationChangeRecord": "change of a broker: fenced or not, shutting down, log directories",
+    "AccessControlEntryRecord": "creation of an ACL",
+    "RemoveAccessControlEntryRecord": "deletion of an ACL",
+    "NoOpRecord": "no change; the active controller writes it to advance the log",
+    "ZkMigrationStateRecord": "state of the migration from ZooKeeper",
+    "RemoveUserScramCredentialRecord": "deletion of a user's SCRAM credential",
+    "BeginTransactionRecord": "start of a metadata transaction: its records apply only together (KIP-868)",
+    "EndTransactionRecord": "commit of the metadata transaction: its records apply",
+    "AbortTransactionRecord": "abort of the metadata transaction: its records do not apply",
+    "RemoveDelegationTokenRecord": "removal of a delegation token",
+    "RegisterControllerRecord": "registration of a controller: its endpoints and features",
+    "UnregisterControllerRecord": "removal of a controller's registration",
+    "ClearElrRecord": "removal of the eligible leader replicas of one topic or of all (KIP-966)",
+    # __remote_log_metadata, and files next to a log
+    "RemoteLogSegmentMetadataRecord": "a segment that is copied to remote storage: its offsets, size, epochs and state",
+    "RemoteLogSegmentMetadataUpdateRecord": "new state of a segment in remote storage",
+    "RemotePartitionDeleteMetadataRecord": "deletion of a partition from remote storage",
+    "RemoteLogSegmentMetadataSnapshotRecord": "a segment in remote storage, in a snapshot of their metadata",
+    "ProducerSnapshot": "state of the producers, as in the .snapshot file",
+    "QuorumStateData": "persistent state of a node of the quorum: the epoch, its leader, and the node's own vote",
+}
+"""Descriptions by schema name."""

@@ -1,6 +1,6 @@
 """Reads the logs of group and share coordinators, __consumer_offsets and __share_group_state, in tasks: each partition
-once, in the replica that reaches furthest. What it says of groups is written as columns; kdump.spark.group_lag joins
-them with the logs that the groups read. A log that has not changed since an earlier scan is not read again."""
+once, in the replica that reaches furthest. What it says of groups is written as columns; kdump.spark.derived_tables
+joins them with the logs that the groups read. A log that has not changed since an earlier scan is not read again."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import kdump.forensics.read_committed_view as module
+import kdump.forensics.read_committed as module
 from kdump.cli import cli
 from tests.conftest import DISKS, FIXTURES, covering, numbers_in, sample
 from tests.craft import flip

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kdump.forensics.bundle.redact.messages import encode
+from kdump.forensics.bundle.redact.batches import encode
 from kdump.format.coordinator_record import KEY, VALUE
 from kdump.format.metadata_record import read_frame
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load_folder
