@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ from kdump.forensics.transactions import TRANSACTION_TIMEOUT
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.log.errors import ReadingStopped, SourceError
 from kdump.log.mounts import takes_bundles
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.run import PLAIN_RUN, Run, ignore
 
 BUDGET = 60.0
 """Default of the seconds that are spent on each question."""
@@ -234,13 +234,14 @@ def doctor(
     is called with each answer as soon as it is known. Raises SourceError if there is nothing of Kafka's, and ValueError
     for a release that is not known; what cannot be read is in the page's `unread`."""
     options = Options.given(options)
+    told, options = options.found, replace(options, found=ignore)  # what its parts find is not its answer
     if isinstance(kafka_version, str):
         kafka_version = parse_release(kafka_version)
     found: dict[type, list[Any]] = {ExaminedDisk: [], Item: [], Question: [], LargestTopic: []}
 
     def take(answer: Any) -> None:
         found[type(answer)].append(answer)
-        options.found(answer)
+        told(answer)
 
     query = DoctorQuery(list(paths), options, budget, now, timeout, kafka_version, [os.fspath(each) for each in logs])
     examination = Doctor(query, take)
