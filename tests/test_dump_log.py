@@ -436,3 +436,25 @@ def test_messages_of_exceptions() -> None:
     value = bytes.fromhex("0000 01010101 0101 ffffffff01 00")
     group = DECODERS["offsets-decoder"](NEWEST, 0, b"\0\3\0\5group", value)
     assert str(group[0]).endswith("Error reading byte array of 536870911 byte(s): only 1 byte(s) available.")
+
+
+@pytest.mark.parametrize(("cut", "length", "status"), [(0, 0, 1), (0, -1, 1), (30, None, 0), (0, 1 << 20, 0)])
+def test_a_time_index_of_a_damaged_segment(tmp_path: Path, cut: int, length: int | None, status: int) -> None:
+    """Kafka's tool reads all batches after the position of an entry, and throws at an invalid length."""
+    build(tmp_path)
+    log = tmp_path / "payments-0" / f"{SEGMENT}.log"
+    batches = craft.split(log.read_bytes())
+    last = batches[-1]
+    if length is not None:
+        last = last[:8] + length.to_bytes(4, "big", signed=True) + last[12:]
+    log.write_bytes(b"".join([*batches[:-1], last[: len(last) - cut]]))
+    result = dump("--files", log.with_suffix(".timeindex"))
+    assert "timestamp: " in result.stdout
+    assert result.exit_code == status
+
+
+def test_an_empty_index_without_its_segment(tmp_path: Path) -> None:
+    (tmp_path / f"{SEGMENT}.index").touch()
+    result = dump("--files", tmp_path / f"{SEGMENT}.index")
+    assert result.exit_code == 1
+    assert result.stdout.endswith(".index is empty.\n")

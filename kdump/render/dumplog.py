@@ -17,6 +17,7 @@ from kdump.format.numbers import parse_long
 from kdump.kafka.file_log_input_stream import batch_at
 from kdump.kafka.index_judge import Fault
 from kdump.kafka.index_mismatches import wrong_entries
+from kdump.log import file_system
 from kdump.log.entries import Entry
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
@@ -122,6 +123,8 @@ class Dump:
             entry = INDEX_ENTRY if kind is INDEX else TIME_INDEX_ENTRY
             if kind is INDEX and not window.reaches(entry.size):
                 self.out.lines([f"{path} is empty."])
+                if not file_system.exists(_log_of(path)):  # Kafka's tool opens it first
+                    self.out.fail(f"{_log_of(path)}: No such file or directory")
                 return
             if options.index_sanity_check:
                 index_text.check_sanity(window, entry, base)
@@ -136,8 +139,7 @@ class Dump:
 
     def _compare(self, path: str, index: Target, kind: FileKind, window: Window) -> None:
         """Compare an index with its segment, and collect its wrong entries."""
-        stem, _, _ = os.path.basename(path).partition(".")
-        log = target(os.path.join(os.path.dirname(path), stem + ".log"))._replace(name_offset=index.name_offset)
+        log = target(_log_of(path))._replace(name_offset=index.name_offset)
         try:
             log_window = self._open(log.path)
         except SourceError as error:
@@ -149,6 +151,8 @@ class Dump:
                 run = Run(self.options.limits, at=progress.at)
                 for wrong in wrong_entries(index, kind, window, log, log_window, run):
                     self._wrong(path, kind, wrong, look)
+            if kind is TIME_INDEX and index_text.log_throws(log.path, index.name_offset or 0, window, log_window):
+                self.out.status = 1
         finally:
             log_window.source.close()
 
@@ -163,6 +167,11 @@ class Dump:
             else:
                 offset = batch.lastOffset
         self._findings.wrong(os.path.abspath(path), kind, wrong, offset)
+
+
+def _log_of(path: str) -> str:
+    """Return the path of the segment of an index."""
+    return os.path.join(os.path.dirname(path), os.path.basename(path).partition(".")[0] + ".log")
 
 
 def _offset(path: str) -> int | None:

@@ -7,6 +7,7 @@ OffsetIndex, TimeIndex and their sanityCheck, TransactionIndex, ProducerStateMan
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from kdump.format.batch_header import MAX_SEQUENCE
@@ -16,6 +17,9 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.layout import Layout
 from kdump.format.numbers import int32
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.kafka.errors import KafkaError
+from kdump.kafka.file_log_input_stream import read_batches
+from kdump.kafka.offset_index import read_index
 from kdump.log.window import Window
 from kdump.render.java import optional_long
 from kdump.state.releases import TXN_INDEX_VERSION
@@ -55,10 +59,35 @@ def index_lines(window: Window, base: int) -> Iterator[str]:
 
 def time_index_lines(window: Window, base: int) -> Iterator[str]:
     """Like index_lines, for a .timeindex."""
+    for row in _time_index_rows(window):
+        yield f"timestamp: {row.timestamp} offset: {base + row.relativeOffset}"
+
+
+def _time_index_rows(window: Window) -> Iterator[Any]:
     for number, row in enumerate(rows(window, TIME_INDEX_ENTRY)):
         if not row.relativeOffset and number:
             return
-        yield f"timestamp: {row.timestamp} offset: {base + row.relativeOffset}"
+        yield row
+
+
+def log_throws(path: str, base: int, window: Window, log: Window) -> bool:
+    """Return True if Kafka's tool throws for a .timeindex, because it reads all batches of the segment at `path` from
+    the position on at which the .index has an entry's offset."""
+    size = log.source.size
+    if size is None:
+        return False
+    index = read_index(path.removesuffix(".log") + ".index", base)
+    starts = {index.lookup(base + row.relativeOffset)[1] for row in _time_index_rows(window)}
+    if starts and not 0 <= min(starts) <= max(starts) <= size:
+        return True
+    read: set[int] = set()
+    with suppress(KafkaError):
+        for start in sorted(starts):
+            for head in read_batches(log, start, size) if start not in read else ():
+                if head.position in starts:
+                    read.add(head.position)
+        return False
+    return True
 
 
 def check_sanity(window: Window, entry: Layout[Any], base: int) -> None:

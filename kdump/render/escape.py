@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 from kdump.text import path_text as path_text
 
 # Characters that may change how a terminal shows other text: C0 and C1 controls, line and paragraph separators,
 # direction and other format characters, and surrogates (from file names that are not UTF-8).
-_SUSPECT = re.compile(r"[^\x20-\x7e]")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
-def _escape(match: re.Match[str]) -> str:
-    character = match.group()
-    if unicodedata.category(character) not in _HIDDEN:
-        return character
+def _escaped(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]
     number = ord(character)
@@ -28,7 +23,10 @@ def _escape(match: re.Match[str]) -> str:
 
 def printable(text: str) -> str:
     r"""Return the text with characters that a terminal obeys, or does not show, as escapes (\n, \x1b, \u202e)."""
-    return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_escape, text)
+    if text.isprintable():  # of other categories, only spaces remain (Zs)
+        return text
+    hidden = [character for character in set(text) if unicodedata.category(character) in _HIDDEN]
+    return text.translate({ord(character): _escaped(character) for character in hidden})
 
 
 def bytes_text(data: bytes | None, limit: int | None = None) -> str:

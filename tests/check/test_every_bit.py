@@ -76,3 +76,11 @@ def test_every_bit(name: str) -> None:
                 unfound.append((name, byte))
         position += len(batch)
     assert set(unfound) <= UNDETECTABLE
+
+
+def test_a_wrong_length_or_magic_loses_no_offset() -> None:
+    batches = craft.split(segment("clean-1/trimmed-0").read_bytes())[:3]
+    for bit in (*range(64, 96), *range(128, 136)):
+        findings = check(b"".join((batches[0], craft.flip(batches[1], bit), batches[2])))
+        codes = {one.code for one in findings}
+        assert ("batch-length-invalid" if bit < 96 else "magic-unknown") in codes and "offset-gap" not in codes, bit

@@ -114,9 +114,9 @@ class OffsetRule(Observer):
         self.last = None
 
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
-        if not seen.is_valid:
-            return NONE
         batch = seen.batch
+        if not seen.is_valid and not batch.crcValid:  # with the checksum, only its length or magic is wrong
+            return NONE
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
         if batch.lastOffset < base or base < 0:
             return NONE
