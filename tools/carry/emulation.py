@@ -1,41 +1,26 @@
-"""Lets this machine run single files for another architecture, with QEMU from Debian's packages.
+"""Lets this machine run a single file for another architecture, with QEMU from Debian's packages.
 
-    python -m tools.carry.emulation ARCH
+    python -m tools.carry.emulation FILE
 
 QEMU has to be registered with the kernel (binfmt_misc). Installing the packages does that where systemd runs;
 elsewhere, as in a container or a small virtual machine, this script does, and needs to be run as root."""
 
 from __future__ import annotations
 
-import platform
 import subprocess
 import sys
 from pathlib import Path
 
-from tools.carry.target import TARGETS, Target
+from tools.carry.target import Target, target_of
 
-PACKAGES = {"aarch64": "qemu-user-static libc6-arm64-cross libgcc-s1-arm64-cross binutils-aarch64-linux-gnu"}
+PACKAGES = {"aarch64": "qemu-user-static binutils-aarch64-linux-gnu"}
 KERNEL = Path("/proc/sys/fs/binfmt_misc")
 
 
-def root_of(target: Target) -> Path:
-    """Return the directory where Debian's packages install the target's libraries."""
-    return Path(f"/usr/{target.name}-linux-gnu")
-
-
-def environment(target: Target) -> dict[str, str]:
-    """Return the environment variables with which the target's programs find their loader; none on a machine of that
-    architecture."""
-    return {} if target.name == platform.machine() else {"QEMU_LD_PREFIX": str(root_of(target))}
-
-
-def runs(target: Target) -> bool:
-    """Return True if programs for the target run here. Runs the target's loader to find out."""
-    if target.name == platform.machine():
-        return True
+def runs(file: Path) -> bool:
+    """Return True if the file runs here. Runs it to find out."""
     try:
-        command = [str(root_of(target) / "lib" / target.loader), "--version"]
-        return not subprocess.run(command, env=environment(target), capture_output=True, check=False).returncode
+        return not subprocess.run([file, "--version"], env={}, capture_output=True, check=False).returncode
     except OSError:
         return False
 
@@ -49,16 +34,17 @@ def register(target: Target) -> None:
 
 def main() -> None:
     """Run the command line."""
-    (target,) = (each for each in TARGETS if each.name == sys.argv[1])
-    if runs(target):
+    file = Path(sys.argv[1]).absolute()
+    if runs(file):
         return
+    target = target_of(file)
     try:
         register(target)
     except (OSError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)
-    if not runs(target):
+    if not runs(file):
         sys.exit(
-            f"programs for {target.name} do not run here: apt-get install {PACKAGES[target.name]},"
+            f"programs for {target.name} do not run here: apt-get install {PACKAGES.get(target.name, '')},"
             " and, if that does not register QEMU with the kernel, run this again as root"
         )
 

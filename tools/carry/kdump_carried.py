@@ -1,7 +1,6 @@
 """Entry point of the single file, started by its launcher: finds extension modules in the archive, then runs kdump.
 
-Nothing can be decompressed until zlib has been found, so this file imports only modules that are frozen into the
-interpreter."""
+This file imports only modules that are part of the interpreter."""
 
 import _imp
 import sys
