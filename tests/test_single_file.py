@@ -111,7 +111,8 @@ def test_it_says_what_the_installed_one_says(place: Path, command: str) -> None:
     assert carried.returncode == installed.returncode
 
 
-LOGS = sorted(str(path.relative_to(FIXTURES)) for path in FIXTURES.rglob("*.log"))
+LOGS = sorted(str(path.relative_to(FIXTURES)) for path in FIXTURES.rglob("*.log") if "registry-1" not in path.parts)
+"""Without those with Protobuf whose schemas are texts: protoc is not in the file."""
 
 
 def test_every_record_of_every_codec(place: Path) -> None:
@@ -334,7 +335,7 @@ def test_in_an_empty_root(place: Path, bare: Path, proc: str, tmp: str) -> None:
 @ROOT_ONLY
 def test_neither_memory_nor_a_directory_to_load_from(bare: Path) -> None:
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", BARE, "sh", str(bare), "none", "none", str(bare), "/kdump"],
+        ["unshare", "--mount", "sh", "-c", BARE, "sh", str(bare), "none", "none", str(bare), "/kdump", "ls"],
         capture_output=True,
         timeout=PATIENCE,
     )

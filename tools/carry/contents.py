@@ -116,7 +116,8 @@ def gather(interpreter: Interpreter, site: Path, start: Path, tree: Path) -> Non
         shutil.copyfile(path, tree / member)
     for name in EMPTY:
         (tree / name).write_text("", encoding="utf-8")
-    (tree / f"_sysconfigdata__linux_{target.name}-linux-musl.py").write_text(SYSCONFIG, encoding="utf-8")
+    for multiarch in ("", f"{target.name}-linux-musl"):  # configure names it only where it cannot run what it compiles
+        (tree / f"_sysconfigdata__linux_{multiarch}.py").write_text(SYSCONFIG, encoding="utf-8")
     needed = _libraries(tree)
     modules = {
         _module(path.relative_to(tree), interpreter): str(path.relative_to(tree)) for path in sorted(tree.rglob("*.so"))
