@@ -127,6 +127,7 @@ int main(int argc, char **argv) {
     before.use_environment = 0;
     before.isolated = 1;
     before.parse_argv = 0;
+    before.allocator = PYMEM_ALLOCATOR_MIMALLOC; /* musl gives the pages of each large block back at once */
     must(Py_PreInitialize(&before));
     PyImport_AppendInittab("_carry", init_carry);
     PyConfig_InitPythonConfig(&config);
