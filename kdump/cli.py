@@ -78,6 +78,7 @@ TAKE_BUNDLES = frozenset(
         "stats",
         "restart-plan",
         "explain",
+        "registry",
         "report",
         "scan",
         "space",

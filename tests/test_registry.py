@@ -174,6 +174,81 @@ def test_an_export_resolves_every_id_as_before(tmp_path: Path) -> None:
     assert "not empty" in run(DISK, "--export", tmp_path / "out").stderr
 
 
+class FreshRegistry:
+    """A registry in mode IMPORT, as far as IDs go: a version keeps its ID, an ID has one schema in a context, and what
+    a schema references must be there."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[tuple[str, int], tuple[Any, ...]] = {}
+        self.versions: set[tuple[str, int]] = set()
+
+    def post(self, subject: str, body: dict[str, Any]) -> None:
+        context = f".{subject[2:].partition(':')[0]}" if subject.startswith(":.") else "."
+        references = body.get("references", [])
+        for each in references:
+            named = each["subject"]
+            named = named.removeprefix(":.:") if context == "." or named.startswith(":.") else f":{context}:{named}"
+            assert (named, each["version"]) in self.versions, "the reference is not there"
+        assert (subject, body["version"]) not in self.versions, "the version is there already"
+        found = (body.get("schemaType", "AVRO"), body["schema"], references)
+        assert self.schemas.setdefault((context, body["id"]), found) == found, "the ID has another schema"
+        self.versions.add((subject, body["version"]))
+
+
+def resolved(disk: Path, *states: str) -> dict[tuple[str, int], tuple[Any, ...]]:
+    """Return the schemas by context and ID, as the registry on a disk resolves them."""
+    return {
+        (each["context"], each["id"]): (each["schemaType"], each["schema"], each["references"])
+        for each in objects(disk)
+        if each["type"] == "schemaVersion" and each["state"] in states
+    }
+
+
+def test_an_export_into_a_fresh_registry_resolves_every_id_as_before(tmp_path: Path) -> None:
+    later: list[Step | None] = [
+        schema("same-as-orders", 1, 1, ORDER_1),
+        schema(":.emea:u", 3, 9, '["null"]', references=[reference("orders-value", 1), reference(":.:address", 1)]),
+        schema("w", 7, 2147483647, "1"),
+        schema("gone", 1, 50, '"float"'),
+        Step(schema_key("gone", 1), None),
+    ]
+    write(tmp_path / "disk", {"_schemas-0": [*SCHEMAS, *later]})
+    for number, (options, more) in enumerate((((), {}), (("--deleted",), {(".", 50): ("AVRO", '"float"', [])}))):
+        out = tmp_path / str(number)
+        assert run(tmp_path / "disk", "--export", out, *options).exit_code == 0
+        fresh = FreshRegistry()
+        for file in sorted(out.iterdir()):
+            body = json.loads(file.read_text())
+            fresh.post(body["subject"], body)
+        trial = {(".", 6): ("AVRO", '"string"', [])} if options else {}  # of the fixture, deleted for good
+        assert fresh.schemas == resolved(tmp_path / "disk", "live", "softDeleted") | more | trial
+
+
+def test_deleted_schemas_in_what_was_carved(tmp_path: Path) -> None:
+    """A registry's topic was cleaned: the old segment is found among freed blocks."""
+    write(tmp_path / "disk", {"_schemas-0": [schema("a", 1, 2, '"int"')], "t-0": [Step(None, framed(1, b"\2"))]})
+    old = log([schema("b", 1, 1, '"long"'), schema("a", 1, 2, '"int"')])
+    other = batch([record(key=b"x", value=b"y")])
+    (tmp_path / "image").write_bytes(b"noise" * 100 + old + b"noise" * 200 + other + b"noise" + old)
+    assert command.run("carve", tmp_path / "image", "--out", tmp_path / "carved").exit_code == 0
+    (found,) = objects(tmp_path / "disk", "--deleted", "--carved", tmp_path / "carved")
+    assert (found["subject"], found["id"], found["state"]) == ("b", 1, "hardDeleted")
+    assert "/carved/run-000001" in found["source"]
+    (used,) = objects(tmp_path / "disk", "--usage", "--carved", tmp_path / "carved")
+    assert used["state"] == "hardDeleted"
+    out = tmp_path / "out"
+    assert run(tmp_path / "disk", "--export", out, "--deleted", "--carved", tmp_path / "carved").exit_code == 0
+    assert len(list(out.iterdir())) == 2
+    assert objects_of_inspect(tmp_path / "disk" / "t-0", out) == [1]
+    assert run(tmp_path / "disk", "--carved", tmp_path / "carved").exit_code == 2
+    assert run(tmp_path / "disk", "--deleted", "--carved", tmp_path / "none").exit_code == 2
+
+
+def objects_of_inspect(path: Path, schemas: Path) -> list[Any]:
+    found = command.objects("inspect", path, "--records", "--schemas", schemas)
+    return [each["valueDecoded"]["data"] for each in found]
+
+
 def _arguments(request: dict[str, Any]) -> dict[str, Any]:
     more: dict[str, Any] = {name: request[name] for name in ("schemaType", "references") if name in request}
     names = {"subject": request["subject"], "version": request["version"], "schema_id": request["id"]}
@@ -244,6 +319,7 @@ def test_another_name_of_the_topic(tmp_path: Path) -> None:
         ("--usage", "--deleted"),
         ("--topic", "x", "--deleted"),
         ("--export", "out", "--history"),
+        ("--export", "out", "--usage"),
     ],
 )
 def test_options_that_contradict_each_other(options: tuple[str, ...]) -> None:

@@ -9,16 +9,17 @@ from typing import NamedTuple
 from kdump.cluster.find_state_logs import coordinator_logs, deleted_logs, logs_in
 from kdump.cluster.node_ids import node_ids
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records, newest
+from kdump.log import file_system
+from kdump.log.command_line_paths import missing
 from kdump.log.directory_listing import real_path
 from kdump.log.errors import within
+from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.log_directory import LogDirectory
+from kdump.log.paths import targets
 from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.schema_registry import HARD_DELETED, SchemaRegistry, SchemaVersion
 from kdump.state.schema_registry_replay import RegistryReplay
-
-SCHEMAS_TOPIC = "_schemas"
-"""kafkastore.topic of Confluent's registry and topic_name of Karapace, by default."""
 
 
 class RegistryLog(NamedTuple):
@@ -117,10 +118,22 @@ def versions_in_deleted_logs(
     """Return what only the logs that a broker was to delete still have: versions that are neither in the registry's
     state nor among those that its log has lost."""
     found: list[tuple[CoordinatorLog, SchemaVersion]] = []
+    seen: set[tuple[str, int, int, str]] = set()
     for log in logs:
         other = read_registry(RegistryLog("", log, ()), keep_gone=True, run=run)
         for each in (*other.versions(), *other.removed()):
             known = registry.find(each.subject, each.version)
-            if known is None or known.text != each.text:
+            place = (each.subject, each.version, each.id, each.text)
+            if (known is None or known.text != each.text) and place not in seen:
+                seen.add(place)
                 found.append((log, each._replace(state=HARD_DELETED)))
     return found
+
+
+def carved_logs(path: str, run: Run) -> list[CoordinatorLog]:
+    """Return the segments that `kdump carve --out` wrote to a directory, each as a log: what is no record of a registry
+    is skipped. Raises SourceError."""
+    if not file_system.exists(path):
+        raise missing(path)
+    files = (each.path for each in targets(path, run=run))
+    return [CoordinatorLog(SCHEMAS_TOPIC, 0, os.path.dirname(each), (each,)) for each in files]

@@ -37,13 +37,16 @@ written.
 DEPTHS = ("headers", "crc", "records")
 LEAVES = (
     "The bundle has the names of topics, groups, transactional IDs, clients, hosts and principals, committed offsets "
-    "with their metadata, and values of configs. It has no SCRAM credentials, delegation tokens or sensitive configs"
+    "with their metadata, values of configs, and the schemas of a registry. It has no SCRAM credentials, delegation "
+    "tokens or sensitive configs"
 )
 REPLACED = (
-    "The names of topics, groups, transactional IDs, clients, members, hosts, racks, users, files and paths are "
-    "replaced in the bundle. It has the names of Kafka's own topics and of configs, values of configs that are numbers "
-    "or words of Kafka's, committed offsets without their metadata, IDs of topics, producers and nodes, times and sizes"
+    "The names of topics, groups, transactional IDs, clients, members, hosts, racks, users, files and paths, and those "
+    "in schemas, are replaced in the bundle. It has the names of Kafka's own topics and of configs, values of configs "
+    "that are numbers or words of Kafka's, committed offsets without their metadata, IDs of topics, producers and "
+    "nodes, times and sizes"
 )
+NO_INTERNAL_HELP = "Omit the records of Kafka's own topics, and of a schema registry's."
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,9 @@ class BundleCommandOptions(CommandOptions):
     topics: tuple[str, ...] = many(
         "--records", metavar="GLOB", help="Also include the records of these topics (a glob or a /regex/); repeatable."
     )
-    internal: bool = option(
-        "--no-internal", flag_value=False, default=True, help="Omit the records of Kafka's own topics."
+    internal: bool = option("--no-internal", flag_value=False, default=True, help=NO_INTERNAL_HELP)
+    schemas: bool = option(
+        "--no-schemas", flag_value=False, default=True, help="Omit the records of a schema registry's topic."
     )
     redact: bool = flag(
         "--redact",
@@ -98,9 +102,9 @@ class BundleCommandOptions(CommandOptions):
 @takes(BundleCommandOptions)
 def command(options: BundleCommandOptions) -> None:
     """Write what other commands need to know about a broker's log directories into a small directory, without the
-    records: batch headers, the result of each checksum, small files, transaction markers, and Kafka's own topics
-    without credentials. The commands take it in place of the log directory, on any host. A second run into the same
-    directory reads only what has changed. Nothing is written to the disks."""
+    records: batch headers, the result of each checksum, small files, transaction markers, and Kafka's own topics and
+    that of a schema registry, without credentials. The commands take it in place of the log directory, on any host. A
+    second run into the same directory reads only what has changed. Nothing is written to the disks."""
     read_once(options.paths)
     exit_with(lambda: _run(options), OutputError)
 
@@ -116,6 +120,7 @@ def _run(options: BundleCommandOptions) -> int:
         checksums=options.depth != "headers",
         records=options.depth == "records",
         internal=options.internal,
+        schemas=options.schemas,
         has_records=lambda topic: bool(options.topics) and has_records(topic),
         reading=options.reading.check_options(),
         names=Pseudonyms(secrets.token_bytes(32) if key is None else key.key) if options.redact else None,

@@ -10,9 +10,9 @@ import click
 
 from kdump.cluster.read_groups import CoordinatorLog
 from kdump.cluster.schema_registries import (
-    SCHEMAS_TOPIC,
     FoundRegistries,
     RegistryLog,
+    carved_logs,
     find_registries,
     read_registry,
     versions_in_deleted_logs,
@@ -30,13 +30,14 @@ from kdump.forensics.registry_usage import KnownSchemas, logs_with_records, usag
 from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.run import QUIET_RUN
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.registry_report import RegistryReport
 from kdump.render.state_tables import StateTables
 from kdump.state.as_of import AsOf, Change
-from kdump.state.schema_registry import LIVE, SchemaRegistry
+from kdump.state.schema_registry import LIVE, SchemaRegistry, SchemaVersion
 
 EXAMPLES = """
 \b
@@ -69,6 +70,9 @@ class RegistryOptions(CommandOptions):
     out: str | None = option(
         "--export", metavar="DIR", help="Write a file for each version to this new directory, for import."
     )
+    carved: str | None = option(
+        "--carved", metavar="DIR", help="Also look for deleted schemas in what kdump carve --out has written to DIR."
+    )
     schemas_topic: str = option(
         "--schemas-topic", metavar="TOPIC", default=SCHEMAS_TOPIC, help=f"Topic of the registry.  [{SCHEMAS_TOPIC}]"
     )
@@ -87,6 +91,10 @@ def command(options: RegistryOptions) -> None:
     registry and of Karapace; no registry is contacted. Only --export writes anything."""
     shown = [name for name, on in (("--history", options.state.history), ("--usage", options.shows_usage)) if on]
     shown += ["--export"] * (options.out is not None) + ["--deleted"] * options.deleted
+    if shown == ["--export", "--deleted"]:
+        shown = []
+    if options.carved is not None and not (options.deleted or options.shows_usage):
+        raise click.UsageError("--carved needs --deleted or --usage")
     if len(shown) > 1:
         raise click.UsageError(f"{shown[0]} cannot be combined with {shown[1]}")
     moment = parse_as_of(options.state.as_of, options.state.output.zone)
@@ -148,11 +156,23 @@ class RegistryCommand:
             self.notes.add_unreadable(SourceError(f"{', '.join(paths)}: no {topic} found"))
         if self.moment.offset is not None and len(found.registries) > 1:
             raise click.UsageError("--as-of: an offset applies to a single log; pass one, or use a time")
+        if self.options.carved is not None:
+            carved = self._carved(self.options.carved)
+            found = found._replace(
+                registries=[each._replace(deleted=(*each.deleted, *carved)) for each in found.registries]
+            )
         clusters = [each.cluster for each in found.registries]
         for each in found.registries:
             if clusters.count(each.cluster) > 1 and each.log.partition:
                 self.notes.add(each.log.path, "a registry refuses a topic with several partitions; each is shown alone")
         return found
+
+    def _carved(self, path: str) -> tuple[CoordinatorLog, ...]:
+        try:
+            return tuple(carved_logs(path, self.reading))
+        except SourceError as error:
+            self.notes.add_unreadable(error)
+            return ()
 
     def _with_lost(self, found: FoundRegistries) -> FoundRegistries:
         """Return the registries with an empty one for each cluster that has none: its records still carry IDs."""
@@ -181,18 +201,22 @@ class RegistryCommand:
                 keep_gone=options.deleted or options.shows_usage or bool(options.ids),
                 run=run,
             )
+            gone = []
+            if options.deleted or options.shows_usage or options.ids:
+                gone = versions_in_deleted_logs(found.deleted, registry, run)
             home = "" if not directories else directories[0].path
-            for each in usage(logs, KnownSchemas(registry, home), self.notes.add, run):
+            known = KnownSchemas(registry, home, [version for _, version in gone])
+            for each in usage(logs, known, self.notes.add, run):
                 if self._has_id(each.id) and self._has_subject(each.subjects):
                     self._add(each)
         if options.shows_usage:
             pass
         elif out is not None:
-            count = export(registry, out, name)
+            count = export(registry, out, name, known.unresolved() if options.deleted else ())
             print_error(f"{count_text(count, 'version')} of {path} written to {path_text(out.root)}")
             self.shown += 1
         elif history is None:
-            self._versions(found, registry, path)
+            self._versions(registry, path, gone)
         if self.shown == before and not any(
             (*self.subject.unmatched(), *self.ids.unmatched(), *self.topic.unmatched())
         ):
@@ -205,7 +229,9 @@ class RegistryCommand:
             self.notes.add(path, f"ends at offset {registry.end_offset}; this is the state at its end")
             self.notes.failed = True
 
-    def _versions(self, found: RegistryLog, registry: SchemaRegistry, path: str) -> None:
+    def _versions(
+        self, registry: SchemaRegistry, path: str, elsewhere: list[tuple[CoordinatorLog, SchemaVersion]]
+    ) -> None:
         options = self.options
         for each in registry.versions():
             self.ids.add(each.id)
@@ -213,10 +239,7 @@ class RegistryCommand:
                 self._add(version_answer(path, each))
         if options.deleted or options.ids:
             gone = [(path, each) for each in registry.removed()]
-            gone += [
-                (path_text(log.path), each)
-                for log, each in versions_in_deleted_logs(found.deleted, registry, self.reading)
-            ]
+            gone += [(path_text(log.path), each) for log, each in elsewhere]
             for source, each in gone:
                 self.ids.add(each.id)
                 if self.subject(each.subject) and self._has_id(each.id):

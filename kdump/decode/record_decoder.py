@@ -24,6 +24,7 @@ from kdump.decode.kafka_topics import KAFKA, METADATA, TOPICS
 from kdump.format.layout import Span
 from kdump.log import file_system
 from kdump.log.file_kinds import KRAFT_SNAPSHOT
+from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.paths import Target
 from kdump.log.record import Record
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 AUTO, AVRO, PROTOBUF = "auto", "avro", "protobuf"
 FRAMED = (AVRO, PROTOBUF)
 NULL = DecodedPart(None)
-SCHEMAS_LOG = "_schemas-0"
+SCHEMAS_LOG = f"{SCHEMAS_TOPIC}-0"
 """Directory of a schema registry's topic."""
 
 

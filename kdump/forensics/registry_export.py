@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from kdump.forensics.output_directory import OutputDirectory
@@ -63,10 +64,11 @@ def import_request(version: SchemaVersion) -> dict[str, Any]:
     return found | ({"deleted": True} if version.state != "live" else {})
 
 
-def export(registry: SchemaRegistry, out: OutputDirectory, folder: str) -> int:
-    """Write one file for each version to `folder` (a name, or empty), and return their number. Raises OutputError."""
+def export(registry: SchemaRegistry, out: OutputDirectory, folder: str, deleted: Iterable[SchemaVersion] = ()) -> int:
+    """Write one file for each version to `folder` (a name, or empty), and those of `deleted` ones after them. Return
+    their number. Raises OutputError."""
     count = 0
-    for version in in_order(registry):
+    for version in chain(in_order(registry), deleted):
         count += 1
         subject = UNSAFE.sub("_", version.subject)[:LONGEST_NAME]
         name = f"{count:06}.{subject}.v{version.version}.json"

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kdump.cluster.schema_registries import (
-    SCHEMAS_TOPIC,
     RegistryLog,
     find_registries,
     read_registry,
@@ -18,6 +17,7 @@ from kdump.cluster.schema_registries import (
 from kdump.forensics.registry_usage import KnownSchemas
 from kdump.log import file_system
 from kdump.log.errors import SourceError, listing_error
+from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.paths import target
 from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.schema_registry import SchemaRegistry
@@ -69,11 +69,13 @@ def _only(path: str, found: list[RegistryLog]) -> KnownSchemas:
 def exported_schemas(path: str) -> SchemaRegistry | None:
     """Return the registry of which a file or the files of a directory are an export; None if they are none. Raises
     SourceError if they cannot be read."""
+    if file_system.tree_at(path) is not None:
+        return None
     try:
-        if file_system.isdir(path):
+        if os.path.isdir(path):
             names = sorted(name for name in os.listdir(path) if name.endswith(".json"))
             files = [os.path.join(path, name) for name in names]
-        elif file_system.isfile(path) and target(path).kind is None:
+        elif os.path.isfile(path) and target(path).kind is None:
             files = [path]
         else:
             return None

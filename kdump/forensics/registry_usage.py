@@ -154,6 +154,17 @@ class KnownSchemas:
             (each for each in gone if (each.subject, each.version) == (subject, number)), None
         )
 
+    def unresolved(self) -> Iterator[SchemaVersion]:
+        """Yield the last deleted version of each ID that does not resolve in its context, unless its subject has
+        another version with that number."""
+        found: dict[tuple[str, int], SchemaVersion] = {}
+        for versions in self.gone.values():
+            for each in versions:
+                found[each.context, each.id] = each
+        for place, each in sorted(found.items(), key=lambda item: item[1].offset):
+            if not self.registry.find_id(*place) and not self.registry.find(each.subject, each.version):
+                yield each
+
     def highest_id(self) -> int:
         """Return the highest ID; -1 if there is none."""
         return max((*self.registry.ids(), *self.gone, *self.ignored), default=-1)

@@ -11,6 +11,8 @@ METADATA_TOPIC = "__cluster_metadata"
 METADATA_LOG = f"{METADATA_TOPIC}-0"
 """Directory of the metadata log."""
 REMOTE_METADATA_TOPIC = "__remote_log_metadata"
+SCHEMAS_TOPIC = "_schemas"
+"""Topic of a schema registry, by default: kafkastore.topic of Confluent's, topic_name of Karapace."""
 
 COMPACTED_TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
 """Topics that are compacted whatever their configs are."""

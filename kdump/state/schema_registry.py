@@ -263,8 +263,11 @@ def split_subject(subject: str) -> tuple[str, str]:
 
 
 def qualified(subject: str, parent: str) -> str:
-    """Return a referenced subject as its parent means it: in the parent's context, unless it names one."""
+    """Return a referenced subject as its parent means it: in the parent's context, unless it names one; `:.:` is the
+    default one."""
     context = context_of(parent)
+    if subject.startswith(":.:"):
+        return subject[3:]
     return subject if context == DEFAULT_CONTEXT or subject.startswith(":.") else f":{context}:{subject}"
 
 

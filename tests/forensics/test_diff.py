@@ -50,7 +50,7 @@ KAFKA = DISKS / "kafka-4.3"
 OF_ONE_CLUSTER = ("clean-1", "clean-2", "crash-1", "live-1", "diverged-1", "diverged-2")
 FIRST = f"{0:020}.log"
 BUNDLED = BundleOptions(
-    checksums=True, records=False, internal=True, has_records=lambda topic: False, reading=Options()
+    checksums=True, records=False, internal=True, schemas=True, has_records=lambda topic: False, reading=Options()
 )
 LEDGER = FIXTURES / "diverged-1" / "ledger-0" / FIRST
 

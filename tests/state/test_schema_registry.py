@@ -176,6 +176,7 @@ def test_a_reference_is_of_the_parents_context() -> None:
     assert qualified("b", ":.c:a") == ":.c:b"
     assert qualified(":.d:b", ":.c:a") == ":.d:b"
     assert qualified("b", "a") == "b"
+    assert qualified(":.:b", ":.c:a") == "b"
 
 
 def test_packed_texts_are_found_again() -> None:

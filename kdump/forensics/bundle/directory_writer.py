@@ -18,6 +18,7 @@ from kdump.forensics.bundle.log_writer import (
     KEEP_ALL,
     KEEP_CONTROL,
     KEEP_RECORDS,
+    KEEP_SCHEMAS,
     KEEP_WITHOUT_SECRETS,
     Keep,
     write_log,
@@ -39,7 +40,7 @@ from kdump.log.bundle_rows import TooManyRows
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
 from kdump.log.hash_key import HashKey
-from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
+from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, SCHEMAS_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch
@@ -66,13 +67,15 @@ class Refused(SourceError):
 @dataclass(frozen=True)
 class BundleOptions:
     """What a bundle is to have. `checksums`: verify them; `records`: decode records and keep what is found out about
-    them; `internal`: Kafka's own topics are complete, `has_records`: and those of other topics for which it is true;
-    `names`: replacements of all names, None if they stay; `has_key`: their key is one of the user's, and the same in
-    the next run; `hash_key`: that under which records of compacted topics are hashed that are not in the bundle."""
+    them; `internal`: Kafka's own topics are complete, `schemas`: so is that of a schema registry, `has_records`: and
+    those of other topics for which it is true; `names`: replacements of all names, None if they stay; `has_key`: their
+    key is one of the user's, and the same in the next run; `hash_key`: that under which records of compacted topics are
+    hashed that are not in the bundle."""
 
     checksums: bool
     records: bool
     internal: bool
+    schemas: bool
     has_records: Callable[[str], bool]
     reading: Options
     names: Pseudonyms | None = None
@@ -355,7 +358,10 @@ class DirectoryWriter:
         if is_snapshot or METADATA_TOPIC in (topic, partition(os.path.realpath(self.path)).topic):
             topic = METADATA_TOPIC
         if self.options.names is not None:
-            return self._keep_redacted(topic if topic in INTERNAL_TOPICS else None, self.options.names)
+            is_kept = topic in INTERNAL_TOPICS or (topic == SCHEMAS_TOPIC and self.options.schemas)
+            return self._keep_redacted(topic if is_kept else None, self.options.names)
+        if topic == SCHEMAS_TOPIC and self.options.internal and self.options.schemas:
+            return KEEP_SCHEMAS
         if topic in INTERNAL_TOPICS and not self.options.internal:
             return KEEP_CONTROL
         if topic in INTERNAL_TOPICS:

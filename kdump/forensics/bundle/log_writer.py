@@ -12,14 +12,18 @@ from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.forensics.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
 from kdump.forensics.bundle.record_hasher import RecordHasher
 from kdump.forensics.bundle.records_writer import RecordsWriter
+from kdump.forensics.bundle.redact.batches import redacted_batch
+from kdump.forensics.bundle.redact.schema_records import Unclear, kept_schema_record
 from kdump.forensics.copy_damage import damage_digest
 from kdump.format.batch_header import BATCH_HEADER, CONTROL, CRC_START
 from kdump.format.bundle_container import ContainerWriter, Frame
 from kdump.format.header_planes import MAX_HEADERS, encode_headers
 from kdump.format.varint import Bytes
+from kdump.log.batch_records import records
 from kdump.log.bundle_bytes import broker_view
 from kdump.log.bundle_index import BATCHES, MAX_KEPT, REDACTED, REGIONS, SIZE, Block, Log
 from kdump.log.bundle_rows import RowsWriter
+from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, copy_of
 from kdump.log.region_reader import CHECKED, WALKED, regions
@@ -52,11 +56,25 @@ def _without_secrets(batch: Batch) -> bytes | None:
     return without_secrets(batch) if isinstance(batch, DefaultRecordBatch) else None
 
 
+def _schemas_without_secrets(batch: Batch) -> bytes | None:
+    if batch.isControlBatch:
+        return control_bytes(batch)
+    if not isinstance(batch, DefaultRecordBatch) or not batch.crcValid:
+        return None
+    try:
+        same = all(kept_schema_record(each, None) == (each.key, each.value) for each in records(batch))
+    except Unclear:
+        return None
+    return None if batch.problems else _complete(batch) if same else redacted_batch(batch, SCHEMAS_TOPIC, None)
+
+
 KEEP_CONTROL = Keep(control_bytes, only_control=True)
 """Control batches: they have markers of transactions, and nothing of a client."""
 KEEP_ALL = Keep(_complete)
 KEEP_WITHOUT_SECRETS = Keep(_without_secrets)
 """Batches of the cluster's metadata."""
+KEEP_SCHEMAS = Keep(_schemas_without_secrets)
+"""Batches of a schema registry."""
 KEEP_RECORDS = Keep(lambda batch: _without_secrets(batch) if looks_like_metadata(batch) else _complete(batch))
 """Batches of a client's topic, but of a copy of the cluster's metadata only what is no secret."""
 

@@ -68,6 +68,7 @@ class MadeWith(NamedTuple):
     directories: list[str]
     depth: str
     internal: bool
+    schemas: bool
     topics: list[str]
     hashKey: str | None
     redacted: str | None
@@ -110,6 +111,7 @@ def bundle(
         sources if options.names is None else list(map(options.names.path, sources)),
         "records" if options.records else "crc" if options.checksums else "headers",
         options.internal,
+        options.schemas,
         list(topics),
         None if options.hash_key is None else options.hash_key.name,
         options.names.fingerprint if options.names is not None else None,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.redact.rules import Values, rule_for
+from kdump.forensics.bundle.redact.schema_records import Unclear, kept_schema_record
 from kdump.format.batch_header import BATCH_HEADER, CRC_START
 from kdump.format.checksum import castagnoli
 from kdump.format.consumer_protocol import MESSAGES, PREFIX, PROTOCOL_TYPE, try_decode_nested
@@ -27,15 +28,15 @@ from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct,
 from kdump.format.varint import unsigned_varint, varint
 from kdump.log.batch_records import records
 from kdump.log.bundle_index import MAX_KEPT
-from kdump.log.internal_topics import COORDINATOR_TOPICS, SCHEMAS
+from kdump.log.internal_topics import COORDINATOR_TOPICS, SCHEMAS, SCHEMAS_TOPIC
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
 
 
-def redacted_batch(batch: Batch, topic: str | None, names: Pseudonyms) -> bytes | None:
+def redacted_batch(batch: Batch, topic: str | None, names: Pseudonyms | None) -> bytes | None:
     """Return the header of a batch, with the checksum of what follows, and its records with other names; None if there
-    may be a name in it that cannot be found. `topic`: which of Kafka's own it is of, None for a client's, of which only
-    control batches can be redacted."""
+    may be a name in it that cannot be found. `topic`: which of Kafka's own it is of, or a schema registry's; None for a
+    client's, of which only control batches can be redacted. `names`: None for a registry's without its secrets."""
     if not isinstance(batch, DefaultRecordBatch) or not batch.crcValid or (batch.is_compressed and topic is None):
         return None
     payload = bytearray()
@@ -53,7 +54,7 @@ def redacted_batch(batch: Batch, topic: str | None, names: Pseudonyms) -> bytes 
     return BATCH_HEADER.struct.pack(*batch.header._replace(crc=crc)) + payload
 
 
-def _encoded(record: Record, topic: str | None, names: Pseudonyms) -> bytes:
+def _encoded(record: Record, topic: str | None, names: Pseudonyms | None) -> bytes:
     key, value = redacted_record(record, topic, names)
     assert record.timestampDelta is not None
     assert record.offsetDelta is not None
@@ -83,11 +84,13 @@ class Redacted(NamedTuple):
     value: bytes | None
 
 
-def redacted_record(record: Record, topic: str | None, names: Pseudonyms) -> Redacted:
-    """Return a record of one of Kafka's own topics, or a control record of any, with other names. Raises
-    Undecodable."""
+def redacted_record(record: Record, topic: str | None, names: Pseudonyms | None) -> Redacted:
+    """Return a record of one of Kafka's own topics or of a schema registry's, or a control record of any, with other
+    names; without `names`, one of a registry without its secrets. Raises Undecodable."""
     try:
-        if record.header_count:
+        if topic == SCHEMAS_TOPIC and not record.is_control:
+            return Redacted(*kept_schema_record(record, names))
+        if record.header_count or names is None:
             raise Undecodable
         if record.is_control:
             return _control(record, names)
@@ -95,7 +98,7 @@ def redacted_record(record: Record, topic: str | None, names: Pseudonyms) -> Red
             return _coordinator(record, SCHEMAS[topic], names)
         if topic in SCHEMAS:
             return _metadata(record, SCHEMAS[topic], names)
-    except ValueError as error:  # what was decoded does not fit into its field
+    except (ValueError, Unclear) as error:  # what was decoded does not fit into its field
         raise Undecodable from error
     raise Undecodable
 

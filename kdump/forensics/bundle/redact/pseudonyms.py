@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from kdump.format.metadata_names import SECURITY_PROTOCOL
 from kdump.log.file_kinds import by_name
-from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.internal_topics import INTERNAL_TOPICS, SCHEMAS_TOPIC
 from kdump.log.paths import PARTITION
 
 DIGITS = 12
@@ -46,7 +46,7 @@ class Pseudonyms:
         return self.of("key", "kdump bundle --redact")
 
     def topic(self, name: str) -> str:
-        return name if name in INTERNAL_TOPICS else self.of("t", name)
+        return name if name in (*INTERNAL_TOPICS, SCHEMAS_TOPIC) else self.of("t", name)
 
     def group(self, name: str) -> str:
         return self.of("g", name)
