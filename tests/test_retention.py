@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests import command
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.craft import batch, flip, message, one, record, wrapper
+from tests.damages import copy_disk
 from tests.each_case import each_case
 from tests.forensics.disks import coordinator, cut, data, marker, partition
 from tests.retention_cases import CASES, Case, write
@@ -489,6 +491,22 @@ def test_a_partition_that_is_moved_is_neither_deleted_nor_compacted(reverse: boo
     assert "held by the move to another log directory" in run(*paths).stdout
     steps = [each for each in lines("space", *paths) if each.get("step") == "retentionDue"]
     assert [each["files"] for each in steps] == [1], "the active segment is not counted"
+
+
+def test_a_directory_that_its_running_broker_does_not_list_is_offline(tmp_path: Path) -> None:
+    """crash-1 was killed, so the newest metadata has it unfenced; clean-1 is fenced: its next startup decides."""
+    for name, is_offline in (("crash-1", True), ("clean-1", False)):
+        root = copy_disk(DISKS / f"kafka-4.3/{name}", tmp_path / name)
+        late = ("--now", "2027-01-01T00:00:00Z")
+        assert any(each.get("deletableSegments") for each in lines("retention", root, *late))
+        meta = root / "meta.properties"
+        meta.write_text(re.sub("directory.id=.*", "directory.id=SECONDpABlNgsHloSKd7mg", meta.read_text()))
+        found = lines("retention", root, *late)
+        live = [each for each in found if each.get("state") == ""]
+        assert any(each.get("hold") == "directoryOffline" for each in found) == is_offline
+        assert any(each["deletableSegments"] or each["wouldClean"] for each in live) != is_offline
+        steps = [each for each in lines("space", root, *late) if each.get("step") == "retentionDue"]
+        assert bool(steps) != is_offline
 
 
 STATE_NAMES = ("__consumer_offsets", "__transaction_state", "_schemas", "connect-offsets", "mm2-offsets.A.internal")

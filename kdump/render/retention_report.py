@@ -36,6 +36,7 @@ TITLES = {
     answers.STRAY: "its stray state",
     answers.MOVE: "the move to another log directory",
     answers.SHARE: "a snapshot of a share partition",
+    answers.OFFLINE: "its log directory, which is offline",
 }
 OF_DELETION = ("retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes")
 OF_COMPACTION = (

@@ -221,6 +221,14 @@ class MetadataImage:
         """The log directory IDs of each registered broker."""
         return {number: broker.logDirs for number, broker in self.brokers.items()}
 
+    def is_offline(self, node: int | None, directory: str | None) -> bool:
+        """Return True if a broker serves clients, and its registration lists log directories without this ID: it has
+        taken it offline (ReplicationControlManager.handleDirectoriesOffline; KIP-858)."""
+        broker = None if node is None else self.brokers.get(node)
+        if broker is None or broker.fenced or broker.inControlledShutdown or not broker.logDirs:
+            return False
+        return directory is not None and directory not in broker.logDirs
+
 
 def endpoints(values: list[dict[str, Any]] | None, protocols: dict[int, str]) -> tuple[Endpoint, ...]:
     """Convert the endpoints of a record."""

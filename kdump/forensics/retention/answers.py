@@ -20,8 +20,8 @@ FUTURE, OPEN, HANGING, WATERMARK, DAMAGED = (
     "damage",
 )
 TOO_LARGE, CLEANER, TIER, STRAY = "recordTooLarge", "cleanerDisabled", "tier", "stray"
-MOVE, SHARE = "move", "shareSnapshot"
-HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, TOO_LARGE, CLEANER, TIER, STRAY, MOVE, SHARE)
+MOVE, SHARE, OFFLINE = "move", "shareSnapshot", "directoryOffline"
+HOLDS = (FUTURE, OPEN, HANGING, WATERMARK, DAMAGED, TOO_LARGE, CLEANER, TIER, STRAY, MOVE, SHARE, OFFLINE)
 """What keeps more than the configs require."""
 
 
@@ -57,8 +57,9 @@ class SegmentRetention(NamedTuple):
     blockedBy: Annotated[
         str | None,
         Doc(
-            "future, highWatermark, tier, tierUnknown, damage, recordTooLarge, cleanerDisabled, move; roll (the next "
-            "check rolls it, so that it can be copied to remote storage); empty (the active segment, without batches)"
+            "future, highWatermark, tier, tierUnknown, damage, recordTooLarge, cleanerDisabled, move, "
+            "directoryOffline; roll (the next check rolls it, so that it can be copied to remote storage); empty (the "
+            "active segment, without batches)"
         ),
     ]
     compaction: Annotated[str | None, Doc("clean, dirty, uncleanable; null if the topic is not compacted")]

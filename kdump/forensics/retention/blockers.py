@@ -9,7 +9,7 @@ from kdump.check.options import Options
 from kdump.forensics.answers import HANGING as HANGS
 from kdump.forensics.answers import Transaction
 from kdump.forensics.retention import answers
-from kdump.forensics.retention.answers import MOVE, SHARE, RetentionBlocker
+from kdump.forensics.retention.answers import MOVE, OFFLINE, SHARE, RetentionBlocker
 from kdump.forensics.retention.cleaning import CleaningResult
 from kdump.forensics.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.forensics.retention.configs import Settings
@@ -63,6 +63,8 @@ class RetentionCase:
     """The -future directory that this partition is moved to, or "" if it is not, or the log cleaner is disabled."""
     throttle: str = ""
     """The config that limits the move, with its value."""
+    offline: str = ""
+    """The ID of the log directory, if its broker has taken it offline."""
     lacks: list[tuple[int, int]] = field(default_factory=list)
     """Offsets above the log start offset that are neither here nor in remote storage."""
     topic_names: dict[str, str] = field(default_factory=dict)
@@ -79,7 +81,9 @@ def find_blockers(case: RetentionCase) -> Iterator[RetentionBlocker]:
     yield from _future(case)
     yield from _watermark(case)
     yield from _tier(case)
-    if case.moves_to:
+    if case.offline:
+        yield _offline(case)
+    elif case.moves_to:
         yield _move(case)
     if case.shares is not None:
         yield from _share(case, case.shares)
@@ -179,6 +183,10 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
         message += f", which they are only after {lag}" if lag else ""
         fix = "look for RemoteLogManager errors in the broker's log"
         fix = f"wait for the lag, or lower it; if it is over, {fix}" if lag else fix
+        stable = case.log.last_stable
+        if stable is not None and stable < case.log.log_end and stable <= (kept[0].last or 0):
+            message += f"; none is copied that ends above the last stable offset, {stable}"  # candidateLogSegments
+            fix = "end the open transaction at the last stable offset (kdump transactions --state open)"
         yield _blocker(case, answers.TIER, DELETION, kept, message, at=kept[0], fix=fix)._replace(
             offset=case.log.remote_end
         )
@@ -198,6 +206,20 @@ def _move(case: RetentionCase) -> RetentionBlocker:
     return _blocker(case, MOVE, what, kept, message, fix=fix, is_against=bool(kept) or is_cleaned)._replace(
         file=case.moves_to
     )
+
+
+def _offline(case: RetentionCase) -> RetentionBlocker:
+    """Return the pause of everything in a log directory that is offline (LogManager.handleLogDirFailure), which lasts
+    until the broker is restarted."""
+    kept = _blocked(case, OFFLINE)
+    is_cleaned = case.compaction is not None and case.compaction.is_taken
+    what = DELETION if kept or case.compaction is None else COMPACTION
+    message = (
+        f"the broker runs without its log directory, {case.offline}: it took it offline after an I/O error, or was "
+        "not restarted since it got it; until its next startup, it neither deletes nor compacts anything here"
+    )
+    fix = "look for the first error about the directory in the broker's log, mend that, and restart the broker"
+    return _blocker(case, OFFLINE, what, kept, message, fix=fix, is_against=bool(kept) or is_cleaned)
 
 
 def _share(case: RetentionCase, shares: GroupCoordinatorState) -> Iterator[RetentionBlocker]:

@@ -143,7 +143,9 @@ def partition_answer(
         cleanBytes=cleaned.clean_bytes if cleaned else None,
         cleanableBytes=cleaned.cleanable_bytes if cleaned else None,
         dirtyRatio=round(cleaned.ratio, 6) if cleaned and cleaned.ratio is not None else None,
-        wouldClean=cleaned.is_taken and bool(case.settings["log.cleaner.enable"]) and not case.moves_to
+        wouldClean=cleaned.is_taken
+        and bool(case.settings["log.cleaner.enable"])
+        and not (case.moves_to or case.offline)
         if cleaned
         else None,
         overdueAt=cleaned.overdue_at if cleaned else None,

@@ -60,6 +60,13 @@ class Clusters:
             self._moves[above] = self._moves_of_node(above)
         return self._moves[above].get((partition.topic, partition.partition), "")
 
+    def offline_id(self, directory: str) -> str:
+        """Return the ID of a log directory that its broker has taken offline; empty for any other."""
+        metadata, number = self.of(directory)
+        place = directory_at(directory) if directory and not is_url(directory) else None
+        own = self.disks.ids(place).get("directory.id") if isinstance(place, LogDirectory) else None
+        return own or "" if metadata is not None and metadata.is_offline(number, own) else ""
+
     def _moves_of_node(self, directory: str) -> dict[tuple[str | None, int | None], str]:
         """Return the -future directories of the node of a log directory whose partitions are live there, too."""
         every = [each for at in self._node(directory).directories for each in at.partitions]

@@ -12,7 +12,7 @@ from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.partition_scan import PartitionScan, is_damage
-from kdump.forensics.retention.answers import MOVE, PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.forensics.retention.answers import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.blockers import RetentionCase, find_blockers
 from kdump.forensics.retention.build_answers import leftover, partition_answer, segment_answers
 from kdump.forensics.retention.cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
@@ -249,7 +249,10 @@ class OnePartition:
         gone = deletions(segments, log, config, release)
         moves = self.place.partition.state == "future"
         moves_to = self.clusters.moves_to(self.place.partition) if config["log.cleaner.enable"] else ""
-        if moves_to:
+        offline = self.clusters.offline_id(self.directory)
+        if offline:
+            stopped(gone, OFFLINE)
+        elif moves_to:
             stopped(gone, MOVE)
         elif moves and config.compacts:
             gone = [Deletion(KEPT) for _ in segments]
@@ -268,6 +271,7 @@ class OnePartition:
             state=self.place.partition.state,
             moves_to=moves_to,
             throttle=self._throttle() if moves_to else "",
+            offline=offline,
             shares=self._shares(),
             lacks=self._lacks(log.log_start, first),
             topic_names={} if self.metadata is None else {each.id: each.name for each in self.metadata.topics.values()},

@@ -82,8 +82,9 @@ class RetainedLog:
     ) -> None:
         self.usage = usage
         self.cleaned = cleaned
-        self.moves = False
-        """Whether it is moved to another log directory: retention and the cleaner wait for that."""
+        self.moves = self.is_offline = False
+        """Whether it is moved to another log directory, or its log directory is offline: retention and the cleaner wait
+        for the end of that."""
         self.segments: list[ObservedSegment] = []
         place = usage.place
         for number, base in enumerate(usage.bases):
@@ -110,9 +111,8 @@ class RetainedLog:
     def due(self, settings: Settings, later: int = 0) -> int:
         """Return how many of the first segments the next check deletes, or one that runs `later` ms from now; the
         active segment is not counted."""
-        if (settings.compacts and not settings["log.cleaner.enable"]) or (
-            self.moves and settings["log.cleaner.enable"]
-        ):
+        cleans = settings["log.cleaner.enable"]
+        if self.is_offline or (self.moves and cleans) or (settings.compacts and not cleans):
             return 0
         found = due_now(self.segments, self.facts._replace(now=self.facts.now + later), settings)
         count = sum(each.state == NOW for each in found)

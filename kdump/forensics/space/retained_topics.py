@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kdump.cluster.disks import Node
+from kdump.cluster.node_ids import node_ids
 from kdump.cluster.remote_log import RemoteLog
 from kdump.forensics.retention.configs import ConfigOverrides, settings
 from kdump.forensics.space.answers import RUNNING
@@ -49,6 +50,8 @@ def retained_topics(
     moving = {each.key for usage in usages for each in usage.in_state("future")}
     for usage in usages:
         starts, marks, cleaned, points = (checkpointed(usage.directory, name, problems) for name in CHECKPOINTS)
+        directory_id = node_ids(usage.directory).get("directory.id")
+        is_offline = metadata is not None and metadata.is_offline(broker.node_id, directory_id)
         for each in usage.live():
             if each.place.topic is None or each.place.partition is None or not each.bases:
                 continue
@@ -66,7 +69,7 @@ def retained_topics(
             mark = None if _is_alone(metadata, topic, number) else marks.get(each.key)
             point = None if is_running or usage.directory.is_clean else points.get(each.key, 0)
             log = RetainedLog(each, starts.get(each.key), mark, end, now, opened, point, cleaned.get(each.key))
-            log.moves = each.key in moving
+            log.moves, log.is_offline = each.key in moving, is_offline
             found[topic].logs.append(log)
     return sorted(found.values(), key=lambda topic: (-topic.allocated, topic.name))
 
