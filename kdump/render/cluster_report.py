@@ -10,7 +10,6 @@ from kdump.format.count_text import first_of
 from kdump.render.escape import printable
 from kdump.render.state_tables import HeadedTables
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.times import iso
 
 Object = dict[str, Any]
@@ -30,7 +29,7 @@ class ClusterReport(HeadedTables):
 
 def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
     """Write the head of the report, one fact per line."""
-    paint = painter(output.colour)
+    paint = output.paint
     for label, text, style in _lines(cluster, zone):
         for number, line in enumerate(output.wrapped(f"{label:<{LABEL}}{printable(text)}", LABEL)):
             head, rest = line[:LABEL], line[LABEL:]

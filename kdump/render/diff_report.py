@@ -32,7 +32,6 @@ from kdump.render.diff_next_steps import letter, next_steps, save_commands
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import PATH, Column, Table
 from kdump.render.times import iso
 
@@ -63,7 +62,6 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         self.output = output
         self.zone = zone
         self.full = full
-        self.paint = painter(output.colour)
         self.written = False
 
     def add(self, answer: Diff | DiffSummary) -> None:
@@ -90,7 +88,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             self.output.line("")
         self.written = True
         word, details = verdict(diff)
-        self.output.line(f"{name_of(diff)}: {self.paint(word, STYLE[diff.relation])}{details}")
+        self.output.line(f"{name_of(diff)}: {self.output.paint(word, STYLE[diff.relation])}{details}")
         self.output.line("")
         self._copies(diff)
         lines = [*self._epochs(diff), *self._votes(diff)]
@@ -106,7 +104,7 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         following = list(next_steps(diff))
         if following:
             self.output.line("")
-            self.output.line(self.paint("next steps", "head"))
+            self.output.line(self.output.paint("next steps", "head"))
             for line in following:
                 self.output.text("  " + line)
             for line in save_commands(diff):

@@ -27,7 +27,6 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 
 NAMED = 5
 """Maximum number of partitions of an entry that are named."""
@@ -65,7 +64,6 @@ class DoctorReport(Sink[DoctorAnswer]):
     def __init__(self, output: Output, paths: Sequence[str] = ()) -> None:
         self.output = output
         self.paths = paths
-        self.paint = painter(output.colour)
         self._entries: dict[tuple[Kind, str], _Entry] = {}
         self._entries_of: Counter[Kind] = Counter()
         self._questions_with_errors: set[str] = set()
@@ -115,7 +113,7 @@ class DoctorReport(Sink[DoctorAnswer]):
         for text in texts:
             lines = self.output.wrapped(printable(path_text(label + text)), len(label))
             for number, line in enumerate(lines):
-                self.output.line(self.paint(line, style) if style and number == 0 else line)
+                self.output.line(self.output.paint(line, style) if style and number == 0 else line)
             label = " " * len(label)
         self.output.tick()
 
@@ -167,7 +165,7 @@ class DoctorReport(Sink[DoctorAnswer]):
             self.output.text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
         if lines:
             head = ("NOT ALL WAS READ", "bad") if page.unread else ("not examined", "torn")
-            self.output.line(self.paint(*head))
+            self.output.line(self.output.paint(*head))
             for line in lines:
                 self.output.text(f"  {line}")
             self.output.line("")
@@ -236,8 +234,8 @@ class DoctorReport(Sink[DoctorAnswer]):
     def _labelled(self, label: str, text: str) -> None:
         start = f"   {label:<{LABEL}}"
         for number, line in enumerate(self.output.wrapped(printable(path_text(start + text)), len(start))):
-            self.output.line(line.replace(label, self.paint(label, "head"), 1) if not number else line)
+            self.output.line(line.replace(label, self.output.paint(label, "head"), 1) if not number else line)
 
     def _command(self, text: str) -> None:
         """Write a command on one line, so that it can be copied."""
-        self.output.line(f"   {self.paint('more', 'head')}{'':<{LABEL - 4}}{printable(path_text(text))}")
+        self.output.line(f"   {self.output.paint('more', 'head')}{'':<{LABEL - 4}}{printable(path_text(text))}")

@@ -12,7 +12,6 @@ from kdump.format.count_text import count_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import TEXT, Column, Table
 from kdump.render.times import iso
 
@@ -35,7 +34,6 @@ class ExplainReport(Sink[Any]):
         self.zone = zone
         self.full = full
         self.is_pasted = is_pasted
-        self.paint = painter(output.colour)
         self._waiting: list[Explanation] = []
 
     def add(self, answer: Any) -> None:
@@ -177,7 +175,7 @@ class ExplainReport(Sink[Any]):
                 text, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
             ) or [head]
         if label:
-            lines[0] = lines[0].replace(f"{label}:", self.paint(f"{label}:", style), 1)
+            lines[0] = lines[0].replace(f"{label}:", self.output.paint(f"{label}:", style), 1)
         for line in lines:
             self.output.line(line)
 

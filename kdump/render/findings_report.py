@@ -27,7 +27,6 @@ from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import TEXT, Column, Table
 
 STYLE = {ERROR: "bad", WARNING: "torn", INFO: "dim"}
@@ -133,7 +132,6 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
     def __init__(self, output: Output, *, info: bool) -> None:
         self.output = output
         self.info = info
-        self.paint = painter(output.colour)
         self.width = min(output.width or PLAIN_WIDTH, 160)
         self.groups: list[PartitionFindings] = []
         self.places = 0
@@ -211,7 +209,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             actions.setdefault(filled_action(finding), []).append(finding)
         if actions:
             self.output.line("")
-            self.output.line(self.paint("what to do", "head"))
+            self.output.line(self.output.paint("what to do", "head"))
         for action, findings in actions.items():
             of_first = " (the first)" if any(PLACEHOLDER.search(CATALOGUE[each.code].fix) for each in findings) else ""
             codes = [f"{each.code}{of_first if counts[each.code] > 1 else ''}" for each in findings]
@@ -241,8 +239,8 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         shown = ", ".join(printable(path_text(name)) for name in names[:EVERYWHERE])
         head = f"  {finding.severity:7} {code}"
         self.output.line("")
-        self.output.line(self.paint(f"{len({id(group) for group, _ in groups}):,} partitions", "head"))
-        self.output.line(self.paint(head, STYLE[finding.severity]))
+        self.output.line(self.output.paint(f"{len({id(group) for group, _ in groups}):,} partitions", "head"))
+        self.output.line(self.output.paint(head, STYLE[finding.severity]))
         self._text(f"          {printable(finding.message)}", "")
         self._text(f"          {shown} … (--json)", "")
         self._text(f"          impact: {printable(finding.consequence)}", "dim")
@@ -255,14 +253,14 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         counts = ", ".join(parts) + (f" in {places}" if places and parts else "")
         headline = "; ".join([word + (f": {counts}" if counts else ""), *newer(self.newer), *incomplete(totals)])
         first, *rest = wrap(headline, self.width, subsequent_indent="  ", break_on_hyphens=False)
-        self.output.line(self.paint(word, style) + first[len(word) :])
+        self.output.line(self.output.paint(word, style) + first[len(word) :])
         for line in rest:
             self.output.line(line)
 
     def _group(self, group: PartitionFindings) -> None:
         self.output.line("")
         self.output.line(
-            self.paint(printable(path_text(group.name)) if group.name != "-" else "standard input", "head")
+            self.output.paint(printable(path_text(group.name)) if group.name != "-" else "standard input", "head")
         )
         for story in group.stories:
             self._story(story, group.name)
@@ -282,7 +280,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         if finding.offset is not None:
             at += f", offset {finding.offset}"
         first, *rest = wrap(head + at, self.width, subsequent_indent=" " * 10, break_on_hyphens=False)
-        self.output.line(self.paint(head, STYLE[finding.severity]) + first[len(head) :])
+        self.output.line(self.output.paint(head, STYLE[finding.severity]) + first[len(head) :])
         for line in rest:
             self.output.line(line)
         self._text(f"          {printable(finding.message)}", "")
@@ -299,7 +297,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
     def _text(self, text: str, style: str, hanging: int = 0) -> None:
         indent = " " * (hanging or len(text) - len(text.lstrip()))
         for line in wrap(text, self.width, subsequent_indent=indent or "  ", break_on_hyphens=False):
-            self.output.line(self.paint(line, style) if style else line)
+            self.output.line(self.output.paint(line, style) if style else line)
 
 
 def verdict(errors: int, warnings: int, totals: CheckTotals) -> tuple[str, str]:

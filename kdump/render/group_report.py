@@ -14,7 +14,6 @@ from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.groups import GroupCoordinatorState
@@ -91,7 +90,6 @@ class GroupReport(Sink[GroupDescription]):
         self.shown = shown
         self.sort = sort
         self.is_now = is_now
-        self.paint = painter(output.colour)
         self._remarks: dict[str, list[str]] = {}
         """Lines below the row of a group in the summary."""
         self._kept: list[Object] = []
@@ -155,10 +153,10 @@ class GroupReport(Sink[GroupDescription]):
         group = each.group
         name = printable(group["groupId"])
         for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):
-            self.output.line(line.replace(name, self.paint(name, "head"), 1) if line.startswith(name) else line)
+            self.output.line(line.replace(name, self.output.paint(name, "head"), 1) if line.startswith(name) else line)
         for text in _went_back(each):
             for line in self.output.wrapped(text, 4):
-                self.output.line(self.paint(line, "torn"))
+                self.output.line(self.output.paint(line, "torn"))
         for kind, values in (("groupMember", each.members), ("groupOffset", each.offsets), ("groupShare", each.shares)):
             if values:
                 self.output.line("")

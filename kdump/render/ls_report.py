@@ -23,7 +23,6 @@ from kdump.render.escape import path_text, printable
 from kdump.render.ls_columns import MORE, ls_columns
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.ls_rows import LsRow
@@ -89,7 +88,6 @@ class LsReport(Sink[LsPart]):
     def __init__(self, output: Output, *, zone: tzinfo, names: list[str] | None, full: bool, by_size: bool) -> None:
         self.output = output
         self.zone, self.names, self.full, self.by_size = zone, names, full, by_size
-        self.paint = painter(output.colour)
         self.table: Table | None = None
         self._begun = False
         self._widest = 0
@@ -99,7 +97,7 @@ class LsReport(Sink[LsPart]):
         if self._begun:
             self.output.line("")
         self._begun = True
-        self.output.line(self.paint(printable(path_text(title)), "head"))
+        self.output.line(self.output.paint(printable(path_text(title)), "head"))
 
     def add(self, answer: LsPart) -> None:
         if isinstance(answer, LsRow):
@@ -130,7 +128,7 @@ class LsReport(Sink[LsPart]):
             else wrap(printable(text), self.output.width - 4, break_on_hyphens=False)
         )
         for number, line in enumerate(lines):
-            self.output.line(("    " if number else "  ") + self.paint(line, style))
+            self.output.line(("    " if number else "  ") + self.output.paint(line, style))
 
     def _row(self, row: LsRow) -> None:
         fields = row_object(row)
@@ -148,14 +146,14 @@ class LsReport(Sink[LsPart]):
         if self.table is not None:
             self.table.flush()
         if shown < of:
-            self.output.line(self.paint(f"{shown:,} of {of:,} shown", "dim"))
+            self.output.line(self.output.paint(f"{shown:,} of {of:,} shown", "dim"))
         self.table, self._widest = None, 0
         self.output.tick()
 
     def end(self) -> None:
         if self._partial and (self.names is None or {"formats", "compressions"} & set(self.names)):
             text = f"{MORE}: not all headers were read: there may be more formats and codecs, and older records"
-            self.output.line(self.paint(text, "dim"))
+            self.output.line(self.output.paint(text, "dim"))
 
 
 def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str, str]]:

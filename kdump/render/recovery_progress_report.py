@@ -22,7 +22,6 @@ from kdump.render.escape import path_text, printable
 from kdump.render.recovery_report import rough_duration, speed_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 
 WORDS = {
     FIRST_LOOK: "FIRST LOOK",
@@ -48,7 +47,6 @@ class RecoveryProgressReport(Sink[RecoveryProgress]):
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        self.paint = painter(output.colour)
         self.last: RecoveryProgress | None = None
 
     def add(self, answer: RecoveryProgress) -> None:
@@ -60,7 +58,7 @@ class RecoveryProgressReport(Sink[RecoveryProgress]):
         at = time_text(answer.time)
         first, *more = self.output.wrapped(printable(path_text(f"{at}  {word}{rest}")), len(at) + 2)
         self.output.line(
-            first.replace(word, self.paint(word, "torn" if word == PAUSE else STYLES.get(answer.state, "")), 1)
+            first.replace(word, self.output.paint(word, "torn" if word == PAUSE else STYLES.get(answer.state, "")), 1)
         )
         for line in more:
             self.output.line(line)

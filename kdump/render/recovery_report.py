@@ -11,7 +11,6 @@ from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
 SHORT = 10
@@ -98,7 +97,6 @@ class RecoveryTimeReport(Sink[RecoveryTime | RecoveryLog]):
         self.output = output
         self.full = full
         self.logs: list[RecoveryLog] = []
-        self.paint = painter(output.colour)
 
     def add(self, answer: RecoveryTime | RecoveryLog) -> None:
         if isinstance(answer, RecoveryLog):

@@ -9,7 +9,6 @@ from kdump.forensics.registry_answer import RegisteredVersion
 from kdump.render.escape import printable
 from kdump.render.state_tables import HeadedTables, StateTables
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.times import iso
 
 MAX_INDENTED = 200_000
@@ -30,7 +29,7 @@ class RegistryReport(HeadedTables):
             super().add(answer)
 
     def _write(self, each: RegisteredVersion) -> None:
-        paint = painter(self.output.colour)
+        paint = self.output.paint
         if self.written:
             self.output.line("")
         self.written = True

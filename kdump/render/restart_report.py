@@ -45,7 +45,6 @@ from kdump.render.recovery_report import short_line
 from kdump.render.replicas_report import MAX_PARTITIONS, order_lines, partition_lines, replicas_verdict
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import NAME, TEXT, Column, Table
 from kdump.state.other_replicas import who_has_it
 
@@ -95,7 +94,6 @@ class RestartReport(Sink[PlanAnswer]):
         self.full = full
         self.everything = everything
         self.of_topics = of_topics
-        self.paint = painter(output.colour)
         self.plans: list[PlanEnd] = []
         self.replicas: list[PartitionReplicas] = []
         self.summary: ClusterSummary | None = None
@@ -138,7 +136,7 @@ class RestartReport(Sink[PlanAnswer]):
                 self.output.text(line)
         if len(shown) < len(ordered):
             self.output.text(f"… and {len(ordered) - len(shown):,} more partitions whose replicas differ (--full)")
-        self._head("assumed of the cluster")
+        self.output.title("assumed of the cluster")
         for text in summary.assumptions:
             self.output.text(f"  {text}")
 
@@ -166,11 +164,11 @@ class RestartReport(Sink[PlanAnswer]):
         self._table(plan)
         self._steps(plan)
         if recovery is not None and recovery.segments:
-            self._head("how long it takes")
+            self.output.title("how long it takes")
             self.output.text(f"  {short_line(recovery)}")
         for text in plan.unread:
             self.output.text(f"not read: {text}", "not read", "bad")
-        self._head("assumed")
+        self.output.title("assumed")
         for text in plan.assumptions:
             self.output.text(f"  {text}")
 
@@ -188,12 +186,12 @@ class RestartReport(Sink[PlanAnswer]):
     def _losses(self, plan: RestartPlan) -> None:
         gone = [each for each in plan.partitions if each.missing]
         if gone:
-            self._head("missing partitions", "bad")
+            self.output.title("missing partitions", "bad")
         for line in missing(gone, everything=self.full):
             self.output.text(line)
         losing = [each for each in plan.partitions if (each.loses or each.stray) and not each.missing]
         if losing:
-            self._head("losses" if any(each.loses for each in losing) else "stray partitions", "bad")
+            self.output.title("losses" if any(each.loses for each in losing) else "stray partitions", "bad")
         for line in strays([each for each in losing if each.stray], everything=self.full):
             self.output.text(line)
         for each in losing:
@@ -203,13 +201,13 @@ class RestartReport(Sink[PlanAnswer]):
             for line in lines:
                 self.output.text(f"    {line}")
         if plan.copyFirst:
-            self._head("copy elsewhere first")
+            self.output.title("copy elsewhere first")
         for path in plan.copyFirst:
             # Not wrapped, so that it can be copied.
             self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
         saved = [each for each in plan.partitions if each.salvage]
         if saved:
-            self._head("save what the startup removes")
+            self.output.title("save what the startup removes")
         for each in saved:
             self.output.line(printable(f"  {path_text(each.salvage)}"))
             self.output.text(f"    saves {saved_text(each)}")
@@ -257,16 +255,12 @@ class RestartReport(Sink[PlanAnswer]):
                 lines.append(f"… and {len(steps) - len(shown):,} more steps of {each.name} (--full)")
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
-            self._head("other steps")
+            self.output.title("other steps")
         limit = len(lines) if self.full else MAX_STEPS
         for line in lines[:limit]:
             self.output.text(f"  {line}")
         if limit < len(lines):
             self.output.text(f"  … and {len(lines) - limit:,} more (--full)")
-
-    def _head(self, text: str, style: str = "head") -> None:
-        self.output.line("")
-        self.output.line(self.paint(text, style))
 
 
 STATES = {

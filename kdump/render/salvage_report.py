@@ -12,7 +12,6 @@ from kdump.format.count_text import count_text
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import TEXT, Column, Table
 
 MAX_SHOWN = 10
@@ -28,7 +27,6 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self.output = output
         self.full = full
         self.loads = loads
-        self.paint = painter(output.colour)
         self.written = self.detailed = False
         self._written: list[Salvaged] = []
 
@@ -151,7 +149,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
     def _loud(self, text: str, word: str) -> None:
         """Write a line in which one word is highlighted."""
         for line in self.output.wrapped(text, 2):
-            self.output.line(line.replace(word, self.paint(word, "bad"), 1))
+            self.output.line(line.replace(word, self.output.paint(word, "bad"), 1))
 
     def _summary(self, summary: SalvageSummary) -> None:
         """Write the totals, and how to use the output."""
@@ -166,7 +164,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         self.output.text(f"written to {out}; the outcome of every byte is in {ledger}")
         if not written or not self.loads:
             return
-        self.output.line(self.paint("next steps", "head"))
+        self.output.line(self.output.paint("next steps", "head"))
         name = written[0].name if len(written) == 1 else "each directory"
         self.output.text(f"  check it: kdump verify {out}")
         self.output.text(

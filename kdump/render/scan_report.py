@@ -16,7 +16,6 @@ from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import FindingsReport
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import NAME, Column, Table
 from kdump.render.times import iso
 
@@ -46,7 +45,6 @@ class ScanReport(Sink[FleetEnd]):
     def __init__(self, output: Output, zone: tzinfo) -> None:
         self.output = output
         self.zone = zone
-        self.paint = painter(output.colour)
 
     def add(self, answer: FleetEnd) -> None:
         self.write(answer.summary, answer.units(), answer.counts())
@@ -103,7 +101,7 @@ class ScanReport(Sink[FleetEnd]):
         if not summary["replicas"]:
             return
         more = summary["replicaDifferences"] - MAX_REPLICAS
-        self._title("replicas that differ" + (f" (the first {MAX_REPLICAS}; {more:,} more)" if more > 0 else ""))
+        self.output.title("replicas that differ" + (f" (the first {MAX_REPLICAS}; {more:,} more)" if more > 0 else ""))
         for each in summary["replicas"][:MAX_REPLICAS]:
             place = f"{each['topic']}-{each['partition']}"
             at = f"offsets {each['firstOffset']} to {each['lastOffset']}"
@@ -122,7 +120,7 @@ class ScanReport(Sink[FleetEnd]):
         rows = summary["openTransactions"]
         if not rows:
             return
-        self._title("open transactions")
+        self.output.title("open transactions")
         table = Table(transaction_columns(self.zone), self.output)
         for row in rows:
             table.add(row)
@@ -132,15 +130,11 @@ class ScanReport(Sink[FleetEnd]):
         if not rows:
             return
         more = f" (the first {SHOWN} of {len(rows)})" if len(rows) > SHOWN else ""
-        self._title(title + more)
+        self.output.title(title + more)
         table = Table(columns, self.output)
         for row in rows[:SHOWN]:
             table.add(row)
         table.flush()
-
-    def _title(self, text: str) -> None:
-        self.output.text("")
-        self.output.text(text, style="head")
 
 
 def _text(name: str) -> CellText:

@@ -14,7 +14,7 @@ from kdump.format.structs import NamedStruct
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import cut, painter
+from kdump.render.style import cut
 from kdump.render.table import GAP, Column, Table
 
 ROOM = 24
@@ -33,7 +33,7 @@ class StructList(Sink[NamedStruct]):
 
     def end(self) -> None:
         output = self.output
-        paint = painter(output.colour)
+        paint = output.paint
         widest = max(len(each.name) for each in self._found)
         for number, (group, members) in enumerate(groupby(self._found, key=lambda each: each.group)):
             output.line(("\n" if number else "") + paint(group, "head"))
@@ -59,7 +59,7 @@ class StructReport(Sink[NamedStruct]):
 
     def add(self, answer: NamedStruct) -> None:
         struct, output, version = answer, self.output, self.version
-        paint = painter(output.colour)
+        paint = output.paint
         output.line(paint(f"{struct.name}: {_title(struct, version)}", "head"))
         texts = [struct.about, f"source: {struct.source}"] if struct.about else [f"source: {struct.source}"]
         table = Table([Column("", "", str, least=20)], output)  # wraps like the table below

@@ -22,7 +22,6 @@ from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import Column, Table
 
 VERDICTS = {"full": "DISK FULL", "low": "LOW", "enough": "ENOUGH SPACE", "unknown": "UNKNOWN"}
@@ -70,7 +69,6 @@ class SpaceReport(Sink[Any]):
     def __init__(self, output: Output, *, full: bool) -> None:
         self.output = output
         self.full = full
-        self.paint = painter(output.colour)
         self.found: dict[type, list[Any]] = {}
 
     def add(self, answer: Any) -> None:
@@ -85,10 +83,6 @@ class SpaceReport(Sink[Any]):
         self._steps(summary)
         self._candidates()
         self._kept()
-
-    def _title(self, text: str) -> None:
-        self.output.line("")
-        self.output.text(text, style="head")
 
     def _verdict(self, summary: SpaceSummary) -> None:
         directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
@@ -147,7 +141,7 @@ class SpaceReport(Sink[Any]):
         # All directories of one file system state the same number.
         elsewhere = {each.mount or each.path: each.elsewhere or 0 for each in directories}
         outside = (PARTS[-1][0], sum(elsewhere.values()))
-        self._title("what fills it")
+        self.output.title("what fills it")
         largest = sorted(parts[:-1], key=lambda each: -each[1])
         texts = [
             f"{name} {size_text(size)}{self._named() if name == FOREIGN else ''}"
@@ -184,7 +178,7 @@ class SpaceReport(Sink[Any]):
 
     def _steps(self, summary: SpaceSummary) -> None:
         steps: list[SpaceStep] = self.found.get(SpaceStep, [])
-        self._title("steps, in this order" if steps else "nothing can be freed here")
+        self.output.title("steps, in this order" if steps else "nothing can be freed here")
         if any(each.step == "oldestSegments" for each in steps):
             text = (
                 "  Take them before you start the broker: it needs room to start, and deletes segments only afterwards."
@@ -210,10 +204,10 @@ class SpaceReport(Sink[Any]):
             lines = each.command.splitlines()
             shown = lines if self.full else lines[:MAX_LINES]
             for line in shown:
-                self.output.line(self.paint("       " + printable(path_text(line)), "dim"))
+                self.output.line(self.output.paint("       " + printable(path_text(line)), "dim"))
             if each.undo:
                 self.output.text("     afterwards:")
-                self.output.line(self.paint("       " + printable(path_text(each.undo)), "dim"))
+                self.output.line(self.output.paint("       " + printable(path_text(each.undo)), "dim"))
             if len(lines) > len(shown):
                 self.output.text(f"       … and {len(lines) - len(shown):,} more lines (--full)")
         if steps and summary.broker == answers.STOPPED and not summary.missingToStart:
@@ -223,7 +217,7 @@ class SpaceReport(Sink[Any]):
         found: list[SpaceCandidate] = self.found.get(SpaceCandidate, [])
         if not found:
             return
-        self._title("what lower retention frees at once (the active segment stays)")
+        self.output.title("what lower retention frees at once (the active segment stays)")
         table = Table(
             [
                 Column("topic", "  topic", lambda each: "  " + printable(path_text(each.topic)), least=14),
@@ -254,7 +248,7 @@ class SpaceReport(Sink[Any]):
         for is_forbidden, title in ((False, "not offered"), (True, "never")):
             rows = [each for each in found if each.isForbidden is is_forbidden]
             if rows:
-                self._title(title)
+                self.output.title(title)
             for each in rows:
                 size = f" ({size_text(each.allocated)})" if each.allocated is not None else ""
                 self.output.text(f"  {self._short(each.path)}{size}: {each.text}", indent=4)

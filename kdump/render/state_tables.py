@@ -18,7 +18,6 @@ from kdump.render.retention_tables import RETENTION_TABLES, retention_style
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import Column, Table, check_names
 
 Object = dict[str, Any]
@@ -313,7 +312,7 @@ class HeadedTables(TableRows):
 
     def part(self, name: str, *, was_named: bool = False) -> None:
         self.end()
-        head = painter(self.output.colour)(printable(path_text(name)) + ":", "head")
+        head = self.output.paint(printable(path_text(name)) + ":", "head")
         self.output.line(("\n" if self._begun else "") + head)
         self._begun, self.written = True, False
 

@@ -19,7 +19,7 @@ from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import cut, painter
+from kdump.render.style import cut
 from kdump.render.table import NAME, Column, Table
 from kdump.render.times import iso
 
@@ -60,7 +60,6 @@ class StatsReport(Sink[StatsPart]):
         self.zone = zone
         self.full = full
         self.top = top
-        self.paint = painter(output.colour)
         self.width = min(100, output.width or PIPE_WIDTH)
         self.written = False
         self.detail = detail
@@ -344,11 +343,13 @@ class StatsReport(Sink[StatsPart]):
     def _bar(self, name: str, amount: str, part: int, whole: int, total: int | None = None) -> None:
         percent = share(part, total or whole)
         width = max(8, self.width - MARGIN - 20)
-        self._line(f"  {name:<21} {amount:>11}  {percent:>7}  {self.paint(bar(part, whole, width), 'name')}".rstrip())
+        self._line(
+            f"  {name:<21} {amount:>11}  {percent:>7}  {self.output.paint(bar(part, whole, width), 'name')}".rstrip()
+        )
 
     def _head(self, text: str, rest: str = "") -> None:
         self._line("")
-        self._line(self.paint(text, "head") + (self.paint(f"  {rest}", "dim") if rest else ""))
+        self._line(self.output.paint(text, "head") + (self.output.paint(f"  {rest}", "dim") if rest else ""))
 
     def _pair(self, name: str, text: str) -> None:
         for line in self.output.wrapped(f"  {name:<12} {printable(text)}", 15):
@@ -359,7 +360,7 @@ class StatsReport(Sink[StatsPart]):
             self._line(line)
 
     def _line(self, text: str, style: str = "") -> None:
-        self.output.line(self.paint(text, style) if style else text.rstrip())
+        self.output.line(self.output.paint(text, style) if style else text.rstrip())
 
     def _at(self, stats: Stats, evidence: RecordLocation | None) -> str:
         """Format the location of a record: (offset 17, batch at 4096 of FILE)."""

@@ -87,6 +87,11 @@ class Output:
                 line = line if number else line.replace(head, self.paint(head, style), 1)
             self.line(line if head or not line else self.paint(line, style))
 
+    def title(self, text: str, style: str = "head") -> None:
+        """Write an empty line, then a styled one."""
+        self.line("")
+        self.text(text, style=style)
+
     @property
     def paint(self) -> Paint:
         if self._paint is None:

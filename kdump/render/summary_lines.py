@@ -9,7 +9,6 @@ from kdump.forensics.answers import Difference
 from kdump.render.escape import path_text, printable
 from kdump.render.findings_report import STYLE
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 
 MAX_FINDINGS = 100
 """Maximum findings of a partition that are printed; further ones are only counted."""
@@ -20,7 +19,6 @@ class SummaryLines:
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        self.paint = painter(output.colour)
         self.waiting: list[Finding | Difference] = []
         self._unreported = 0
 
