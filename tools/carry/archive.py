@@ -14,6 +14,8 @@ STORED = ("encodings/", "kdump_carried", "carried_table", PYTHON, LIBC)
 """Prefixes of the members that are stored uncompressed: those, and what Python reads before it can decompress."""
 FIXED = (1980, 1, 1, 0, 0, 0)
 """Timestamp of every member."""
+HEADER = 30
+"""Bytes of a member's header in the archive, without its name and extra field."""
 PADDING = 0xD935
 """ID of the extra field that only aligns a member."""
 
@@ -36,7 +38,7 @@ def write(launcher: bytes, tree: Path, page: int, out: Path) -> None:
                 info.external_attr = 0o100644 << 16
                 info.compress_type = zipfile.ZIP_STORED if member.startswith(STORED) else zipfile.ZIP_DEFLATED
                 if member in (PYTHON, LIBC):
-                    head = file.tell() + zipfile.sizeFileHeader + len(member) + 4
+                    head = file.tell() + HEADER + len(member) + 4
                     info.extra = struct.pack("<HH", PADDING, -head % page) + bytes(-head % page)
                 archive.writestr(info, data, compresslevel=9)
                 if member in (PYTHON, LIBC):

@@ -25,16 +25,11 @@ COMPILED = "lz4"
 """The package that has no wheels for musl."""
 
 
-def run(*command: str | Path, **variables: str) -> None:
-    """Run a command in the root of the repository with additional environment variables. Exits if the command fails."""
-    cpython.run(*command, cwd=ROOT, **variables)
-
-
 def launcher(target: Target, work: Path) -> bytes:
     """Compile the launcher and return its bytes."""
     out = work / "launcher"
     cc = cpython.compiler(target, work / "launcher-cc")
-    run(cc, "-O2", "-g0", "-s", "-static", "-Wall", "-Werror", HERE / "launcher.c", "-o", out)
+    cpython.run(cc, "-O2", "-g0", "-s", "-static", "-Wall", "-Werror", HERE / "launcher.c", "-o", out, cwd=ROOT)
     contents.refuse(out, target)
     return out.read_bytes()
 
@@ -50,22 +45,25 @@ def install(interpreter: Interpreter, work: Path) -> Path:
     (work / "wheels.txt").write_text("\n".join(line for line in lines if line not in compiled), encoding="utf-8")
     cc = cpython.compiler(interpreter.target, work / "cc", interpreter.include)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    run(
+    cpython.run(
         *(*pip, "install", "--quiet", "--no-deps", "--no-compile", "--target", site, "-r", work / "wheels.txt"),
         *("--only-binary", ":all:"),
-        *(part for tag in interpreter.target.platforms for part in ("--platform", tag)),
+        *(f"--platform={tag}" for tag in interpreter.target.platforms),
         *("--implementation", "cp", "--python-version", interpreter.version),
+        cwd=ROOT,
     )
-    run(
-        *(*pip, "wheel", "--quiet", "--no-deps", "--no-cache-dir", "--wheel-dir", wheels),
-        *("--no-binary", COMPILED, *compiled, _source(work / "source")),
+    cpython.run(
+        *(*pip, "wheel", "--quiet", "--no-deps", "--no-cache-dir", "--no-binary", COMPILED, *compiled),
+        *("--wheel-dir", wheels),
+        _source(work / "source"),
+        cwd=ROOT,
         CC=str(cc),
         LDSHARED=f"{cc} -shared",
         SETUPTOOLS_EXT_SUFFIX=interpreter.suffix,
         _PYTHON_HOST_PLATFORM=f"linux-{interpreter.target.name}",
     )
     for wheel in wheels.glob("*.whl"):
-        run(sys.executable, "-m", "zipfile", "-e", wheel, site)
+        cpython.run(sys.executable, "-m", "zipfile", "-e", wheel, site, cwd=ROOT)
     for path in (ROOT / "kdump").rglob("*.py"):
         compiled_name = site / path.relative_to(ROOT).with_suffix(interpreter.suffix)
         if path.read_text("utf-8").startswith("# cython:") and not compiled_name.is_file():

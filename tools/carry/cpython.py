@@ -132,7 +132,7 @@ def _build(target: Target, python: Path, host: Path, place: Path, downloads: Pat
 def _ziglang() -> str:
     import ziglang  # type: ignore[import-not-found]
 
-    return os.path.dirname(ziglang.__file__)
+    return os.path.dirname(str(ziglang.__file__))
 
 
 def run(*command: str | Path, cwd: Path, quiet: bool = False, **variables: str) -> None:
