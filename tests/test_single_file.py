@@ -5,6 +5,9 @@ another architecture is executed in the same way, but runs in QEMU, which the ke
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import io
+import json
 import os
 import platform
 import pty
@@ -14,17 +17,19 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import termios
 import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any, cast
 
 import pytest
 
 from tests.conftest import FIXTURES
-from tools.carry import elf, emulation
+from tools.carry import elf, emulation, image
 from tools.carry.target import Target, target_of
 
 pytestmark = pytest.mark.carried
@@ -341,3 +346,37 @@ def test_neither_memory_nor_a_directory_to_load_from(bare: Path) -> None:
     )
     assert done.returncode == 2
     assert b"TMPDIR" in done.stderr
+
+
+def test_the_image(place: Path, tmp_path: Path) -> None:
+    """Two builds of the container image are the same, each digest is right, and it holds the file and nothing else."""
+    out = [tmp_path / name for name in ("first.tar", "second.tar")]
+    for path in out:
+        image.write([place / "kdump"], {}, "localhost/kdump:test", path)
+    assert out[0].read_bytes() == out[1].read_bytes()
+    with tarfile.open(out[0]) as archive:
+        assert len(archive.getnames()) == len({*archive.getnames()}) == 2 + 4
+
+    def read(descriptor: dict[str, Any]) -> bytes:
+        kind, _, digest = descriptor["digest"].partition(":")
+        with tarfile.open(out[0]) as archive, cast(IO[bytes], archive.extractfile(f"blobs/{kind}/{digest}")) as file:
+            data = file.read()
+        assert len(data) == descriptor["size"]
+        assert hashlib.sha256(data).hexdigest() == digest
+        return data
+
+    with tarfile.open(out[0]) as archive, cast(IO[bytes], archive.extractfile("index.json")) as file:
+        (tagged,) = json.loads(file.read())["manifests"]
+    (built,) = json.loads(read(tagged))["manifests"]
+    manifest = json.loads(read(built))
+    config = json.loads(read(manifest["config"]))
+    assert config["architecture"] == built["platform"]["architecture"]
+    root = tmp_path / "root"
+    for each, digest in zip(manifest["layers"], config["rootfs"]["diff_ids"], strict=True):
+        assert each["digest"] == digest
+        with tarfile.open(fileobj=io.BytesIO(read(each))) as files:
+            files.extractall(root, filter="data")
+    assert [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()] == ["bin/kdump"]
+    assert config["config"]["Entrypoint"] == ["/bin/kdump"]
+    assert (root / "bin/kdump").read_bytes() == (place / "kdump").read_bytes()
+    assert (root / "bin/kdump").stat().st_mode & 0o777 == 0o755

@@ -1,10 +1,9 @@
 """Writes the container image: an OCI archive with the single files, and nothing else (docs/carry.md).
 
-    python -m tools.carry.image OUT FILE…
+    python -m tools.carry.image [--shell] OUT FILE…
 
 FILE: what `make pex` built, for one architecture each. OUT is what `podman load`, `skopeo copy oci-archive:` and `ctr
-images import` take, and has two tags: the version, and the version with -busybox, which also has a shell. The same
-files give the same bytes.
+images import` take; with --shell, it also has busybox. The same files give the same bytes.
 
 Source: the OCI image format specification 1.1 (image-layout, image-index, manifest, config)."""
 
@@ -108,26 +107,26 @@ def image(archive: Archive, target: Target, layers: list[bytes]) -> dict[str, An
     return archive.json("manifest.v1+json", manifest, platform=platform)
 
 
-def write(files: list[Path], busyboxes: dict[str, Path], out: Path) -> str:
-    """Write the archive and return the digest of the index. `busyboxes`: a static busybox by architecture."""
+def write(files: list[Path], shells: dict[str, Path], name: str, out: Path) -> str:
+    """Write the archive and return its SHA-256. `shells`: a static busybox by architecture, if it is to have one."""
     with tarfile.open(out, "w", format=tarfile.USTAR_FORMAT) as tar:
         archive = Archive(tar)
         add(tar, "oci-layout", encoded({"imageLayoutVersion": "1.0.0"}))
-        plain, shell = [], []
+        images = []
         for path in files:
             target = target_of(path)
             layers = [layer({"bin/kdump": path.read_bytes()}, {})]
-            plain.append(image(archive, target, layers))
-            links = {f"bin/{name}": "busybox" for name in APPLETS}
-            layers.append(layer({"bin/busybox": busyboxes[target.name].read_bytes()}, links))
-            shell.append(image(archive, target, layers))
-        tags = []
-        for name, images in ((__version__, plain), (f"{__version__}-busybox", shell)):
-            index = {"schemaVersion": 2, "mediaType": f"{KIND}.index.v1+json", "manifests": images}
-            annotations = {"org.opencontainers.image.ref.name": name}
-            tags.append(archive.json("index.v1+json", index, annotations=annotations))
-        add(tar, "index.json", encoded({"schemaVersion": 2, "mediaType": f"{KIND}.index.v1+json", "manifests": tags}))
+            if shells:
+                links = {f"bin/{name}": "busybox" for name in APPLETS}
+                layers.append(layer({"bin/busybox": shells[target.name].read_bytes()}, links))
+            images.append(image(archive, target, layers))
+        names = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": name}
+        add(tar, "index.json", encoded(_index([archive.json("index.v1+json", _index(images), annotations=names)])))
     return hashlib.sha256(out.read_bytes()).hexdigest()
+
+
+def _index(manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"schemaVersion": 2, "mediaType": f"{KIND}.index.v1+json", "manifests": manifests}
 
 
 def main() -> None:
@@ -135,19 +134,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    parser.add_argument("--shell", action="store_true", help="add busybox")
     parser.add_argument("--work", type=Path, metavar="DIR", default=Path("build/carry"), help="[build/carry]")
     options = parser.parse_args()
     downloads = options.work.resolve() / "downloads"
     downloads.mkdir(parents=True, exist_ok=True)
+    name = f"localhost/kdump:{__version__}{'-busybox' if options.shell else ''}"
+    shells = {}
     with tempfile.TemporaryDirectory() as place:
-        busyboxes = {}
-        for target in map(target_of, options.files):
+        for target in map(target_of, options.files) if options.shell else ():
             unpacked, _version = debian.package("busybox-static", target.name, downloads, Path(place) / target.name)
-            busyboxes[target.name] = unpacked / "bin/busybox"
+            shells[target.name] = unpacked / "usr/bin/busybox"
         part = options.out.with_name(options.out.name + ".part")
-        digest = write(sorted(options.files), busyboxes, part)
+        digest = write(sorted(options.files), shells, name, part)
         shutil.move(part, options.out)
-    print(f"{options.out}: SHA-256 {digest}")
+    print(f"{options.out}: {name}, SHA-256 {digest}")
 
 
 if __name__ == "__main__":
