@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -17,6 +17,7 @@ from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, parse_now
 from kdump.commands.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.forensics.doctor.answers import Item
+from kdump.forensics.doctor.log_directories import find_log_directories
 from kdump.forensics.doctor.run import Doctor, DoctorQuery
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
@@ -28,6 +29,7 @@ from kdump.signals import Terminated, uninterrupted
 EXAMPLES = """
 \b
 Examples:
+  kdump doctor
   kdump doctor /var/lib/kafka
   kdump doctor /var/lib/kafka --log /var/log/kafka/server.log
   kdump doctor /disk1/kafka /disk2/kafka --budget 10m
@@ -48,7 +50,7 @@ BUDGET = "Spend at most this long on each question; what was not examined is lis
 class DoctorOptions(CommandOptions):
     """The options of the command. `budget` and `transaction_timeout` are in milliseconds."""
 
-    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
+    paths: tuple[str, ...] = argument(metavar="[LOGDIR…]", nargs=-1)
     budget: int = option("--budget", type=DurationParam(), default="60s", metavar="TIME", help=BUDGET)
     logs: tuple[str, ...] = many("--log", metavar="FILE", help=LOG_HELP)
     now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
@@ -74,9 +76,17 @@ def command(options: DoctorOptions) -> None:
     replicas, which transactions hold read_committed consumers, which groups are behind or were reset, what fills the
     disk, what is damaged, with the disks of several brokers where replicas diverge, and what a log is about. Ends with
     what to do, in order, with evidence, commands that show more, and what not to do. May be interrupted at any time.
-    Nothing is written."""
+    Nothing is written. Without LOGDIR it examines the log directories of the broker that is running here, or else those
+    in the usual places."""
     read_once((*options.paths, *options.logs))
-    exit_with(lambda: _run(options))
+    exit_with(lambda: _run(options if options.paths else _found(options)))
+
+
+def _found(options: DoctorOptions) -> DoctorOptions:
+    """Return the options with the log directories on this machine. Raises SourceError if there are none."""
+    found = find_log_directories()
+    print_error(f"examining {', '.join(found.directories)}: {found.why}")
+    return replace(options, paths=found.directories, server=options.server or found.server)
 
 
 def _run(options: DoctorOptions) -> int:

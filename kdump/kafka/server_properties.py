@@ -23,10 +23,14 @@ class ServerProperties(NamedTuple):
     path: str
     values: dict[str, str]
 
+    def words(self, name: str) -> list[str]:
+        """Return the values of a list; none if it is not set."""
+        return [word for each in self.values.get(name, "").split(",") if (word := each.strip())]
+
     @property
     def roles(self) -> frozenset[str] | None:
         """process.roles; None if the file does not set it, as with ZooKeeper."""
-        return frozenset(_words(self.values["process.roles"])) if self.values.get("process.roles") else None
+        return frozenset(self.words("process.roles")) or None
 
     @property
     def node_id(self) -> int | None:
@@ -37,7 +41,7 @@ class ServerProperties(NamedTuple):
     @property
     def log_dirs(self) -> list[str]:
         """The real paths of log.dirs, of which the first is metadata.log.dir, unless that is set."""
-        return [real_path(each) for each in _words(self.values.get("log.dirs") or self.values.get("log.dir", ""))]
+        return [real_path(each) for each in self.words("log.dirs") or self.words("log.dir")]
 
     @property
     def metadata_log_dir(self) -> str | None:
@@ -75,7 +79,3 @@ def read_properties(path: str) -> ServerProperties:
         if line.values:
             found[line.values["name"]] = line.values["value"].strip()
     return ServerProperties(path, found)
-
-
-def _words(text: str) -> list[str]:
-    return [word for each in text.split(",") if (word := each.strip())]

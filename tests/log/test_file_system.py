@@ -27,6 +27,7 @@ OF_THIS_MACHINE = {
     "log/bundle_tree.py",
     "forensics/bundle/directory_writer.py",
     "forensics/bundle/run.py",
+    "forensics/doctor/log_directories.py",
     "forensics/output_directory.py",
     "forensics/recovery/recovery_threads.py",
     "forensics/restart/access_rights.py",

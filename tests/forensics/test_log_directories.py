@@ -1,0 +1,121 @@
+"""`kdump doctor` without a path: the log directories of a running broker, or those in the usual places."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kdump.forensics.doctor.log_directories import Found, find_log_directories
+from kdump.log.errors import SourceError
+
+
+def process(root: Path, number: int, arguments: list[str], *, other: bool = False) -> Path:
+    """Lay out a process below `root`/proc; `other`: in another mount namespace. Return its root directory."""
+    place = root / "proc" / str(number)
+    inside = root / f"container-{number}"
+    (place / "ns").mkdir(parents=True)
+    inside.mkdir()
+    (place / "cmdline").write_bytes(b"\0".join(word.encode() for word in arguments) + b"\0")
+    (place / "cwd").symlink_to("/opt/kafka" if other else root)
+    (place / "ns/mnt").symlink_to("mnt:[2]" if other else "mnt:[1]")
+    (place / "root").symlink_to(inside if other else "/")
+    return inside
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    own = tmp_path / "proc/self"
+    (own / "ns").mkdir(parents=True)
+    (own / "ns/mnt").symlink_to("mnt:[1]")
+    (own / "root").symlink_to("/")
+    return tmp_path
+
+
+def properties(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+JAVA = ["java", "-Xmx1g", "-cp", "libs/*"]
+
+
+def test_of_the_running_broker_with_what_its_command_line_overrides(root: Path) -> None:
+    for name in ("a", "b", "meta"):
+        (root / name).mkdir()
+    properties(root / "server.properties", f"log.dirs=/nowhere\nmetadata.log.dir={root}/meta\nprocess.roles=broker\n")
+    override = ["--override", f"log.dirs={root}/a,{root}/b, {root}/gone"]
+    process(root, 7, [*JAVA, "kafka.Kafka", "server.properties", *override])
+    process(root, 8, ["grep", "kafka.Kafka"])
+    found = find_log_directories(str(root))
+    assert found.directories == (f"{root}/a", f"{root}/b", f"{root}/meta")
+    assert f"process 7), {root}/server.properties, of which 1 is missing: {root}/gone" in found.why
+    assert found.server is not None
+    assert found.server.is_broker
+
+
+def test_of_a_broker_in_another_container(root: Path) -> None:
+    inside = process(root, 7, [*JAVA, "kafka.Kafka", "/tmp/strimzi.properties"], other=True)
+    properties(inside / "tmp/strimzi.properties", "log.dirs=/var/lib/kafka/data-0/kafka-log0\n")
+    (inside / "var/lib/kafka/data-0/kafka-log0").mkdir(parents=True)
+    found = find_log_directories(str(root))
+    assert found.directories == (f"{root}/proc/7/root/var/lib/kafka/data-0/kafka-log0",)
+    assert found.server is None, "its paths are not those of this process"
+
+
+def test_in_the_usual_places(root: Path) -> None:
+    for name in ("var/lib/kafka/data-0/kafka-log0", "tmp/kafka-logs", "var/lib/kafka"):
+        properties(root / name / "meta.properties", "version=1\n")
+    (root / "bitnami/kafka/data").mkdir(parents=True)
+    expected = ("tmp/kafka-logs", "var/lib/kafka", "var/lib/kafka/data-0/kafka-log0")
+    assert find_log_directories(str(root)) == Found(
+        tuple(f"{root}/{name}" for name in expected), "with meta.properties, in the usual places; no broker is running"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "no path given, no broker is running"),
+        ([None], "No such file or directory; run as its user"),
+        (["log.dirs=/gone\n"], "/gone: no such directory"),
+        (["log.dirs=\\u12\n"], "a bad escape"),
+        (["log.dirs=/a\n", "log.dirs=/b\n"], r"2 brokers are running \(processes 7, 8\)"),
+    ],
+)
+def test_what_cannot_be_found(root: Path, files: list[str | None], message: str) -> None:
+    for number, text in enumerate(files, 7):
+        file = root / f"{number}.properties"
+        if text is not None:
+            properties(file, text)
+        process(root, number, [*JAVA, "kafka.Kafka", str(file)])
+    with pytest.raises(SourceError, match=message):
+        find_log_directories(str(root))
+
+
+def test_a_process_that_ends_is_no_broker(root: Path) -> None:
+    process(root, 7, [*JAVA, "kafka.Kafka", "server.properties"])
+    (root / "proc/7/cwd").unlink()
+    with pytest.raises(SourceError, match="no broker is running"):
+        find_log_directories(str(root))
+
+
+def test_a_real_process(tmp_path: Path) -> None:
+    """Of this machine's own /proc: others may run here, so only this one's properties are looked for."""
+    (tmp_path / "logs").mkdir()
+    file = properties(tmp_path / "server.properties", f"log.dirs={tmp_path}/logs\n")
+    waiting = ["java", "-c", "echo; read line", "kafka.Kafka", str(file)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(waiting, executable="/bin/sh", **pipes) as running:  # type: ignore[call-overload]
+        running.stdout.readline()
+        try:
+            said = " ".join(find_log_directories().directories)
+        except SourceError as error:
+            said = str(error)
+        finally:
+            os.kill(running.pid, signal.SIGKILL)
+    assert said == str(tmp_path / "logs") or str(running.pid) in said
