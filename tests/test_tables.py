@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kdump.render.column_spec import NAMES, PATHS, TEXTS
+from kdump.render.forensic_tables import NAMES, PATHS, TEXTS
 from kdump.render.state_tables import TABLES
 from kdump.render.stdout import Output
 from kdump.render.style import cut_middle, cut_start, width

@@ -1,10 +1,36 @@
-"""Table columns of `kdump transactions` and `kdump producers`, and the styles of their rows."""
+"""Table columns of `kdump transactions`, `producers`, `registry` and `retention`, and the styles of their rows."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from kdump.render.column_spec import ColumnSpec
+from kdump.render.table import NAME, PATH, TEXT, VALUE
+
+
+class ColumnSpec(NamedTuple):
+    """A column of a table: the key, and the same fields as in Column."""
+
+    name: str
+    label: str = ""
+    rank: int = 9
+    least: int | None = None
+
+    @property
+    def cuts(self) -> str:
+        """How cells are shortened; the key decides, so that all tables do the same."""
+        return NAME if self.name in NAMES else PATH if self.name in PATHS else TEXT if self.name in TEXTS else VALUE
+
+
+NAMES = frozenset(
+    (
+        *("groupId", "memberId", "instanceId", "topic", "transactionalId", "name", "entity", "resourceName"),
+        *("principal", "tokenId", "subject", "subjects"),
+    )
+)
+PATHS = frozenset(("source", "path", "file"))
+TEXTS = frozenset(("message", "remark", "remarks", "doubt"))
+"""Keys whose values identify what a row is about, and keys of our own sentences."""
+
 
 FORENSIC_TABLES: dict[str, tuple[ColumnSpec, ...]] = {
     "transaction": (
@@ -185,3 +211,82 @@ def registry_style(value: dict[str, Any]) -> str:
     if value["type"] == "schemaUsage":
         return "dim" if value["doubt"] and value["state"] == "none" else "bad" if value["state"] == "none" else ""
     return "dim" if value.get("state") in ("softDeleted", "hardDeleted", "ignored") else ""
+
+
+RETENTION_TABLES: dict[str, tuple[ColumnSpec, ...]] = {
+    "retentionSegment": (
+        ColumnSpec("baseOffset", "base"),
+        ColumnSpec("lastOffset", "last", 5),
+        ColumnSpec("size", "bytes", 7),
+        ColumnSpec("records", "", 2),
+        ColumnSpec("largestTimestamp", "largest timestamp"),
+        ColumnSpec("timestampFrom", "from", 4),
+        ColumnSpec("deletion"),
+        ColumnSpec("deletesAt", "due at", 8),
+        ColumnSpec("deletionRule", "by", 5),
+        ColumnSpec("deletesAfterBytes", "or after bytes", 5),
+        ColumnSpec("waitsFor", "waits for", 4),
+        ColumnSpec("blockedBy", "kept by", 6),
+        ColumnSpec("compaction"),
+        ColumnSpec("uncleanableBecause", "because", 8),
+        ColumnSpec("cleanableAt", "cleanable at", 7),
+        ColumnSpec("tombstones", "", 6),
+        ColumnSpec("tombstonesDue", "due", 5),
+        ColumnSpec("markers", "", 5),
+        ColumnSpec("markersDue", "markers due", 4),
+        ColumnSpec("emptyBatches", "empty", 2),
+    ),
+    "retentionHold": (
+        ColumnSpec("source", "in", least=12),
+        ColumnSpec("topic", "", 9, 12),
+        ColumnSpec("partition"),
+        ColumnSpec("hold"),
+        ColumnSpec("keeps", "", 6),
+        ColumnSpec("segments"),
+        ColumnSpec("bytes"),
+        ColumnSpec("position", "at byte", 7),
+        ColumnSpec("offset"),
+        ColumnSpec("timestamp", "", 6),
+        ColumnSpec("until", "", 8),
+        ColumnSpec("message", "", 5, 24),
+    ),
+    "retention": (
+        ColumnSpec("source", "in", least=12),
+        ColumnSpec("topic", "", 9, 12),
+        ColumnSpec("partition"),
+        ColumnSpec("verdict"),
+        ColumnSpec("cleanupPolicy", "policy"),
+        ColumnSpec("segments"),
+        ColumnSpec("bytes"),
+        ColumnSpec("deletableBytes", "due now", 8),
+        ColumnSpec("heldBytes", "held", 8),
+        ColumnSpec("nextDeletionAt", "next due at", 7),
+        ColumnSpec("cleanBytes", "clean", 3),
+        ColumnSpec("cleanableBytes", "cleanable", 4),
+        ColumnSpec("dirtyRatio", "dirty ratio", 6),
+        ColumnSpec("wouldClean", "would clean", 6),
+        ColumnSpec("tombstones", "", 4),
+        ColumnSpec("tombstonesDue", "due", 3),
+        ColumnSpec("damages", "damaged", 5),
+    ),
+}
+"""The default columns."""
+NO_ZERO_RETENTION = (
+    "deletableBytes",
+    "heldBytes",
+    "tombstones",
+    "tombstonesDue",
+    "markers",
+    "markersDue",
+    "emptyBatches",
+)
+"""Columns in which most rows have 0, which is therefore not shown."""
+
+
+def retention_style(value: dict[str, Any]) -> str:
+    """Return the style of a row."""
+    if value["type"] == "retention":
+        return {"held": "bad", "unknown": "torn"}.get(value["verdict"], "")
+    if value["type"] == "retentionHold":
+        return "bad" if value["isAgainstPolicy"] else "torn"
+    return {"held": "bad", "unknown": "torn", "now": "dim"}.get(value["deletion"], "")

@@ -10,11 +10,17 @@ from typing import Any
 from kdump.answer import ANSWERS, Key, answer_keys, answer_object, answer_type
 from kdump.forensics.cluster_answer import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
-from kdump.render.column_spec import ColumnSpec
 from kdump.render.escape import path_text, printable
-from kdump.render.forensic_tables import FORENSIC_TABLES, REGISTRY_TABLES, forensic_style, registry_style
-from kdump.render.retention_tables import NO_ZERO as NO_ZERO_RETENTION
-from kdump.render.retention_tables import RETENTION_TABLES, retention_style
+from kdump.render.forensic_tables import (
+    FORENSIC_TABLES,
+    NO_ZERO_RETENTION,
+    REGISTRY_TABLES,
+    RETENTION_TABLES,
+    ColumnSpec,
+    forensic_style,
+    registry_style,
+    retention_style,
+)
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
 from kdump.render.stdout import Output
