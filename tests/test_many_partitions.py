@@ -130,6 +130,7 @@ def partitions(at: Path, count: int, *, damaged: bool = False) -> Path:
     names = [f"many-{number}" for number in range(count)]
     for number, name in enumerate(names):
         shutil.copytree(SOURCE, at / name)
+        (at / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {'A' * 21}Q\n")
         if damaged and number % 2:
             log = at / name / "00000000000000000000.log"
             log.write_bytes(flip(log.read_bytes(), 400))

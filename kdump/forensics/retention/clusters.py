@@ -31,6 +31,7 @@ class Clusters:
         self._remote: dict[str, RemoteLog] = {}
         self._checkpoints: dict[str, list[str]] = {}
         self._nodes: dict[str, Node] = {}
+        self._offline: dict[str, str] = {}
         self._moves: dict[str, dict[tuple[str | None, int | None], str]] = {}
         self.given: MetadataImage | None = None
         if named is not None:
@@ -62,10 +63,15 @@ class Clusters:
 
     def offline_id(self, directory: str) -> str:
         """Return the ID of a log directory that its broker has taken offline; empty for any other."""
-        metadata, number = self.of(directory)
-        place = directory_at(directory) if directory and not is_url(directory) else None
-        own = self.disks.ids(place).get("directory.id") if isinstance(place, LogDirectory) else None
-        return own or "" if metadata is not None and metadata.is_offline(number, own) else ""
+        if directory not in self._offline:
+            metadata, number = self.of(directory)
+            node = self._node(directory)
+            place = directory_at(directory) if len(node.directories) > 1 else None
+            ids = self.disks.ids(place) if isinstance(place, LogDirectory) else node.ids
+            own = ids.get("directory.id")
+            is_offline = metadata is not None and metadata.is_offline(number, own)
+            self._offline[directory] = own if own and is_offline else ""
+        return self._offline[directory]
 
     def _moves_of_node(self, directory: str) -> dict[tuple[str | None, int | None], str]:
         """Return the -future directories of the node of a log directory whose partitions are live there, too."""
