@@ -38,6 +38,7 @@ COMMANDS = {
     "space": "Show what may be deleted on a full disk, in which order, what it frees and what it costs.",
     "salvage": "Copy the valid batches of damaged partitions to new directories, with a ledger of what was lost.",
     "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
+    "rescue": "Rebuild a cluster's metadata for its controllers, from the copies that are left on its disks.",
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
     "report": "Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes.",
     "bundle": "Write a small copy of a broker's log directories, without the records, to examine elsewhere.",
@@ -55,7 +56,7 @@ would only add a tenth to the startup time."""
 TO_THE_END = frozenset(
     (
         *("doctor", "verify", "diff", "retention", "restart-plan", "salvage", "reindex", "carve", "report", "bundle"),
-        *("scan", "space"),
+        *("scan", "space", "rescue"),
     )
 )
 """Commands that continue when the reader of their output has gone (`| head`), because their exit status or the files

@@ -328,7 +328,7 @@ def test_what_was_not_read_is_said_first(tmp_path: Path) -> None:
     assert run("inspect", complete / "payments-0", "--hex").exit_code == 2
 
 
-@pytest.mark.parametrize("command", sorted({"salvage", "carve", "dump-log"}))
+@pytest.mark.parametrize("command", sorted({"salvage", "carve", "dump-log", "rescue"}))
 def test_other_commands_take_no_bundle(command: str, tmp_path: Path) -> None:
     assert command not in TAKE_BUNDLES
     bundle = bundled(FIXTURES / "clean-1" / "payments-0", tmp_path / "b")

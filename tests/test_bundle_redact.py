@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from kdump.forensics.bundle.redact.batches import encode
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.redact.rules import rule_for
 from kdump.format.bundle_container import Frame
+from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load_folder
 from kdump.format.varint import unsigned_varint
 from kdump.log.bundle_names import MANIFEST, container_name

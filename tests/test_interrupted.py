@@ -27,6 +27,7 @@ ARGUMENTS = {
     "space": (str(FIXTURES / "disk-1"),),
     "scan": ("--help",),
     "query": ("--help",),
+    "rescue": (str(FIXTURES / "disk-1"), "--out", "OUT"),
     "salvage": (PAYMENTS, "--out", "OUT"),
     "report": (PAYMENTS, "--out", "OUT"),
     "bundle": (PAYMENTS, "--quiet", "--out", "OUT"),

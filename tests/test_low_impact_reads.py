@@ -67,6 +67,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "restart-plan": ("{disk}",),
     "doctor": ("{disk}",),
     "explain": ("crc-mismatch", "--disk", "{disk}"),
+    "rescue": ("{disk}", "--dry-run"),
     "salvage": ("{disk}/orders-0", "--out", "{out}"),
     "reindex": ("{disk}/orders-0", "--out", "{out}"),
     "carve": ("{log}",),

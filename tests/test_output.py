@@ -69,6 +69,7 @@ ROWS: dict[str, tuple[list[Any], list[str]]] = {
     "verify": ([CRASH], ["finding"]),
     "verify --list": ([], ["code"]),
     "stats": ([FIXTURES / "diverged-1"], ["stats"]),
+    "rescue": ([FIXTURES / "disk-1", "--dry-run"], ["rescueCopy"]),
     "salvage": ([LOG, "--out", "OUT"], ["salvage"]),
     "bundle": ([LOG.parent, "--out", "OUT"], ["bundle"]),
     "diff": ([FIXTURES / "diverged-1", FIXTURES / "diverged-2"], ["diff"]),

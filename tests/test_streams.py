@@ -60,6 +60,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, 
         "retention": [(good,), (missing,), (bad,)],
         "space": [("--help",), (missing,), (str(FIXTURES / "clean-2"), str(FIXTURES / "disk-1"), missing)],
         "restart-plan": [(str(FIXTURES / "clean-2"),), (bad,), (missing,)],
+        "rescue": [(str(FIXTURES / "disk-1"), "--out", "OUT"), (missing, "--dry-run"), (good,)],
         "salvage": [(good, "--out", "OUT"), (bad, "--out", "OUT"), (missing, "--out", "OUT")],
         "reindex": [(good, "--out", "OUT"), (bad, "--out", "OUT"), (missing,)],
         "carve": [(LOG, "--out", "OUT"), ("/dev/null",), (missing,)],
@@ -179,6 +180,7 @@ def test_rows_come_as_they_are_found(tmp_path: Path) -> None:
 
 
 WRITERS = {
+    "rescue": (str(FIXTURES / "disk-1"), "--quiet", "--out", "OUT"),
     "salvage": (str(FIXTURES / "clean-2"), "--out", "OUT"),
     "reindex": (str(FIXTURES / "clean-2"), "--out", "OUT"),
     "carve": (LOG, "--out", "OUT"),

@@ -21,6 +21,7 @@ DISK = FIXTURES / "disk-1"
 MORE = {
     **dict.fromkeys(("salvage", "report", "bundle", "scan"), ("--out", "OUT")),
     "query": ("select 1",),
+    "rescue": ("--dry-run",),
 }
 """What a command needs in addition to paths."""
 AS_KAFKA = "dump-log"

@@ -85,6 +85,7 @@ CSV: dict[str, tuple[str, ...]] = {
     "restart-plan": ("restartPartition",),
     "explain": ("explanation",),
     "explain --list": ("logMessage",),
+    "rescue": ("rescueCopy",),
     "salvage": ("salvage",),
     "bundle": ("bundle",),
     "reindex": ("reindex",),

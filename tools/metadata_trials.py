@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import refusals
-from kdump.forensics.bundle.redact.batches import encode
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.format.known_releases import KnownRelease, known
+from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, load_folder
 from tests.craft import batch, record
 

@@ -34,6 +34,7 @@ OF_QUORUM = (
         "brokers",
         "controllers",
     ),
+    *("epochs", "snapshot", "snapshot_epoch", "end_time", "gap", "problems"),
     *("refusals", "places", "levels", "frames"),
 )
 """What is kept of each copy: the quorum, and what kdump.cluster.metadata_refusals needs."""

@@ -32,6 +32,7 @@ from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_node_handlers import TRANSACTION_TYPES
 from kdump.state.metadata_replay import MetadataReplay
+from kdump.state.record_choice import RecordChoice
 
 MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""
@@ -67,17 +68,18 @@ def replay_metadata(
     on_change: ChangeListener | None = None,
     room: int = ROOM,
     run: Run = PLAIN_RUN,
+    choice: RecordChoice | None = None,
 ) -> MetadataImage:
     """Return the full state of the cluster in `files` as of `moment` (None: the end of the log).
 
-    With `on_change`, the replay starts as early as possible, and `on_change` is called with every change that a record
-    of the log makes. Calls `run.at` with the bytes read so far, and the total, which increases if a snapshot turns
-    out to be invalid or the log to contain transactions. Invalid bytes are added to `problems`, and the replay
-    continues after them. Raises Unreachable if no snapshot is old enough for the moment and the log does not start at
-    offset 0.
+    With `choice`, which is filled in, the state has what is needed to write it again. With `on_change`, the replay
+    starts as early as possible, and `on_change` is called with every change that a record of the log makes. Calls
+    `run.at` with the bytes read so far, and the total, which increases if a snapshot turns out to be invalid or the
+    log to contain transactions. Invalid bytes are added to `problems`, and the replay continues after them. Raises
+    Unreachable if no snapshot is old enough for the moment and the log does not start at offset 0.
     """
     moment = moment or AsOf()
-    reader = _MetadataReader(files, moment, replace(run, limits=bounded(run.limits)), room, on_change, True)
+    reader = _MetadataReader(files, moment, replace(run, limits=bounded(run.limits)), room, on_change, True, choice)
     start = files.log_start
     if files.bootstrap is not None and not files.snapshots and start is None:
         return reader.read(((0, files.bootstrap),))
@@ -106,6 +108,7 @@ class _MetadataReader:
     room: int
     on_change: ChangeListener | None
     go_on: bool
+    choice: RecordChoice | None = None
     snapshot_problems: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
     done: int = 0
@@ -192,7 +195,11 @@ class _MetadataReader:
         return needed
 
     def _replay(self) -> MetadataReplay:
-        return MetadataReplay(MetadataImage(), self.room)
+        replay = MetadataReplay(MetadataImage(), self.room)
+        if self.choice is not None:
+            self.choice.start_over()
+            replay.choice = self.choice
+        return replay
 
     def _read_snapshot(
         self, replay: MetadataReplay, path: str, go_on: bool = False, is_format: bool = False
@@ -255,6 +262,8 @@ class _MetadataReader:
                 # How it ends decides whether its records count. Only logs with a transaction are read twice.
                 self.total += _bytes(needed)
                 dropped = uncommitted_ranges(replay, self._log(needed, start, lambda problem: None))
+                if self.choice is not None:
+                    self.choice.uncommitted = list(dropped)
                 dropped.reverse()
             if metadata.end_offset == 0 and start is None and record.offset > 0:
                 replay.is_partial = True

@@ -11,11 +11,14 @@ import os
 from collections.abc import Iterator
 
 from kdump.cluster.release_evidence import LEVEL, OF_DISTRIBUTIONS
+from kdump.format.errors import DecodeError
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.format.known_releases import KnownRelease, at_most
+from kdump.format.metadata_record import decode_metadata_record, read_frame
 from kdump.format.schema import by_api_key
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.metadata_refusal import Refusal
+from kdump.state.metadata_refusal import Refusal, Rule
+from kdump.state.metadata_replay import NESTED
 
 FEATURE_LEVEL = "FeatureLevelRecord"
 WRAPPED = (4, 0)
@@ -71,16 +74,22 @@ def _placed(metadata: MetadataImage, record: str, offset: int | None) -> Refusal
 def _levels(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
     """Yield the records that set a feature to a level that the release does not know, even if a later one lowers it."""
     for (name, level), offset in metadata.levels.items():
-        if name.startswith(OF_DISTRIBUTIONS) or known.takes(name, level):
-            continue
-        levels = known.features.get(name)
-        lowest, highest = (0, 0) if levels is None else levels
-        supported = f"{lowest}-{highest}" if highest > lowest else f"{highest}"
-        record = f"{FEATURE_LEVEL}(name='{name}', featureLevel={level})"
-        controller = f"RuntimeException: Tried to apply {FEATURE_LEVEL} {record}, but this controller only supports"
-        controller += f" versions {supported}"
-        loader = unknown_level(level, known) if name == LEVEL else ""
-        yield _placed(metadata, FEATURE_LEVEL, offset)._replace(controller=controller, loader=loader)
+        rule = _level_rule(name, level, known)
+        if rule is not None:
+            placed = _placed(metadata, FEATURE_LEVEL, offset)
+            yield placed._replace(controller=rule.controller, loader=rule.loader)
+
+
+def _level_rule(name: str, level: int, known: KnownRelease) -> Rule | None:
+    if name.startswith(OF_DISTRIBUTIONS) or known.takes(name, level):
+        return None
+    levels = known.features.get(name)
+    lowest, highest = (0, 0) if levels is None else levels
+    supported = f"{lowest}-{highest}" if highest > lowest else f"{highest}"
+    record = f"{FEATURE_LEVEL}(name='{name}', featureLevel={level})"
+    controller = f"RuntimeException: Tried to apply {FEATURE_LEVEL} {record}, but this controller only supports"
+    controller += f" versions {supported}"
+    return Rule(controller, unknown_level(level, known) if name == LEVEL else "")
 
 
 def unknown_level(level: int, known: KnownRelease) -> str:
@@ -96,17 +105,41 @@ def unknown_level(level: int, known: KnownRelease) -> str:
 
 def _frames(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
     """Yield the first record of each type that the release does not know, and of each version that it does not read."""
+    for (api_key, version, is_nested), offset in metadata.frames.items():
+        name, rule = _frame_rule(api_key, version, is_nested, known)
+        if rule is not None:
+            yield _placed(metadata, name, offset)._replace(reader=rule.reader)
+
+
+def _frame_rule(api_key: int, version: int, is_nested: bool, known: KnownRelease) -> tuple[str, Rule | None]:
+    """Return the name of a type of records, and why a release cannot read this version of it."""
     names = by_api_key("metadata")
     messages = known.messages["metadata"]
-    for (api_key, version, is_nested), offset in metadata.frames.items():
-        name = names[api_key].name if api_key in names else f"UNKNOWN({api_key})"
-        placed = _placed(metadata, name, offset)
-        if name not in messages or not messages[name].each:
-            exception = f"UnsupportedVersionException: Unknown metadata id {api_key}"
-            if not is_nested:
-                yield placed._replace(reader=f"MetadataParseException: org.apache.kafka.common.errors.{exception}")
-        elif is_nested and version > messages[name].highest:
-            yield placed._replace(reader=f"MetadataParseException: Failed to deserialize record with type {api_key}")
+    name = names[api_key].name if api_key in names else f"UNKNOWN({api_key})"
+    exception = ""
+    if name not in messages or not messages[name].each:
+        if not is_nested:
+            exception = "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id "
+    elif is_nested and version > messages[name].highest:
+        exception = "Failed to deserialize record with type "
+    return name, Rule(reader=f"MetadataParseException: {exception}{api_key}") if exception else None
+
+
+def record_rule(value: bytes, known: KnownRelease) -> Rule | None:
+    """Return why a release refuses a record with this value whatever the state is: a level, type or version that it
+    does not know; None if it does not."""
+    try:
+        frame = read_frame(value)
+    except DecodeError:
+        return None  # which the replay refuses itself
+    name, rule = _frame_rule(frame.apiKey, frame.version, False, known)
+    if rule is not None or not (name == FEATURE_LEVEL or name in NESTED):
+        return rule
+    values = decode_metadata_record(value).values or {}
+    if name == FEATURE_LEVEL and "featureLevel" in values:
+        return _level_rule(values["name"], values["featureLevel"], known)
+    is_nested = any(values.get(each) for each in NESTED.get(name, ()))
+    return _frame_rule(frame.apiKey, frame.version, is_nested, known)[1]
 
 
 def _without_level(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:

@@ -85,6 +85,19 @@ class OutputDirectory:
         finally:
             shutil.rmtree(passing, ignore_errors=True)
 
+    @contextmanager
+    def whole(self) -> Iterator[OutputDirectory]:
+        """Write everything or nothing: yields a directory next to this one, to write to, which takes its place when the
+        block ends, and of which nothing remains if the block raises. Raises OutputError."""
+        passing = OutputDirectory(self.root + PASSING, ())
+        try:
+            yield passing
+            with explained(self.root), uninterrupted():
+                os.rename(passing.root, self.root)
+        finally:
+            with uninterrupted():
+                shutil.rmtree(passing.root, ignore_errors=True)
+
 
 class OutputFile:
     """A single new file, under the rules of OutputDirectory; its directory may contain other files. `replaces`: it may

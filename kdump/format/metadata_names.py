@@ -46,3 +46,9 @@ def enum_name(names: Mapping[int, str], number: int) -> str:
     """Return the name, UNKNOWN(9) for a number that has none."""
     name = names.get(number)
     return f"UNKNOWN({number})" if name is None else name
+
+
+def enum_number(names: Mapping[int, str], name: str) -> int:
+    """Return the number that enum_name has given this name. Raises ValueError."""
+    number = next((number for number, each in names.items() if each == name), None)
+    return int(name.removeprefix("UNKNOWN(").removesuffix(")")) if number is None else number

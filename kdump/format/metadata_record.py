@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, TooLargeError
 from kdump.format.kafka_release import newer_text
 from kdump.format.layout import Field, Span
+from kdump.format.message_writer import encode
 from kdump.format.numbers import int16, int32
 from kdump.format.plain_messages import Plain, plain_reader
 from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
@@ -101,6 +102,15 @@ def _newer_frame(error: DecodeError) -> str:
     if isinstance(error, FrameVersionError) and error.number > FRAME_VERSION:
         return newer_text(f"{FRAME} frameVersion", error.number, FRAME_VERSION)
     return ""
+
+
+def metadata_record_value(name: str, version: int, values: dict[str, Any]) -> bytes:
+    """Return the value of a metadata record; fields that are not in `values` have their defaults. Raises ValueError for
+    a value that a field cannot have."""
+    schema = load_folder("metadata")[name]
+    assert schema.apiKey is not None
+    message = encode(schema, version, {**schema.struct(version).default(), **values})
+    return bytes((FRAME_VERSION, schema.apiKey, version)) + message
 
 
 def is_usual(value: bytes) -> bool:

@@ -20,6 +20,7 @@ from kdump.forensics.explain.message import Message
 from kdump.forensics.recovery.recovery_progress import RecoveryProgress
 from kdump.forensics.recovery.recovery_time import RecoveryLog, RecoveryTime
 from kdump.forensics.reindex import run as reindex
+from kdump.forensics.rescue import answers as rescue
 from kdump.forensics.restart import plan_values as restart
 from kdump.forensics.restart.replica_answer import ClusterSummary, PartitionReplicas
 from kdump.forensics.restart.summary import PlanSummary
@@ -96,6 +97,14 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(PartitionStatistics),
     **keys_by_type(FleetSummary),
     **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),
+    **keys_by_type(
+        rescue.RescueSummary,
+        rescue.RescueCopy,
+        rescue.RescueRecord,
+        rescue.RescueInvention,
+        rescue.RescueController,
+        rescue.RescueStep,
+    ),
     **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarveSummary),
     **keys_by_type(LedgerSpan, LedgerHole, Salvaged, SalvageSummary),
 }

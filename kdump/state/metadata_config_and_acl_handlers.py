@@ -21,7 +21,15 @@ from kdump.format.metadata_names import (
     enum_name,
 )
 from kdump.state.internal_records import ENTRY
-from kdump.state.metadata_image import BROKER, TOPIC, DelegationToken, QuotaEntityKey, ScramCredential, StandardAcl
+from kdump.state.metadata_image import (
+    BROKER,
+    TOPIC,
+    DelegationToken,
+    QuotaEntityKey,
+    ScramCredential,
+    ScramKeys,
+    StandardAcl,
+)
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 
@@ -141,11 +149,14 @@ def scram(replay: ReplayState, values: dict[str, Any]) -> None:
             "scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set again"}
         )
     replay.keep(known, key, entry, "scram", name)
+    if replay.choice is not None:
+        replay.metadata.scram_keys[key] = ScramKeys(*(values[each] for each in ScramKeys._fields))
 
 
 def remove_scram(replay: ReplayState, values: dict[str, Any]) -> None:
     mechanism = enum_name(SCRAM_MECHANISM, values["mechanism"])
     key, name = (values["name"], mechanism), values["name"]
+    replay.metadata.scram_keys.pop(key, None)
     if not replay.drop(replay.metadata.scram, key, "scram", f"{name} {mechanism}") and not replay.is_full:
         of = mechanism.replace("-", "_") if values["mechanism"] in SCRAM_MECHANISM else "UNKNOWN"
         replay.refuse(NO_CREDENTIAL, name=name, mechanism=of)

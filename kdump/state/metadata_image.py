@@ -108,6 +108,14 @@ class ScramCredential(NamedTuple):
     iterations: int
 
 
+class ScramKeys(NamedTuple):
+    """The secrets of a SCRAM credential."""
+
+    salt: bytes
+    storedKey: bytes
+    serverKey: bytes
+
+
 class DelegationToken(NamedTuple):
     """A delegation token. Times are epoch ms."""
 
@@ -157,6 +165,8 @@ class MetadataImage:
     quotas: dict[QuotaEntityKey, dict[str, float]] = field(default_factory=dict)
     acls: dict[str, StandardAcl] = field(default_factory=dict)
     scram: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
+    scram_keys: dict[tuple[str, str], ScramKeys] = field(default_factory=dict, repr=False)
+    """Secrets of the credentials, only if they are to be written again."""
     tokens: dict[str, DelegationToken] = field(default_factory=dict)
     producer_ids: dict[str, ProducerIds] = field(default_factory=dict)
     """At most one, under the empty name."""
@@ -165,6 +175,8 @@ class MetadataImage:
     KRaft before 3.4."""
     voters: dict[int, Voter] = field(default_factory=dict)
     leader: QuorumLeader | None = None
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    """The leader epochs in the log, each with the offset of the record that states it."""
     kraft_version: int | None = None
     snapshot: int | None = None
     snapshot_epoch: int = 0

@@ -29,6 +29,8 @@ METADATA_VERSION = "metadata.version"
 FEATURE_LEVEL = "FeatureLevelRecord"
 MAX_LEVELS = 1000
 """Maximum number of levels of features that are remembered."""
+MAX_EPOCHS = 100_000
+"""Maximum number of leader epochs that are remembered."""
 FENCE, UNFENCE, NO_CHANGE, SHUTTING_DOWN = 1, -1, 0, 1
 
 NO_BROKER = Rule(
@@ -291,6 +293,8 @@ def control(replay: ReplayState, record: ControlRecord, epoch: int | None, offse
         leader = QuorumLeader(value["leaderId"], -1 if epoch is None else epoch, offset)
         replay.report_change("quorum", "leader", metadata.leader, leader)
         metadata.leader = leader
+        if offset is not None and len(metadata.epochs) < MAX_EPOCHS:
+            metadata.epochs.append((leader.leaderEpoch, offset))
         if not any(voter.voterDirectoryId for voter in metadata.voters.values()):
             metadata.voters = {each["voterId"]: Voter(each["voterId"]) for each in value["voters"]}
     elif record.type == "KRAFT_VERSION":

@@ -67,6 +67,9 @@ class MetadataReplay(ReplayState):
         if too_large(record):
             self.at(f"the record is too large: {record.valueSize} bytes")
             return
+        if self.choice is not None and (rule := self.choice.rule(self.log_offset, name, value or b"")) is not None:
+            self.refuse(rule)
+            return
         handler = HANDLERS.get(name)
         if value is not None and value[:3] not in self._frames:
             self._see_frame(value, name)
@@ -89,6 +92,8 @@ class MetadataReplay(ReplayState):
             if name in NESTED and value is not None and any(values[each] for each in NESTED[name]):
                 self.metadata.frames.setdefault((value[1], value[2], True), self.log_offset)
             handler(self, values)
+            if self.choice is not None:
+                self.choice.applied(self.log_offset, name, values)
 
     def copied(self) -> MetadataReplay | None:
         """Return a copy that notes what it refuses in the same place; None if the state is too large for one."""
@@ -103,8 +108,8 @@ class MetadataReplay(ReplayState):
             metadata.places,
             metadata.newer,
         )
-        made = deepcopy(self, {id(each): each for each in (*shared, self.on_change, self.source)})
-        made.on_change = None
+        made = deepcopy(self, {id(each): each for each in (*shared, self.on_change, self.source, self.choice)})
+        made.on_change = made.choice = None
         return made
 
     def _see_frame(self, value: bytes, name: str) -> None:

@@ -10,6 +10,7 @@ from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
 from kdump.state.metadata_image import MetadataImage, TopicImage
 from kdump.state.metadata_refusal import Refusal, Rule
+from kdump.state.record_choice import RecordChoice
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -19,6 +20,8 @@ class ReplayState:
     """What the handlers of records change. `room`: memory budget in bytes; `on_change` is called with each change."""
 
     on_change: ChangeListener | None = None
+    choice: RecordChoice | None = None
+    """Which records are left out, and which are; only if the state will be written again."""
 
     def __init__(self, metadata: MetadataImage, room: int = ROOM) -> None:
         self.metadata = metadata
@@ -62,10 +65,15 @@ class ReplayState:
 
     def refuse(self, rule: Rule, **values: Any) -> None:
         """Note that a node cannot apply the record. The caller leaves it out."""
-        if not self.is_full and not self.is_partial and len(self.metadata.refusals) < MAX_PROBLEMS:
-            controller, loader, reader = (text.format(**values) for text in (rule.controller, rule.loader, rule.reader))
-            refusal = Refusal(self.record, self.log_offset, self.file, self.position, controller, loader, reader)
-            self.metadata.refusals.append(refusal._replace(since=rule.since, until=rule.until))
+        if self.is_full or self.is_partial or (self.choice is None and len(self.metadata.refusals) == MAX_PROBLEMS):
+            return
+        controller, loader, reader = (text.format(**values) for text in (rule.controller, rule.loader, rule.reader))
+        refusal = Refusal(self.record, self.log_offset, self.file, self.position, controller, loader, reader)
+        refusal = refusal._replace(since=rule.since, until=rule.until)
+        if len(self.metadata.refusals) < MAX_PROBLEMS:
+            self.metadata.refusals.append(refusal)
+        if self.choice is not None:
+            self.choice.refused(refusal, self.source.value if self.source is not None else None)
 
     def created(self, name: str) -> None:
         """Note that the record creates the topic or ACL with this ID."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kdump.forensics.bundle.redact.batches import encode
 from kdump.format.coordinator_record import KEY, VALUE
+from kdump.format.message_writer import encode
 from kdump.format.metadata_record import read_frame
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load_folder
 from kdump.format.versioned_messages import decode

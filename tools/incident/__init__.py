@@ -7,11 +7,21 @@ import shutil
 from pathlib import Path
 
 from tools.corpus import unpack
-from tools.incident import damaged_bytes, groups, mirror, producers, startups, topics
+from tools.incident import controllers, damaged_bytes, groups, mirror, producers, startups, topics
 from tools.incident.disk import FIXTURES, Disk, leave_out
 from tools.incident.registry import BASES, INCIDENTS
 
-__all__ = ["INCIDENTS", "damaged_bytes", "groups", "lay_out", "mirror", "producers", "startups", "topics"]
+__all__ = [
+    "INCIDENTS",
+    "controllers",
+    "damaged_bytes",
+    "groups",
+    "lay_out",
+    "mirror",
+    "producers",
+    "startups",
+    "topics",
+]
 
 MADE = 1_795_248_012.345
 """Modification time of the disk's files in epoch seconds: 2026-11-21T08:00:12.345Z."""

@@ -62,7 +62,7 @@ METADATA_RECORD_REFUSED = Code(
     fix=(
         "Stop the node and copy __cluster_metadata-0: no configuration skips a record. If another release wrote it, "
         "start that one. If another voter does not have the record, move __cluster_metadata-0 of this node away: it "
-        "fetches the log again. Otherwise, follow the incident page metadata-log"
+        "fetches the log again. Otherwise, follow the incident page metadata-record"
     ),
     source="QuorumController.replay, MetadataDelta.replay, MetadataLoader, MetadataRecordSerde",
 )

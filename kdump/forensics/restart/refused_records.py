@@ -81,8 +81,8 @@ def _remedy(folder: str, *, several: bool) -> str:
     if several:
         return f"{copy}. If another voter does not have it, move {folder} away, and the node fetches the log again"
     return (
-        f"{copy}. Start the release that wrote it, if that is another one; otherwise restore the directory from before "
-        "the record, as the incident page metadata-log describes"
+        f"{copy}. Start the release that wrote it, if that is another one; otherwise rebuild the metadata without the "
+        "record, from the disks of all nodes (kdump rescue)"
     )
 
 
@@ -102,11 +102,10 @@ def controller_role(plan: RestartPlan, server: ServerProperties | None, metadata
 def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage) -> None:
     """Add the stop for the first topic config that LogManager cannot parse when it starts: one of any topic, whether or
     not the broker has a replica. Only types are checked, not ranges (ConfigDef.parseType, LogConfig.fromProps)."""
-    defaults = at_most(release.line).topic_configs
     for topic in metadata.topics.values():
         for name, value in topic.configs.items():
-            problem = _problem(value.strip(), defaults.get(name))
-            if not problem or release.mode != KRAFT:
+            exception = config_exception(name, value, release)
+            if not exception or release.mode != KRAFT:
                 continue
             directory = next((each for each in plan.directories if each.metadataLogDir), plan.directories[0])
             message = (
@@ -117,15 +116,19 @@ def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: Metad
                 f"--entity-name {topic.name} --delete-config {name}; a node that is its own controller starts with "
                 "process.roles=controller for that"
             )
-            exception = f"ConfigException: Invalid value {value} for configuration {name}: {problem}"
             file = os.path.join(directory.path, METADATA_LOG)
             plan.stops.append(StartupFailure(EXIT, file, None, None, message, exception, remedy))
             return
 
 
+def config_exception(name: str, value: str, release: KafkaRelease) -> str:
+    """Return the exception with which a broker of this release reads a topic's config whose value does not have the
+    type of the default; empty if it does, or that is not known."""
+    problem = _problem(value.strip(), at_most(release.line).topic_configs.get(name))
+    return problem and f"ConfigException: Invalid value {value} for configuration {name}: {problem}"
+
+
 def _problem(value: str, default: str | None) -> str:
-    """Return why a value does not have the type of the default, as Kafka says it; empty if it does, or that is not
-    known."""
     if default in ("true", "false"):
         return "" if value.lower() in ("true", "false") else "Expected value to be either true or false"
     kind = next((each for each in (LONG, DOUBLE) if each.fullmatch(default or "")), None)

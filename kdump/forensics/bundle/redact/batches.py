@@ -1,31 +1,24 @@
 """Batches with other names in their records. They are as long as their records then are, and never compressed, whatever
 their headers say, which keep the size on the disk.
-
-Like Kafka, it writes a tagged field only if it does not have its default. Tagged fields that the schema does not define
-are not written.
-
-Source: clients/src/main/resources/common/message/README.md, KIP-482, and org.apache.kafka.message.MessageDataGenerator.
 """
 
 from __future__ import annotations
 
-import base64
-import struct
 from typing import Any, NamedTuple
 
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.redact.rules import Values, rule_for
 from kdump.forensics.bundle.redact.schema_records import Unclear, kept_schema_record
-from kdump.format.batch_header import BATCH_HEADER, CRC_START
-from kdump.format.checksum import castagnoli
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.batch_writer import record_bytes, with_checksum
 from kdump.format.consumer_protocol import MESSAGES, PREFIX, PROTOCOL_TYPE, try_decode_nested
 from kdump.format.control_record import CONTROL_TYPES, KEY, VALUE, decode_control
 from kdump.format.coordinator_record import KEY as COORDINATOR_KEY
 from kdump.format.coordinator_record import VALUE as COORDINATOR_VALUE
 from kdump.format.coordinator_record import MessagePart, decode_key, decode_value
+from kdump.format.message_writer import encode
 from kdump.format.metadata_record import decode_metadata_record, read_frame
-from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct, by_api_key, load
-from kdump.format.varint import unsigned_varint, varint
+from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load
 from kdump.log.batch_records import records
 from kdump.log.bundle_index import MAX_KEPT
 from kdump.log.internal_topics import COORDINATOR_TOPICS, SCHEMAS, SCHEMAS_TOPIC
@@ -49,22 +42,14 @@ def redacted_batch(batch: Batch, topic: str | None, names: Pseudonyms | None) ->
         return None
     if batch.problems:
         return None
-    stored = BATCH_HEADER.struct.pack(*batch.header._replace(crc=0))
-    crc = castagnoli(payload, castagnoli(stored[CRC_START:]))
-    return BATCH_HEADER.struct.pack(*batch.header._replace(crc=crc)) + payload
+    return with_checksum(batch.header, payload)
 
 
 def _encoded(record: Record, topic: str | None, names: Pseudonyms | None) -> bytes:
     key, value = redacted_record(record, topic, names)
     assert record.timestampDelta is not None
     assert record.offsetDelta is not None
-    numbers = varint(record.timestampDelta) + varint(record.offsetDelta)
-    body = (record.attributes & 0xFF).to_bytes(1, "big") + numbers + _sized(key) + _sized(value) + varint(0)
-    return varint(len(body)) + body
-
-
-def _sized(data: bytes | None) -> bytes:
-    return varint(-1) if data is None else varint(len(data)) + data
+    return record_bytes(record.offsetDelta, key, value, record.timestampDelta, record.attributes)
 
 
 MEMBERS = "members[]."
@@ -188,63 +173,3 @@ class _Message:
         if decoded is None or error is not None or decoded.note or decoded.rest or decoded.unknown_tags:
             return b""
         return data[: PREFIX.size] + _message(load(MESSAGES[field]), decoded.version, decoded.value, self.names)
-
-
-MAX_STRING = 0x7FFF
-
-
-def encode(schema: MessageSchema, version: int, value: dict[str, Any]) -> bytes:
-    """Return the message with the fields of `value`, as versioned_messages.decode returns it, in a known version.
-    Raises ValueError for a value that its field cannot have."""
-    out = bytearray()
-    try:
-        _structure(out, schema.struct(version), value)
-    except struct.error as error:
-        raise ValueError(f"{schema.name}: {error}") from error
-    return bytes(out)
-
-
-def _structure(out: bytearray, fields: SchemaStruct, value: dict[str, Any]) -> None:
-    for node in fields.plain:
-        _value(out, node, value[node.name])
-    if not fields.flexible:
-        return
-    tagged = {tag: node for tag, node in sorted(fields.tagged.items()) if value[node.name] != node.default()}
-    out += unsigned_varint(len(tagged))
-    for tag, node in tagged.items():
-        data = bytearray()
-        _value(data, node, value[node.name])
-        out += unsigned_varint(tag) + unsigned_varint(len(data)) + data
-
-
-def _value(out: bytearray, node: SchemaField, value: Any) -> None:
-    if node.inner is not None:
-        if node.nullable:
-            # The same in compact form: 0 for null, 1 for the fields that follow.
-            out += struct.pack(">b", (0 if node.compact else -1) if value is None else 1)
-        if value is not None:
-            _structure(out, node.inner, value)
-    elif node.kind in FIXED:
-        number = base64.urlsafe_b64decode(value + "==") if node.kind == "uuid" else value
-        out += struct.pack(">" + FIXED[node.kind].code, number)
-    elif value is None:
-        if not node.nullable:
-            raise ValueError(f"{node.path}: null")
-        _length(out, node, -1)
-    elif node.element is not None:
-        _length(out, node, len(value))
-        for element in value:
-            _value(out, node.element, element)
-    else:
-        data = value.encode() if isinstance(value, str) else value
-        if node.kind == "string" and len(data) > MAX_STRING:
-            raise ValueError(f"{node.path}: {len(data)} bytes")
-        _length(out, node, len(data))
-        out += data
-
-
-def _length(out: bytearray, node: SchemaField, count: int) -> None:
-    if node.compact:
-        out += unsigned_varint(count + 1)
-    else:
-        out += struct.pack(">h" if node.kind == "string" else ">i", count)

@@ -1,0 +1,153 @@
+"""`kdump rescue`: a cluster's metadata from what is left on its disks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from kdump.commands.exit_status import exit_with
+from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.params import Param
+from kdump.commands.reading_options import ReadingOptions, reading_options
+from kdump.commands.release_option import release_option
+from kdump.commands.state_options import parse_as_of
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.forensics.output_directory import OutputError
+from kdump.forensics.rescue.answers import Rescue, RescueCopy, RescueError
+from kdump.forensics.rescue.run import NewController, RescueRequest, rescue
+from kdump.format.kafka_release import KafkaRelease
+from kdump.log.run import Run
+from kdump.render.progress import Progress
+from kdump.render.rescue_report import RescueReport
+from kdump.render.stdout import Output
+
+CONTROLLER = re.compile(r"(\d{1,10})@(?:\[([0-9A-Fa-f:.]+)\]|([^\s:@\[\]]+)):(\d{1,5})")
+EXAMPLES = """
+\b
+Examples:
+  kdump rescue /mnt/controller-1 /mnt/broker-2 --dry-run
+  kdump rescue /mnt/broker-* --controller 1@kafka-1:9093 --out /tmp/rescued
+  kdump rescue /mnt/broker-* --as-of 2026-11-20T03:00 --out /tmp/rescued
+
+\b
+Exit status: 0 if every record of every copy is kept, 1 if records were left out, or other copies have records that
+this one does not, 2 for a usage error, if a path could not be read, or if nothing was written.
+"""
+
+
+class ControllerParam(Param):
+    """A controller as controller.quorum.voters names it: 1@host:9093."""
+
+    name = "ID@HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> NewController:
+        if isinstance(value, NewController):
+            return value
+        match = CONTROLLER.fullmatch(value)
+        if match is None or int(match[1]) >= 1 << 31 or not 0 < int(match[4]) < 1 << 16:
+            self.fail(f"{value!r} is not a controller; use ID@HOST:PORT, such as 1@kafka-1:9093", param, ctx)
+        return NewController(int(match[1]), match[2] or match[3], int(match[4]))
+
+
+@dataclass(frozen=True)
+class RescueOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    out: str | None = option(
+        "--out", metavar="DIR", help="Write log directories for controllers to this new directory."
+    )
+    dry_run: bool = flag("--dry-run", help="Write nothing; show what would be written.")
+    as_of: str | None = option(
+        "--as-of",
+        metavar="OFFSET|TIME",
+        help="Take the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h).",
+    )
+    copy: str | None = option(
+        "--copy", metavar="DIR", help="Take the state from the copy in this log directory.  [the newest]"
+    )
+    leave_out: tuple[int, ...] = many(
+        "--leave-out", type=click.IntRange(0, (1 << 63) - 1), help="Leave out the record at this offset; repeatable."
+    )
+    controllers: tuple[NewController, ...] = many(
+        "--controller",
+        type=ControllerParam(),
+        help="Write a log directory for this controller; repeatable.  [the voters that the metadata names]",
+    )
+    kafka_version: KafkaRelease | None = release_option("Leave out what controllers cannot apply that are")
+    while_running: bool = flag("--while-running", help="Also read disks of running nodes, which may change.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: one rescueSummary, then rescueCopy, rescueRecord and others.",
+            columns=CSV_COLUMNS_HELP,
+            quiet="Print nothing; only write files and set the exit status.",
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(RescueOptions)
+def command(options: RescueOptions) -> None:
+    """Rebuild a cluster's metadata from the copies on its nodes' disks, without the records that controllers cannot
+    apply, and write a log directory for each controller: one metadata snapshot, and an empty log after it. For a
+    controller that halts whenever it starts, or controllers whose disks are lost. A path is a log directory of any node
+    of the cluster, or a directory above it; pass all that are left. Nothing is changed in place."""
+    if (options.out is None) != options.dry_run:
+        raise click.UsageError("pass one of --out DIR and --dry-run")
+    exit_with(RescueCommand(options, options.output.output()).run, RescueError, OutputError)
+
+
+class RescueCommand:
+    """One run of the command."""
+
+    def __init__(self, options: RescueOptions, output: Output) -> None:
+        self.options = options
+        self.output = output
+        self.sink = options.output.sink(
+            output,
+            lambda: RescueReport(output, options.output.zone, full=options.output.full),
+            (RescueCopy,),
+            report=True,
+        )
+
+    def run(self) -> int:
+        """Run the command and return its exit status."""
+        options = self.options
+        request = RescueRequest(
+            parse_as_of(options.as_of, options.output.zone),
+            options.copy,
+            frozenset(options.leave_out),
+            options.controllers,
+            options.kafka_version,
+            options.while_running,
+        )
+
+        with Progress("rescue") as progress:
+
+            def at(done: int, total: int | None) -> None:
+                progress.total = total
+                progress.more(done - progress.done)
+
+            run = Run(limits=options.reading.limits, at=at)
+            made = rescue(options.paths, options.out, request=request, run=run)
+        self._report(made)
+        self.output.flush()
+        summary = made.summary
+        lost = summary.leftOut or summary.dependents or summary.damagedOffset is not None
+        return int(bool(lost or any(each.ownOffsets for each in made.copies)))
+
+    def _report(self, made: Rescue) -> None:
+        for each in (
+            made.summary,
+            *made.copies,
+            *made.records,
+            *made.inventions,
+            *made.controllers,
+            *made.steps,
+        ):
+            self.sink.add(each)
+        self.sink.end()

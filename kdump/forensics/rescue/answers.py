@@ -1,0 +1,156 @@
+"""Answers of `kdump rescue`: the copies, what was done with each record, what was invented, and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
+
+from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
+
+USED, SAME, BEHIND, DIVERGES, AHEAD, EMPTY = "used", "same", "behind", "diverges", "ahead", "empty"
+KEPT, LEFT_OUT, DEPENDENT, UNCOMMITTED, AFTER, DAMAGED, OTHER = (
+    *("kept", "leftOut", "dependent", "uncommitted", "afterMoment", "damaged", "otherHistory"),
+)
+
+
+CONTROLLER_STEP = "controller"
+"""The step that puts a new metadata log in place."""
+
+
+class RescueError(Exception):
+    """The metadata cannot be rescued from these paths, or not without a decision; the message says why, and what to do.
+    Nothing has been written."""
+
+
+@answer("rescueCopy")
+@dataclass
+class RescueCopy:
+    """A copy of the metadata log on the disks."""
+
+    path: Annotated[PathText, Doc("log directory")]
+    nodeId: Annotated[int | None, Doc("node.id of its meta.properties")]
+    state: Annotated[
+        str,
+        Doc(
+            "used (the state is taken from it), same, behind (it ends earlier), diverges (it has other records after "
+            "sameUntil), ahead (it has more records, and is not used), empty (neither a segment nor a snapshot)"
+        ),
+    ]
+    snapshot: Annotated[int | None, Doc("end offset of its newest valid metadata snapshot", OFFSET)] = None
+    endOffset: Annotated[int | None, Doc("offset after its last record", OFFSET)] = None
+    leaderEpoch: Annotated[int | None, Doc("last leader epoch in it")] = None
+    endTimestamp: Annotated[int | None, Doc("timestamp of its last record", EPOCH_MS)] = None
+    sameUntil: Annotated[
+        int | None, Doc("offset up to which (exclusive) its leader epochs are those of the copy that is used", OFFSET)
+    ] = None
+    ownOffsets: Annotated[int, Doc("number of offsets that it has after that", "offsets")] = 0
+    ownEpochs: Annotated[tuple[int, ...], Doc("leader epochs of these")] = ()
+    problems: Annotated[list[PathText], Doc("what in it cannot be read or applied")] = field(default_factory=list)
+
+
+@answer("rescueRecord")
+class RescueRecord(NamedTuple):
+    """What was done with the records of the metadata log from one offset to another. Those of the copy that is used
+    cover it without gaps, in order."""
+
+    fate: Annotated[
+        str,
+        Doc(
+            "kept; leftOut (a node cannot apply it, or it was named with --leave-out); dependent (it cannot be applied "
+            "without one that is left out); uncommitted (in a metadata transaction that was aborted, or did not end); "
+            "afterMoment (after --as-of); damaged (the end of the copy, which a node truncates); otherHistory "
+            "(in another copy only)"
+        ),
+    ]
+    offset: Annotated[int | None, Doc("first offset; null: a record in the metadata snapshot", OFFSET)]
+    lastOffset: Annotated[int | None, Doc("last offset; null: unknown", OFFSET)]
+    file: Annotated[PathText, Doc("file, or log directory, that has them")]
+    record: Annotated[str, Doc("type of the record; empty for several types")] = ""
+    about: Annotated[str, Doc("topic, partition, broker or setting that it is about")] = ""
+    reason: Annotated[str, Doc("why it is not kept: the exception of a node")] = ""
+    because: Annotated[int | None, Doc("offset of the record without which it cannot be applied", OFFSET)] = None
+    dependents: Annotated[int, Doc("number of records that are left out because this one is")] = 0
+    later: Annotated[int, Doc("number of later records about the same that are kept, and applied without it")] = 0
+
+
+@answer("rescueInvention")
+class RescueInvention(NamedTuple):
+    """Something that is written and is in no copy."""
+
+    what: Annotated[str, Doc("what it is")]
+    was: Annotated[Any, Doc("value in the copy that is used; null if it has none")]
+    now: Annotated[Any, Doc("value that is written")]
+    reason: Annotated[str, Doc("why")]
+
+
+@answer("rescueController")
+class RescueController(NamedTuple):
+    """A log directory that is written for a controller."""
+
+    nodeId: Annotated[int, Doc("node.id")]
+    directory: Annotated[PathText | None, Doc("its new log directory; null with --dry-run")]
+    directoryId: Annotated[str | None, Doc("directory.id in its meta.properties; null before Kafka 3.7")]
+    endpoint: Annotated[str | None, Doc("host and port; null if neither the log nor --controller states it")]
+    found: Annotated[PathText | None, Doc("log directory with its old copy of the metadata; null if it was not found")]
+
+
+@answer("rescueStep")
+class RescueStep(NamedTuple):
+    """What you do next, in order."""
+
+    step: Annotated[str, Doc("stop, check, controller, broker, start or look")]
+    text: Annotated[PathText, Doc("what to do and why")]
+    command: Annotated[PathText | None, Doc("shell command; null if there is none")] = None
+
+
+@answer("rescueSummary")
+@dataclass
+class RescueSummary:
+    """The state that is rescued."""
+
+    clusterId: Annotated[str, Doc("cluster ID")]
+    release: Annotated[str, Doc("release of Kafka whose rules apply")]
+    source: Annotated[PathText, Doc("log directory of the copy that is used")]
+    out: Annotated[PathText | None, Doc("directory that was written; null with --dry-run")]
+    ledger: Annotated[PathText | None, Doc("path of the ledger in it")]
+    snapshot: Annotated[int | None, Doc("end offset of the metadata snapshot that the replay starts with", OFFSET)]
+    endOffset: Annotated[int, Doc("offset after the last record that is replayed", OFFSET)]
+    endTimestamp: Annotated[int | None, Doc("timestamp of that record", EPOCH_MS)]
+    leaderEpoch: Annotated[int, Doc("last leader epoch of that copy")]
+    damagedOffset: Annotated[
+        int | None, Doc("offset from which on the copy is damaged up to its end, where a node truncates it", OFFSET)
+    ]
+    committedOffset: Annotated[
+        int | None,
+        Doc(
+            "everything below is known to be committed, by a snapshot or a majority of the voters' copies; what is "
+            "above is kept, but may never have been",
+            OFFSET,
+        ),
+    ]
+    newOffset: Annotated[int, Doc("end offset of the snapshot that is written, at which the new log starts", OFFSET)]
+    newEpoch: Annotated[int, Doc("its leader epoch, and that of quorum-state")]
+    metadataVersion: Annotated[str | None, Doc("release that metadata.version stands for")]
+    kraftVersion: Annotated[int, Doc("0: the quorum's voters are static; 1: dynamic")]
+    records: Annotated[int, Doc("number of records in the snapshot that is written, without control records")]
+    leftOut: Annotated[int, Doc("number of records that are left out, without their dependents")]
+    dependents: Annotated[int, Doc("number of records that cannot be applied without those")]
+    brokers: Annotated[int, Doc("number of registered brokers")]
+    topics: Annotated[int, Doc("number of topics")]
+    partitions: Annotated[int, Doc("number of partitions")]
+    configs: Annotated[int, Doc("number of dynamic configs")]
+    acls: Annotated[int, Doc("number of ACLs")]
+    scramCredentials: Annotated[int, Doc("number of SCRAM credentials")]
+    notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
+
+
+@dataclass
+class Rescue:
+    """What was, or with `out` None would be, rescued."""
+
+    summary: RescueSummary
+    copies: list[RescueCopy]
+    records: list[RescueRecord]
+    inventions: list[RescueInvention]
+    controllers: list[RescueController]
+    steps: list[RescueStep] = field(default_factory=list)

@@ -1,0 +1,96 @@
+"""What to do with the rescued metadata, in order. kdump runs none of these commands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+
+from kdump.cluster.disks import Disks
+from kdump.cluster.metadata_refusals import refusals, refused_text
+from kdump.forensics.rescue.answers import CONTROLLER_STEP, Rescue, RescueStep
+from kdump.forensics.rescue.copies import MetadataHistories
+from kdump.format.kafka_release import KafkaRelease
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.state.metadata_image import MetadataImage
+
+STOP, CHECK, BROKER, START, LOOK = "stop", "check", "broker", "start", "look"
+ASIDE = ".before-rescue"
+
+
+def steps(made: Rescue, disks: Disks, histories: MetadataHistories, release: KafkaRelease) -> list[RescueStep]:
+    """Return the steps."""
+    return list(_steps(made, disks, histories, release))
+
+
+def _steps(made: Rescue, disks: Disks, histories: MetadataHistories, release: KafkaRelease) -> Iterator[RescueStep]:
+    yield RescueStep(STOP, "stop every node of the cluster, and start none before its step below")
+    if made.summary.out is None:
+        yield RescueStep(CHECK, "run this command again without --dry-run, with --out DIR")
+        return
+    first = made.controllers[0].directory or ""
+    paths = " ".join(shlex.quote(each.path) for each in disks.directories)
+    text = "check the brokers' disks with the rescued metadata: no partition is to become stray"
+    yield RescueStep(CHECK, text, f"kdump restart-plan {shlex.quote(first)} {paths}")
+    for each in made.controllers:
+        new = each.directory or ""
+        if each.found is None:
+            text = f"controller {each.nodeId}: put this in the place of its metadata.log.dir, or the first of log.dirs"
+            yield RescueStep(CONTROLLER_STEP, text, f"cp -a {shlex.quote(new)}/. LOG_DIR/")
+            continue
+        old = os.path.join(each.found, METADATA_LOG)
+        text = f"controller {each.nodeId}: move its own copy out of log.dirs, and put this in its place"
+        aside = f"mv {shlex.quote(old)} {shlex.quote(_aside(each.found))}"
+        new_log = f"cp -a {shlex.quote(os.path.join(new, METADATA_LOG))} {shlex.quote(each.found)}/"
+        yield RescueStep(CONTROLLER_STEP, text, f"{aside} && {new_log}")
+    controllers = {each.nodeId for each in made.controllers}
+    stay = []
+    for place in histories.places:
+        node = histories.node_id(place)
+        if node in controllers and any(each.found == place.path for each in made.controllers):
+            continue
+        why = _must_go(histories.images[place.path], release)
+        if why:
+            text = f"node {node}: move its own copy out of log.dirs: {why}"
+            command = f"mv {shlex.quote(os.path.join(place.path, METADATA_LOG))} {shlex.quote(_aside(place.path))}"
+            yield RescueStep(BROKER, text, command)
+        else:
+            stay.append(str(node))
+    if stay:
+        whose = f"the copy of node {stay[0]}" if len(stay) == 1 else f"the copies of nodes {', '.join(stay)}"
+        text = f"{whose} can stay: with its lower epoch, a node fetches the new snapshot"
+        yield RescueStep(BROKER, text)
+    yield RescueStep(
+        START,
+        "check that the owner of the new files is the user that runs Kafka, and that controller.quorum.voters or "
+        "controller.quorum.bootstrap.servers of every node names these controllers: "
+        + ", ".join(f"{each.nodeId}@{each.endpoint or 'its address'}" for each in made.controllers),
+    )
+    yield RescueStep(START, "start the controllers, and look for a leader", _quorum(made))
+    text = "start the brokers, one first: its log must not say that a partition is stray (kdump explain)"
+    yield RescueStep(START, text)
+    text = (
+        "set again what the ledger lists as leftOut or dependent, and compare topics, ACLs and users with your records"
+    )
+    yield RescueStep(LOOK, text)
+
+
+def _quorum(made: Rescue) -> str:
+    address = next((each.endpoint for each in made.controllers if each.endpoint), "HOST:PORT")
+    return f"kafka-metadata-quorum.sh --bootstrap-controller {address} describe --status"
+
+
+def _aside(directory: str) -> str:
+    """Return where a metadata log is moved: next to the log directory, in which a broker takes every directory for a
+    partition."""
+    return f"{directory.rstrip('/')}{METADATA_LOG}{ASIDE}"
+
+
+def _must_go(image: MetadataImage | None, release: KafkaRelease) -> str:
+    """Return why a node does not start with its own copy; empty if it does."""
+    if image is None:
+        return ""
+    found = next((each for each in refusals(image, release) if each.stops_broker(release.line)), None)
+    if found is not None:
+        return f"a node cannot read the {refused_text(found, image)}"
+    return f"it is damaged from offset {image.gap} on" if image.gap is not None else ""

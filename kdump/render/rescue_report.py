@@ -1,0 +1,176 @@
+"""Text report of `kdump rescue`: what is rescued, the copies, what is left out and invented, and what to do next."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Any
+
+from kdump.forensics.rescue.answers import (
+    DIVERGES,
+    KEPT,
+    OTHER,
+    RescueController,
+    RescueCopy,
+    RescueInvention,
+    RescueRecord,
+    RescueStep,
+    RescueSummary,
+)
+from kdump.format.count_text import count_text
+from kdump.render.escape import path_text, printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.style import painter
+from kdump.render.table import PATH, Column, Table
+from kdump.render.times import iso
+
+MAX_SHOWN = 20
+"""Maximum number of lines of the ledger that are printed unless --full is given; the ledger has all."""
+
+
+class RescueReport(Sink[Any]):
+    """Collects the answers, and writes them at the end."""
+
+    def __init__(self, output: Output, zone: tzinfo, *, full: bool = False) -> None:
+        self.output, self.zone, self.full = output, zone, full
+        self.paint = painter(output.colour)
+        self.answers: list[Any] = []
+
+    def add(self, answer: Any) -> None:
+        self.answers.append(answer)
+
+    def _all(self, cls: type) -> list[Any]:
+        return [each for each in self.answers if isinstance(each, cls)]
+
+    def end(self) -> None:
+        summaries: list[RescueSummary] = self._all(RescueSummary)
+        if not summaries:
+            return
+        copies: list[RescueCopy] = self._all(RescueCopy)
+        self._head(summaries[0], copies)
+        self._copies(copies)
+        self._records([each for each in self._all(RescueRecord) if each.fate != KEPT])
+        self._title("invented")
+        for each in self._all(RescueInvention):
+            was = "" if each.was is None else f"{_value(each.was)} becomes "
+            self._text(f"  {each.what}: {was}{_value(each.now)}; {each.reason}")
+        self._title("controllers")
+        for controller in self._all(RescueController):
+            self._controller(controller)
+        self._title("next steps")
+        for number, step in enumerate(self._all(RescueStep), 1):
+            self._text(f"  {number}. {step.text}")
+            if step.command is not None:
+                self.output.line(f"       {printable(path_text(step.command))}")  # on one line, so that you can copy it
+
+    def _head(self, summary: RescueSummary, copies: list[RescueCopy]) -> None:
+        left = summary.leftOut + summary.dependents
+        lost = f"{count_text(left, 'record')} LEFT OUT" if left else "no record left out"
+        own = sum(each.ownOffsets for each in copies)
+        if own:
+            lost += f", {count_text(own, 'record')} of other copies NOT USED"
+        if summary.damagedOffset is not None:
+            lost += f", the end of this copy is DAMAGED from offset {summary.damagedOffset} on"
+        verb = "RESCUED" if summary.out is not None else "NOTHING WRITTEN (--dry-run)"
+        when = "" if summary.endTimestamp is None else f", {iso(summary.endTimestamp, self.zone)}"
+        source = path_text(summary.source)
+        self._text(f"{verb}: the metadata of {source} up to offset {summary.endOffset - 1}{when}: {lost}", verb)
+        counts = [
+            *(count_text(summary.brokers, "broker"), count_text(summary.topics, "topic")),
+            *(count_text(summary.partitions, "partition"), count_text(summary.configs, "config")),
+            *(count_text(summary.acls, "ACL"), count_text(summary.scramCredentials, "SCRAM credential")),
+        ]
+        level = "" if summary.metadataVersion is None else f", metadata.version {summary.metadataVersion}"
+        quorum = "dynamic" if summary.kraftVersion else "static"
+        self._text(f"cluster {summary.clusterId}, Kafka {summary.release}{level}, {quorum} quorum: {', '.join(counts)}")
+        if summary.committedOffset is None:
+            self._text("nothing shows how far this copy is committed: its last records may never have been", "nothing")
+        elif summary.committedOffset < summary.endOffset:
+            rest = f"offsets {summary.committedOffset}..{summary.endOffset - 1}"
+            self._text(f"{rest} are kept, but nothing shows that they were ever committed", rest)
+        for note in summary.notes:
+            self._text(f"note: {note}")
+        if summary.out is not None:
+            self._text(
+                f"written to {path_text(summary.out)}; what was done with each record is in "
+                f"{path_text(summary.ledger or '')}"
+            )
+
+    def _copies(self, copies: list[RescueCopy]) -> None:
+        self._title("copies of the metadata log")
+        table = Table(
+            [
+                Column("nodeId", "node", lambda each: _number(each.nodeId), True),
+                Column("state", "state", lambda each: each.state),
+                Column("endOffset", "end offset", lambda each: _number(each.endOffset), True),
+                Column("leaderEpoch", "epoch", lambda each: _number(each.leaderEpoch), True),
+                Column("sameUntil", "same until", lambda each: _number(each.sameUntil), True),
+                Column("ownOffsets", "only here", lambda each: _number(each.ownOffsets or None), True),
+                Column("path", "log directory", lambda each: printable(path_text(each.path)), least=20, cuts=PATH),
+            ],
+            self.output,
+            full=self.full,
+        )
+        for each in copies:
+            table.add(each, "bad" if each.state == DIVERGES else "")
+        table.flush()
+        for each in copies:
+            for problem in each.problems if self.full else each.problems[:3]:
+                self._text(f"  {path_text(each.path)}: {problem}")
+
+    def _records(self, records: list[RescueRecord]) -> None:
+        if not records:
+            return
+        self._title("records that are not kept")
+        for each in records if self.full else records[:MAX_SHOWN]:
+            self._text(f"  {record_text(each)}")
+        if len(records) > MAX_SHOWN and not self.full:
+            self._text(f"  … and {len(records) - MAX_SHOWN:,} more lines in the ledger (--full)")
+
+    def _controller(self, each: RescueController) -> None:
+        parts = [each.endpoint or "address not known"]
+        parts += [f"directory.id {each.directoryId}"] if each.directoryId is not None else []
+        parts.append("its disk is lost" if each.found is None else f"old copy in {path_text(each.found)}")
+        self._text(f"  {each.nodeId}: {', '.join(parts)}")
+
+    def _title(self, text: str) -> None:
+        self.output.line("")
+        self.output.line(self.paint(text, "head"))
+
+    def _text(self, text: str, word: str = "") -> None:
+        indent = len(text) - len(text.lstrip()) + 2
+        for number, line in enumerate(self.output.wrapped(printable(path_text(text)), indent)):
+            self.output.line(line.replace(word, self.paint(word, "bad"), 1) if word and not number else line)
+
+
+def record_text(each: RescueRecord) -> str:
+    """Return what was done with records, and why."""
+    where = f"offsets {each.offset}..{each.lastOffset}"
+    if each.offset is None:
+        where = "in the snapshot"
+    elif each.lastOffset is None:
+        where = f"from offset {each.offset} on"
+    elif each.lastOffset == each.offset:
+        where = f"offset {each.offset}"
+    if each.fate == OTHER:
+        return f"{where} of {path_text(each.file)}: {each.reason}"
+    parts = [f"{where}, {each.fate}"]
+    if each.record:
+        parts.append(f": {each.record}" + (f" of {each.about}" if each.about else ""))
+    if each.reason:
+        parts.append(f": {each.reason}")
+    if each.because is not None:
+        parts.append(f"; because offset {each.because} is left out")
+    if each.dependents:
+        parts.append(f"; {count_text(each.dependents, 'later record')} cannot be applied without it")
+    if each.later:
+        parts.append(f"; {count_text(each.later, 'later record')} about the same applied without it")
+    return "".join(parts)
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _value(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,462 @@
+"""python -m tools.rescue_trials JARS [--only CASE,…] [--out docs/rescue-trials.json]
+
+Runs real clusters with topics, records, transactions, a group, a user, an ACL and a quota, ends them with kill -9, and
+damages their metadata: a record that no controller can apply, disks of controllers that are lost, copies that diverge.
+Runs kdump.rescue, and then exactly the commands that it names. Starts the cluster again, and compares: controllers have
+a leader and do not halt, no directory becomes stray, and clients see every topic, record, offset, user, ACL and quota
+that was there; a new topic, a new producer ID and the old transactional producers work. The disks that were read must
+be unchanged.
+
+JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17, 2 GB of memory, and
+three minutes for each case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kdump.forensics.rescue.answers import CONTROLLER_STEP, Rescue, RescueError
+from kdump.forensics.rescue.run import NewController, RescueRequest, rescue
+from kdump.format.batch_writer import new_batch
+from kdump.format.control_record import KEY, ControlRecordKey
+from kdump.format.kafka_release import parse_release
+from kdump.format.known_releases import known
+from kdump.format.message_writer import encode
+from kdump.format.schema import load
+from kdump.state.as_of import AsOf
+from tests.craft import split, with_metadata_record
+from tools.metadata_starts import partition, topic
+from tools.metadata_trials import IDS, ROOT, Entry, value_of
+from tools.trials.cluster import STARTED, free_port, said
+from tools.trials.recorded_results import RecordedResults, chosen, trial_options
+
+RESULTS = ROOT / "docs" / "rescue-trials.json"
+CLIENT = ROOT / "tools" / "trials" / "Rescue.java"
+CLUSTER = "FN96DRb6S3GeSIQS03itlw"
+SECONDS = 240
+TOPICS = 6
+LOG = "__cluster_metadata-0"
+HALTED = re.compile(r"Encountered fatal fault|Exiting Kafka due to fatal exception|Got exception while starting")
+ACTIVE = re.compile(r"Becoming the active controller|Becoming active at|becomes? the active controller", re.IGNORECASE)
+STATIC, DYNAMIC = "static", "dynamic"
+CONFIG = """
+node.id={node}
+process.roles={roles}
+controller.listener.names=CONTROLLER
+listeners={listeners}
+log.dirs={disk}
+{quorum}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
+offsets.topic.replication.factor={replicas}
+offsets.topic.num.partitions=2
+transaction.state.log.replication.factor={replicas}
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=2
+log.cleaner.dedupe.buffer.size=20000000
+num.network.threads=2
+num.io.threads=2
+background.threads=2
+group.initial.rebalance.delay.ms=0
+"""
+
+
+class Layout(NamedTuple):
+    """A cluster. `controllers` are nodes 1, 2, …, `brokers` 11, 12, …; `combined`: the only node, 11, is both."""
+
+    release: str
+    controllers: int = 1
+    brokers: int = 1
+    quorum: str = STATIC
+    combined: bool = False
+
+    @property
+    def name(self) -> str:
+        kind = "combined" if self.combined else f"{self.controllers}+{self.brokers}"
+        return f"{self.release}-{kind}-{self.quorum}"
+
+
+class Case(NamedTuple):
+    """`damage`: changes the disks and says what to ask kdump.rescue; `missing`: names of facts that are lost."""
+
+    name: str
+    what: str
+    layout: Layout
+    damage: Callable[[Nodes], RescueRequest]
+    missing: str = ""
+
+
+class Nodes:
+    """The nodes of a layout, with their disks below `work`, on the same ports wherever that is."""
+
+    def __init__(self, jars: Path, layout: Layout, work: Path, ports: dict[int, int] | None = None) -> None:
+        self.layout, self.work = layout, work
+        self.jars, self.classes = jars, work
+        self.controllers = [11] if layout.combined else list(range(1, layout.controllers + 1))
+        self.brokers = list(range(11, 11 + layout.brokers))
+        self.ports = ports or {each: free_port() for each in (*self.controllers, *self.brokers)}
+        self.ports.setdefault(-11, free_port())
+        self.voters = list(self.controllers)
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def all(self) -> list[int]:
+        return list(dict.fromkeys((*self.controllers, *self.brokers)))
+
+    def disk(self, node: int) -> Path:
+        return self.work / f"disk-{node}"
+
+    def log(self, node: int) -> Path:
+        return self.disk(node) / LOG
+
+    def controller_port(self, node: int) -> int:
+        return self.ports[-11] if self.layout.combined else self.ports[node]
+
+    def address(self, node: int) -> str:
+        return f"127.0.0.1:{self.controller_port(node)}"
+
+    def configure(self, node: int) -> Path:
+        """Write the properties of a node for the voters as they are now, and return their path."""
+        broker, controller = node in self.brokers, node in self.controllers
+        listeners = [f"PLAINTEXT://127.0.0.1:{self.ports[node]}"] if broker else []
+        listeners += [f"CONTROLLER://{self.address(node)}"] if controller else []
+        addresses = ",".join(map(self.address, self.voters))
+        quorum = f"controller.quorum.bootstrap.servers={addresses}"
+        if self.layout.quorum == STATIC:
+            quorum = "controller.quorum.voters=" + ",".join(f"{each}@{self.address(each)}" for each in self.voters)
+        if broker:
+            quorum += "\ninter.broker.listener.name=PLAINTEXT"
+        text = CONFIG.format(
+            node=node,
+            roles=",".join(["broker"] * broker + ["controller"] * controller),
+            listeners=",".join(listeners),
+            disk=self.disk(node),
+            quorum=quorum,
+            replicas=min(3, len(self.brokers)),
+        )
+        path = self.work / f"{node}.properties"
+        path.write_text(text)
+        return path
+
+    def java(self, name: str, *arguments: str, heap: str = "200m") -> list[str]:
+        # Some releases depend on another backend than slf4j-simple.
+        jars = [str(each) for each in sorted(self.jars.glob("*.jar")) if "reload4j" not in each.name]
+        options = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        options.append("-Dorg.slf4j.simpleLogger.showThreadName=false")
+        return ["java", *options, "-cp", ":".join([*jars, str(self.classes)]), name, *arguments]
+
+    def format(self) -> None:
+        for node in self.all:
+            arguments = ["format", "--cluster-id", CLUSTER, "--config", str(self.configure(node))]
+            if self.layout.quorum == DYNAMIC:
+                voters = ",".join(f"{each}@{self.address(each)}:{IDS['GTU'[each - 1]]}" for each in self.controllers)
+                arguments += (
+                    ["--initial-controllers", voters] if node in self.controllers else ["--no-initial-controllers"]
+                )
+            command = self.java("kafka.tools.StorageTool", *arguments)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+            if done.returncode:
+                raise RuntimeError(done.stdout + done.stderr)
+
+    def start(self) -> None:
+        """Start all nodes, and wait until each has come up. Raises TimeoutError, and RuntimeError if one ends."""
+        for node in self.all:
+            command = self.java(
+                "kafka.Kafka", str(self.configure(node)), heap="350m" if node in self.brokers else "200m"
+            )
+            with (self.work / f"{node}.log").open("wb") as log:
+                self.processes[node] = subprocess.Popen(command, stdout=log, stderr=log)
+        until = time.monotonic() + SECONDS
+        waiting = set(self.all)
+        while waiting:
+            if time.monotonic() > until:
+                raise TimeoutError(f"nodes {sorted(waiting)} have not come up")
+            time.sleep(1)
+            for node in sorted(waiting):
+                if self.processes[node].poll() is not None or any(map(HALTED.search, self.lines(node))):
+                    raise RuntimeError(f"node {node} has ended")
+                if any(map(STARTED.search, self.lines(node))):
+                    waiting.discard(node)
+
+    def lines(self, node: int) -> list[str]:
+        return said((self.work / f"{node}.log").read_text(errors="replace"))
+
+    def kill(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+        self.processes.clear()
+
+    def client(self, what: str) -> list[str]:
+        """Run the clients against the first broker, and return the lines that they print."""
+        servers = ",".join(f"127.0.0.1:{self.ports[each]}" for each in self.brokers)
+        arguments = [what, servers, str(min(3, len(self.brokers))), str(TOPICS)]
+        command = self.java("Rescue", *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        if done.returncode:
+            raise RuntimeError(done.stdout + done.stderr[-3000:])
+        return done.stdout.splitlines()
+
+    def strays(self) -> list[str]:
+        return [
+            each.name for node in self.brokers for each in self.disk(node).iterdir() if each.name.endswith("-stray")
+        ]
+
+    def append(self, nodes: list[int], *entries: Entry) -> None:
+        """Append records to the metadata logs of nodes, in the same place in all of them."""
+        facts = known(parse_release(self.layout.release).line)
+        longest = max((self._whole(node) for node in nodes), key=len)
+        for entry in entries:
+            longest = with_metadata_record(longest, value_of(entry, facts))
+        for node in nodes:
+            self._segment(node).write_bytes(longest)
+
+    def append_epoch(self, node: int, *entries: Entry) -> None:
+        """Append a record of a new leader epoch, with this node as leader, and records to a node's metadata log."""
+        data = self._whole(node)
+        last = split(data)[-1]
+        offset = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
+        epoch = int.from_bytes(last[12:16], "big") + 1
+        voters = [{"voterId": each} for each in self.voters]
+        message = {**load("LeaderChangeMessage").struct(0).default(), "leaderId": node, "voters": voters}
+        key = KEY.struct.pack(*ControlRecordKey(0, 2))
+        value = encode(load("LeaderChangeMessage"), 0, message)
+        data += new_batch(offset, epoch, round(time.time() * 1000), [(key, value)], is_control=True)
+        facts = known(parse_release(self.layout.release).line)
+        for entry in entries:
+            data = with_metadata_record(data, value_of(entry, facts))
+        self._segment(node).write_bytes(data)
+
+    def _segment(self, node: int) -> Path:
+        return max(self.log(node).glob("*.log"))
+
+    def _whole(self, node: int) -> bytes:
+        return b"".join(split(self._segment(node).read_bytes()))  # an unclean stop may leave zeros
+
+    def end(self, node: int) -> int:
+        last = split(self._segment(node).read_bytes())[-1]
+        return int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
+
+
+def lose(*nodes: int) -> Callable[[Nodes], RescueRequest]:
+    """Return the damage that these nodes' disks are lost."""
+
+    def damage(cluster: Nodes) -> RescueRequest:
+        for node in nodes:
+            shutil.rmtree(cluster.disk(node))
+        return RescueRequest()
+
+    return damage
+
+
+def fatal(*entries: Entry) -> Callable[[Nodes], RescueRequest]:
+    """Return the damage that records are in every copy of the log, also in those of the brokers."""
+
+    def damage(cluster: Nodes) -> RescueRequest:
+        cluster.append(cluster.all, *entries)
+        # What looks newer than kdump is left out only for a release that is named.
+        return RescueRequest(release=parse_release(cluster.layout.release))
+
+    return damage
+
+
+def config(name: str, value: str) -> Entry:
+    return Entry("ConfigRecord", {"resourceType": 2, "resourceName": "configured", "name": name, "value": value})
+
+
+def fewer_controllers(cluster: Nodes) -> RescueRequest:
+    """Two of three controllers are lost; the rescued cluster has one."""
+    for node in (2, 3):
+        shutil.rmtree(cluster.disk(node))
+    cluster.controllers = cluster.voters = [1]
+    host, _, port = cluster.address(1).rpartition(":")
+    return RescueRequest(controllers=(NewController(1, host, int(port)),))
+
+
+def diverging(cluster: Nodes) -> RescueRequest:
+    """Controller 1 has records that were never committed, controller 2 those of a later leader; 3 is lost."""
+    cluster.append([1], topic("V", "never-committed"))
+    cluster.append_epoch(2, topic("W", "of-the-later-leader"))
+    shutil.rmtree(cluster.disk(3))
+    return RescueRequest()
+
+
+def earlier(cluster: Nodes) -> RescueRequest:
+    """The last records, by which a topic was made, are not wanted."""
+    end = cluster.end(cluster.brokers[0])
+    cluster.append(cluster.all, topic("V", "unwanted"), partition("V", replicas=[11], isr=[11], leader=11))
+    return RescueRequest(moment=AsOf(offset=end - 1))
+
+
+def asked(cluster: Nodes) -> RescueRequest:
+    """A record is left out on request."""
+    end = cluster.end(cluster.brokers[0])
+    cluster.append(cluster.all, topic("V", "unwanted"))
+    return RescueRequest(leave_out=frozenset((end,)))
+
+
+FATAL: dict[str, tuple[Entry, ...]] = {
+    "topic-unknown": (Entry("RemoveTopicRecord", {"topicId": IDS["Z"]}),),
+    "topic-twice": (topic("T", "t0"), partition("T", replicas=[11], isr=[11], leader=11)),
+    "partition-unknown": (Entry("PartitionChangeRecord", {"partitionId": 9, "topicId": IDS["T"], "isr": [11]}),),
+    "broker-unknown": (Entry("FenceBrokerRecord", {"id": 77, "epoch": 1}),),
+    "producer-id-lower": (Entry("ProducerIdsRecord", {"brokerId": 11, "brokerEpoch": 1, "nextProducerId": 10}),),
+    "level-unknown": (Entry("FeatureLevelRecord", {"name": "metadata.version", "featureLevel": 99}),),
+    "type-unknown": (Entry("", {}, None, b"\x01\x7b\x00\x00"),),
+    "empty": (Entry("", {}, None, b"\x00\x02\x00"),),
+    "acl-unknown": (Entry("RemoveAccessControlEntryRecord", {"id": IDS["Z"]}),),
+    "transaction-end": (Entry("EndTransactionRecord", {}),),
+    "retention-invalid": (config("retention.ms", "abc"),),
+}
+SMALL = {release: Layout(release) for release in ("4.3.1", "4.4.0", "3.9.1", "4.0.0")}
+COMBINED = {release: Layout(release, combined=True) for release in ("4.3.1", "4.4.0")}
+LARGE = {release: Layout(release, 3, 2) for release in ("4.3.1", "3.9.1")}
+LARGE_DYNAMIC = {release: Layout(release, 3, 2, DYNAMIC) for release in ("4.3.1", "4.4.0", "3.9.1")}
+
+
+def _cases() -> Iterator[Case]:
+    for release, layout in SMALL.items():
+        kinds = FATAL if release in ("4.3.1", "4.4.0") else ("topic-unknown", "level-unknown", "type-unknown")
+        for name in kinds:
+            yield Case(
+                f"{release}-fatal-{name}", f"the log has a record that kills: {name}", layout, fatal(*FATAL[name])
+            )
+        yield Case(f"{release}-controller-lost", "the disk of the only controller is lost", layout, lose(1))
+        yield Case(f"{release}-as-of", "the state before the last records is taken", layout, earlier)
+        yield Case(f"{release}-leave-out", "a record is left out on request", layout, asked)
+    for release, layout in COMBINED.items():
+        damage = fatal(*FATAL["topic-unknown"])
+        yield Case(f"{release}-combined", "a combined node has a record that kills", layout, damage)
+    for layouts in (LARGE, LARGE_DYNAMIC):
+        for layout in layouts.values():
+            name = f"{layout.release}-{layout.quorum}"
+            yield Case(f"{name}-majority-lost", "two of three controllers are lost", layout, lose(2, 3))
+            yield Case(f"{name}-all-lost", "all controllers are lost", layout, lose(1, 2, 3))
+            yield Case(f"{name}-fewer", "two of three are lost, and one remains", layout, fewer_controllers)
+            yield Case(f"{name}-diverging", "two copies diverge, the third is lost", layout, diverging, "of-the-later")
+            damage = fatal(*FATAL["topic-unknown"])
+            yield Case(f"{name}-fatal", "all copies have a record that kills", layout, damage)
+
+
+CASES = list(_cases())
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def apply(made: Rescue, cluster: Nodes) -> list[str]:
+    """Run the commands of the steps, as they are printed, and return them."""
+    done = []
+    for each in made.steps:
+        if each.command is None or each.command.startswith(("kdump", "kafka-")):
+            continue
+        command = each.command
+        if each.step == CONTROLLER_STEP and "LOG_DIR" in command:
+            node = int(re.findall(r"controller (\d+)", each.text)[0])
+            cluster.disk(node).mkdir()
+            command = command.replace("LOG_DIR", str(cluster.disk(node)))
+        subprocess.run(command, shell=True, check=True)
+        done.append(command.replace(f"{cluster.work}/", "…/"))
+    return done
+
+
+def base(jars: Path, layout: Layout, work: Path) -> tuple[Nodes, list[str]]:
+    """Return the disks of a cluster that was used and killed, and what its clients saw."""
+    nodes = Nodes(jars, layout, work)
+    compiled = ["javac", "-cp", f"{jars}/*", "-d", str(work), str(CLIENT)]
+    subprocess.run(compiled, check=True, capture_output=True)
+    nodes.format()
+    try:
+        nodes.start()
+        nodes.client("prepare")
+        time.sleep(3)
+        facts = nodes.client("ask")
+    finally:
+        nodes.kill()
+    return nodes, facts
+
+
+def trial(jars: Path, case: Case, before: Nodes, facts: list[str]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="rescue-") as folder:
+        cluster = Nodes(jars, case.layout, Path(folder), before.ports)
+        cluster.classes = before.classes
+        for node in cluster.all:
+            shutil.copytree(before.disk(node), cluster.disk(node))
+        request = case.damage(cluster)
+        disks = [str(cluster.disk(node)) for node in before.all if cluster.disk(node).exists()]
+        read = hashes(cluster.work)
+        result: dict[str, Any] = {"name": case.name, "what": case.what, "differences": []}
+        try:
+            made = rescue(disks, f"{folder}/rescued", request=request)
+        except RescueError as error:
+            return result | {"differences": [str(error)]}
+        now = hashes(cluster.work)
+        changed = sorted(name for name, each in read.items() if now.get(name) != each)
+        result["leftOut"] = [[each.fate, each.record, each.reason] for each in made.records if each.fate != "kept"]
+        result["commands"] = apply(made, cluster)
+        found = result["differences"]
+        found += [f"the disk that was read has changed: {name}" for name in changed]
+        try:
+            cluster.start()
+            answered = cluster.client("check")
+            found += _compared(facts, answered[: answered.index("--")], case.missing)
+            result["works"] = [line.replace("\t", ": ") for line in answered[answered.index("--") + 1 :]]
+            found += [line for line in result["works"] if not line.endswith(": works")]
+            time.sleep(5)
+            found += [f"node {node} has ended" for node, each in cluster.processes.items() if each.poll() is not None]
+        except (RuntimeError, TimeoutError, subprocess.TimeoutExpired) as error:
+            found.append(str(error)[-1000:])
+        finally:
+            cluster.kill()
+        found += [f"stray: {name}" for name in cluster.strays()]
+        for node in cluster.all:
+            faults = [line[-300:] for line in cluster.lines(node) if HALTED.search(line) or "stray" in line.lower()]
+            found += [f"node {node}: {line}" for line in faults if "Found stray log dir" in line or HALTED.search(line)]
+        if found:
+            keep = Path(tempfile.gettempdir()) / f"rescue-failed-{case.name}"
+            shutil.rmtree(keep, ignore_errors=True)
+            shutil.copytree(folder, keep)
+    return result
+
+
+def _compared(before: list[str], after: list[str], missing: str) -> Iterator[str]:
+    """Yield the facts that differ. `missing`: a topic that only the damage has made."""
+    known_before, known_after = ({line.partition("\t")[0]: line for line in each} for each in (before, after))
+    for name in sorted({*known_before, *known_after}):
+        if known_before.get(name) != known_after.get(name) and not (missing and missing in name):
+            yield f"{known_before.get(name)} is now {known_after.get(name)}"
+
+
+def main() -> None:
+    options = trial_options(__doc__, str(RESULTS)).parse_args()
+    record = RecordedResults(options.out, CASES)
+    with tempfile.TemporaryDirectory(prefix="rescue-base-") as folder:
+        bases: dict[str, tuple[Nodes, list[str]]] = {}
+        for case in chosen(CASES, options.only):
+            jars = (options.jars / case.layout.release).resolve()
+            if case.layout.name not in bases:
+                work = Path(folder, case.layout.name)
+                work.mkdir()
+                bases[case.layout.name] = base(jars, case.layout, work)
+            result = trial(jars, case, *bases[case.layout.name])
+            print(f"{case.name}: {result['differences'] or 'agrees'}", file=sys.stderr, flush=True)
+            record.keep(case.name, [result])
+
+
+if __name__ == "__main__":
+    main()

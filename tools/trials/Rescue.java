@@ -1,0 +1,230 @@
+import java.time.Duration;
+import java.util.*;
+import java.util.concurrent.*;
+import java.util.stream.*;
+import java.util.zip.CRC32;
+import org.apache.kafka.clients.admin.*;
+import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.*;
+import org.apache.kafka.common.acl.*;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.quota.*;
+import org.apache.kafka.common.resource.*;
+import org.apache.kafka.common.serialization.*;
+
+/**
+ * The clients of tools/rescue_trials.py: java -cp JARS/* Rescue.java prepare|ask|check BOOTSTRAP REPLICAS TOPICS
+ *
+ * prepare: creates topics, records, a committed and an open transaction, a group, a user, an ACL and a quota. ask: prints
+ * a line for each fact of the cluster, which must be the same after a rescue: name, tab, value. check: the same, then a
+ * line --, and what only works on a healthy cluster (a new topic, a new producer ID, the transactional producers, a
+ * reassignment), a line for each.
+ */
+class Rescue {
+    static final int SECONDS = 60, RECORDS = 40;
+    static String bootstrap;
+    static Admin admin;
+
+    public static void main(String[] arguments) throws Exception {
+        bootstrap = arguments[1];
+        short replicas = Short.parseShort(arguments[2]);
+        admin = Admin.create(properties());
+        switch (arguments[0]) {
+            case "prepare" -> prepare(replicas, Integer.parseInt(arguments[3]));
+            case "ask" -> ask();
+            default -> {
+                ask();
+                System.out.println("--");
+                use(replicas);
+            }
+        }
+        System.out.flush();
+        Runtime.getRuntime().halt(0);
+    }
+
+    static Properties properties(String... more) {
+        Properties all = new Properties();
+        all.put("bootstrap.servers", bootstrap);
+        all.put("default.api.timeout.ms", SECONDS * 1000);
+        all.put("request.timeout.ms", 10000);
+        for (int i = 0; i < more.length; i += 2) all.put(more[i], more[i + 1]);
+        return all;
+    }
+
+    static KafkaProducer<byte[], byte[]> producer(String... more) {
+        Properties all = properties(more);
+        all.put("max.block.ms", SECONDS * 1000 + "");
+        all.put("acks", "all");
+        return new KafkaProducer<>(all, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    static KafkaProducer<byte[], byte[]> transactional(String id) {
+        return producer("transactional.id", id, "transaction.timeout.ms", "600000");
+    }
+
+    static ProducerRecord<byte[], byte[]> record(String topic, Integer partition, int number) {
+        return new ProducerRecord<>(topic, partition, ("key-" + number).getBytes(), ("value-" + number).getBytes());
+    }
+
+    static void prepare(short replicas, int count) throws Exception {
+        List<NewTopic> topics = new ArrayList<>();
+        for (int i = 0; i < count; i++) topics.add(new NewTopic("t" + i, 2, replicas));
+        topics.add(new NewTopic("compacted", 2, replicas).configs(Map.of("cleanup.policy", "compact")));
+        topics.add(new NewTopic("configured", 1, replicas).configs(Map.of("retention.ms", "999999999")));
+        topics.add(new NewTopic("deleted", 1, replicas));
+        admin.createTopics(topics).all().get();
+        try (KafkaProducer<byte[], byte[]> plain = producer()) {
+            for (NewTopic topic : topics)
+                for (int p = 0; p < topic.numPartitions(); p++)
+                    for (int i = 0; i < RECORDS; i++) plain.send(record(topic.name(), p, i));
+        }
+        admin.deleteTopics(List.of("deleted")).all().get();
+        try (KafkaProducer<byte[], byte[]> ended = transactional("ended")) {
+            ended.initTransactions();
+            ended.beginTransaction();
+            for (int i = 0; i < RECORDS; i++) ended.send(record("t0", 0, i));
+            ended.commitTransaction();
+        }
+        KafkaProducer<byte[], byte[]> open = transactional("open");
+        open.initTransactions();
+        open.beginTransaction();
+        open.send(record("t0", 1, 0)).get();
+        admin.alterConsumerGroupOffsets("g", Map.of(new TopicPartition("t0", 0), new OffsetAndMetadata(7))).all().get();
+        admin.alterUserScramCredentials(List.of(new UserScramCredentialUpsertion("ann",
+            new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "secret"))).all().get();
+        admin.createAcls(List.of(new AclBinding(new ResourcePattern(ResourceType.TOPIC, "t0", PatternType.LITERAL),
+            new AccessControlEntry("User:ann", "*", AclOperation.READ, AclPermissionType.ALLOW)))).all().get();
+        admin.alterClientQuotas(List.of(new ClientQuotaAlteration(new ClientQuotaEntity(Map.of("user", "ann")),
+            List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1e6))))).all().get();
+        admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.BROKER, ""), List.of(new AlterConfigOp(
+            new ConfigEntry("log.cleaner.threads", "2"), AlterConfigOp.OpType.SET)))).all().get();
+        System.out.println("prepared");
+    }
+
+    static void put(String name, Callable<Object> question) {
+        String answer;
+        try {
+            answer = String.valueOf(question.call());
+        } catch (Exception error) {
+            Throwable inner = error;
+            while (inner.getCause() != null) inner = inner.getCause();
+            answer = inner.getClass().getSimpleName() + ": " + inner.getMessage();
+        }
+        System.out.println(name + "\t" + answer.replaceAll("\\s+", " "));
+    }
+
+    static void ask() throws Exception {
+        Set<String> names = new TreeSet<>(admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get());
+        Map<String, TopicDescription> topics = new TreeMap<>(admin.describeTopics(names).allTopicNames().get());
+        List<TopicPartition> partitions = new ArrayList<>();
+        for (TopicDescription topic : topics.values()) {
+            put("topic " + topic.name(), () -> topic.topicId() + " " + topic.partitions().stream()
+                .map(each -> each.replicas().stream().map(Node::id).toList() + "").collect(Collectors.joining(" ")));
+            topic.partitions().forEach(each -> partitions.add(new TopicPartition(topic.name(), each.partition())));
+        }
+        for (TopicPartition each : partitions)
+            if (!each.topic().startsWith("__")) put("records " + each, () -> digest(each));
+        put("group g", () -> admin.listConsumerGroupOffsets("g").partitionsToOffsetAndMetadata().get().entrySet().stream()
+            .map(each -> each.getKey() + "=" + each.getValue().offset()).sorted().toList());
+        for (String id : List.of("ended", "open"))
+            put("transaction " + id, () -> admin.describeTransactions(List.of(id)).description(id).get().state());
+        put("users", () -> admin.describeUserScramCredentials().all().get().keySet());
+        put("ACLs", () -> admin.describeAcls(AclBindingFilter.ANY).values().get());
+        put("quotas", () -> admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get());
+        for (String name : List.of("configured", "compacted"))
+            put("configs of " + name, () -> own(new ConfigResource(ConfigResource.Type.TOPIC, name)));
+        put("configs of brokers", () -> own(new ConfigResource(ConfigResource.Type.BROKER, "")));
+        put("metadata.version", () -> admin.describeFeatures().featureMetadata().get().finalizedFeatures()
+            .get("metadata.version").maxVersionLevel());
+    }
+
+    static Object own(ConfigResource resource) throws Exception {
+        return admin.describeConfigs(List.of(resource)).all().get().get(resource).entries().stream()
+            .filter(each -> each.source().name().startsWith("DYNAMIC"))
+            .map(each -> each.name() + "=" + each.value()).sorted().toList();
+    }
+
+    /** First and last offset, number and checksum of the records that a partition serves. */
+    static Object digest(TopicPartition partition) {
+        try (KafkaConsumer<byte[], byte[]> reader = new KafkaConsumer<>(properties(), new ByteArrayDeserializer(),
+                new ByteArrayDeserializer())) {
+            reader.assign(List.of(partition));
+            reader.seekToBeginning(List.of(partition));
+            long end = reader.endOffsets(List.of(partition)).get(partition), first = reader.position(partition);
+            CRC32 sum = new CRC32();
+            int count = 0;
+            long until = System.currentTimeMillis() + SECONDS * 1000;
+            while (reader.position(partition) < end && System.currentTimeMillis() < until)
+                for (ConsumerRecord<byte[], byte[]> each : reader.poll(Duration.ofMillis(500))) {
+                    sum.update((each.offset() + " " + each.timestamp() + " " + new String(each.key())
+                        + new String(each.value())).getBytes());
+                    count++;
+                }
+            return first + ".." + end + " " + count + " " + sum.getValue() + " read to " + reader.position(partition);
+        }
+    }
+
+    static long producerId(TopicPartition partition) throws Exception {
+        return admin.describeProducers(List.of(partition)).partitionResult(partition).get().activeProducers().stream()
+            .mapToLong(ProducerState::producerId).max().orElse(-1);
+    }
+
+    static void use(short replicas) throws Exception {
+        long before = -1;
+        for (int i = 0; i < 2; i++) before = Math.max(before, producerId(new TopicPartition("t0", i)));
+        long known = before;
+        put("new topic", () -> {
+            admin.createTopics(List.of(new NewTopic("after", 1, replicas))).all().get();
+            try (KafkaProducer<byte[], byte[]> plain = producer()) {
+                for (int i = 0; i < RECORDS; i++) plain.send(record("after", 0, i)).get();
+            }
+            String read = digest(new TopicPartition("after", 0)).toString();
+            return read.startsWith("0.." + RECORDS + " " + RECORDS + " ") ? "works" : read;
+        });
+        put("new producer ID", () -> {
+            long made = producerId(new TopicPartition("after", 0));
+            return made > known ? "works" : made + " after " + known;
+        });
+        put("old topic", () -> {
+            try (KafkaProducer<byte[], byte[]> plain = producer()) {
+                return plain.send(record("t1", 0, 99)).get().offset() == RECORDS ? "works" : "another offset";
+            }
+        });
+        for (String id : List.of("ended", "open"))
+            put("transactional producer " + id, () -> {
+                try (KafkaProducer<byte[], byte[]> again = transactional(id)) {
+                    again.initTransactions();
+                    again.beginTransaction();
+                    again.send(record("t0", 0, 99));
+                    again.commitTransaction();
+                }
+                return "works";
+            });
+        put("open transaction", () -> {
+            Object state = admin.describeTransactions(List.of("open")).description("open").get().state();
+            return Set.of("CompleteCommit", "PrepareCommit").contains(state.toString()) ? "works" : state;
+        });
+        put("group", () -> {
+            admin.alterConsumerGroupOffsets("g", Map.of(new TopicPartition("t0", 0), new OffsetAndMetadata(9))).all().get();
+            return "works";
+        });
+        put("delete topic", () -> {
+            admin.deleteTopics(List.of("t2")).all().get();
+            return "works";
+        });
+        if (replicas > 1)
+            put("reassignment", () -> {
+                TopicPartition moved = new TopicPartition("after", 0);
+                admin.alterPartitionReassignments(Map.of(moved, Optional.of(new NewPartitionReassignment(List.of(11))))).all().get();
+                long until = System.currentTimeMillis() + SECONDS * 1000;
+                // A broker that is asked may know it later than the controller.
+                while (System.currentTimeMillis() < until)
+                    if (admin.listPartitionReassignments().reassignments().get().isEmpty() && admin.describeTopics(
+                            List.of("after")).allTopicNames().get().get("after").partitions().get(0).replicas().stream()
+                            .map(Node::id).toList().equals(List.of(11))) return "works";
+                    else Thread.sleep(500);
+                return "does not end";
+            });
+    }
+}
