@@ -20,7 +20,6 @@ from kdump.format.count_text import count_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.style import painter
 from kdump.render.table import PATH, Column, Table
 from kdump.render.times import iso
 
@@ -33,7 +32,6 @@ class RescueReport(Sink[Any]):
 
     def __init__(self, output: Output, zone: tzinfo, *, full: bool = False) -> None:
         self.output, self.zone, self.full = output, zone, full
-        self.paint = painter(output.colour)
         self.answers: list[Any] = []
 
     def add(self, answer: Any) -> None:
@@ -53,13 +51,13 @@ class RescueReport(Sink[Any]):
         self._title("invented")
         for each in self._all(RescueInvention):
             was = "" if each.was is None else f"{_value(each.was)} becomes "
-            self._text(f"  {each.what}: {was}{_value(each.now)}; {each.reason}")
+            self.output.text(f"  {each.what}: {was}{_value(each.now)}; {each.reason}")
         self._title("controllers")
         for controller in self._all(RescueController):
             self._controller(controller)
         self._title("next steps")
         for number, step in enumerate(self._all(RescueStep), 1):
-            self._text(f"  {number}. {step.text}")
+            self.output.text(f"  {number}. {step.text}")
             if step.command is not None:
                 self.output.line(f"       {printable(path_text(step.command))}")  # on one line, so that you can copy it
 
@@ -74,7 +72,9 @@ class RescueReport(Sink[Any]):
         verb = "RESCUED" if summary.out is not None else "NOTHING WRITTEN (--dry-run)"
         when = "" if summary.endTimestamp is None else f", {iso(summary.endTimestamp, self.zone)}"
         source = path_text(summary.source)
-        self._text(f"{verb}: the metadata of {source} up to offset {summary.endOffset - 1}{when}: {lost}", verb)
+        self.output.text(
+            f"{verb}: the metadata of {source} up to offset {summary.endOffset - 1}{when}: {lost}", verb, "bad"
+        )
         counts = [
             *(count_text(summary.brokers, "broker"), count_text(summary.topics, "topic")),
             *(count_text(summary.partitions, "partition"), count_text(summary.configs, "config")),
@@ -82,16 +82,20 @@ class RescueReport(Sink[Any]):
         ]
         level = "" if summary.metadataVersion is None else f", metadata.version {summary.metadataVersion}"
         quorum = "dynamic" if summary.kraftVersion else "static"
-        self._text(f"cluster {summary.clusterId}, Kafka {summary.release}{level}, {quorum} quorum: {', '.join(counts)}")
+        self.output.text(
+            f"cluster {summary.clusterId}, Kafka {summary.release}{level}, {quorum} quorum: {', '.join(counts)}"
+        )
         if summary.committedOffset is None:
-            self._text("nothing shows how far this copy is committed: its last records may never have been", "nothing")
+            self.output.text(
+                "nothing shows how far this copy is committed: its last records may never have been", "nothing", "bad"
+            )
         elif summary.committedOffset < summary.endOffset:
             rest = f"offsets {summary.committedOffset}..{summary.endOffset - 1}"
-            self._text(f"{rest} are kept, but nothing shows that they were ever committed", rest)
+            self.output.text(f"{rest} are kept, but nothing shows that they were ever committed", rest, "bad")
         for note in summary.notes:
-            self._text(f"note: {note}")
+            self.output.text(f"note: {note}")
         if summary.out is not None:
-            self._text(
+            self.output.text(
                 f"written to {path_text(summary.out)}; what was done with each record is in "
                 f"{path_text(summary.ledger or '')}"
             )
@@ -116,31 +120,26 @@ class RescueReport(Sink[Any]):
         table.flush()
         for each in copies:
             for problem in each.problems if self.full else each.problems[:3]:
-                self._text(f"  {path_text(each.path)}: {problem}")
+                self.output.text(f"  {path_text(each.path)}: {problem}")
 
     def _records(self, records: list[RescueRecord]) -> None:
         if not records:
             return
         self._title("records that are not kept")
         for each in records if self.full else records[:MAX_SHOWN]:
-            self._text(f"  {record_text(each)}")
+            self.output.text(f"  {record_text(each)}")
         if len(records) > MAX_SHOWN and not self.full:
-            self._text(f"  … and {len(records) - MAX_SHOWN:,} more lines in the ledger (--full)")
+            self.output.text(f"  … and {len(records) - MAX_SHOWN:,} more lines in the ledger (--full)")
 
     def _controller(self, each: RescueController) -> None:
         parts = [each.endpoint or "address not known"]
         parts += [f"directory.id {each.directoryId}"] if each.directoryId is not None else []
         parts.append("its disk is lost" if each.found is None else f"old copy in {path_text(each.found)}")
-        self._text(f"  {each.nodeId}: {', '.join(parts)}")
+        self.output.text(f"  {each.nodeId}: {', '.join(parts)}")
 
     def _title(self, text: str) -> None:
         self.output.line("")
-        self.output.line(self.paint(text, "head"))
-
-    def _text(self, text: str, word: str = "") -> None:
-        indent = len(text) - len(text.lstrip()) + 2
-        for number, line in enumerate(self.output.wrapped(printable(path_text(text)), indent)):
-            self.output.line(line.replace(word, self.paint(word, "bad"), 1) if word and not number else line)
+        self.output.line(self.output.paint(text, "head"))
 
 
 def record_text(each: RescueRecord) -> str:
