@@ -38,6 +38,16 @@ def test_json(tmp_path: Path) -> None:
     assert (summary["segments"], summary["identical"], summary["written"]) == (1, 3, 3)
 
 
+def test_directories_whose_names_are_no_partitions(tmp_path: Path) -> None:
+    """Only files to be written need names that differ."""
+    for name in ("one", "two"):
+        shutil.copytree(PAYMENTS, tmp_path / name)
+    assert sum(each["type"] == "reindex" for each in objects(tmp_path / "one", tmp_path / "two")) == 2
+    result = run(tmp_path / "one", tmp_path / "two", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "would be written to the same path" in result.stderr
+
+
 def test_exit_statuses(tmp_path: Path) -> None:
     disk = Path(shutil.copytree(PAYMENTS, tmp_path / "payments-0"))
     log, index = disk / f"{FIRST}.log", disk / f"{FIRST}.index"

@@ -140,7 +140,7 @@ def reindex(
     options = Options.given(options, only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
     places = [each for each in find_segments(named, options) if is_selected(each.partition.topic or "")]
-    names = _names(places)
+    names = _names(places) if output is not None else [""] * len(places)
     for listed, name in zip(places, names):
         place = now(listed)
         if not place.selected_segments:
