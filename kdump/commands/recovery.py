@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, TypeVar
 
 import click
 
@@ -13,7 +11,7 @@ from kdump.check.options import Options
 from kdump.commands.input_files import print_error
 from kdump.commands.output_options import OutputOptions
 from kdump.commands.reading_options import RateParam
-from kdump.commands.typed_options import CommandOptions, add_options
+from kdump.commands.typed_options import CommandOptions, flag, option
 from kdump.forensics.recovery.recovery import follow_recovery, recovery_time, recovery_works
 from kdump.forensics.recovery.recovery_progress import LOADED, RecoveryProgress
 from kdump.forensics.recovery.recovery_time import RecoveryLog, RecoveryQuery
@@ -25,57 +23,38 @@ from kdump.render.recovery_report import RecoveryTimeReport
 
 INTERVAL = 5.0
 """Seconds between looks, by default."""
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class RecoveryOptions(CommandOptions):
-    """The options of `recovery_options`."""
+    """Whether to estimate or follow a recovery, and what that depends on."""
 
-    estimate: bool = False
-    follow: bool = False
-    interval: float | None = None
-    threads: int | None = None
-    read_speed: int | None = None
+    estimate: bool = flag(
+        "--estimate",
+        help="Only estimate how long recovery takes, and in which order logs are loaded; reads no segments.",
+    )
+    follow: bool = flag(
+        "--follow", help="Show how far the recovery of the broker that is starting is, until it has ended."
+    )
+    interval: float | None = option(
+        "--interval",
+        type=click.FloatRange(min=0.1),
+        metavar="SECONDS",
+        help="With --follow: look again after this many seconds.  [5]",
+    )
+    threads: int | None = option(
+        "--recovery-threads",
+        type=click.IntRange(min=1, max=1000),
+        metavar="N",
+        help="Estimate for this num.recovery.threads.per.data.dir.  [from the metadata; else Kafka's default]",
+    )
+    read_speed: int | None = option(
+        "--read-speed", type=RateParam(), help="Estimate for a disk that delivers this, such as 250MB/s.  [measured]"
+    )
 
     @property
     def query(self) -> RecoveryQuery:
         return RecoveryQuery(self.threads, read_speed=self.read_speed)
-
-
-def recovery_options(command: F) -> F:
-    """Add --estimate, --follow and what they depend on."""
-    return add_options(
-        command,
-        click.option(
-            "--estimate",
-            is_flag=True,
-            help="Only estimate how long recovery takes, and in which order logs are loaded; reads no segments.",
-        ),
-        click.option(
-            "--follow",
-            is_flag=True,
-            help="Show how far the recovery of the broker that is starting is, until it has ended.",
-        ),
-        click.option(
-            "--interval",
-            type=click.FloatRange(min=0.1),
-            metavar="SECONDS",
-            help="With --follow: look again after this many seconds.  [5]",
-        ),
-        click.option(
-            "--recovery-threads",
-            "threads",
-            type=click.IntRange(min=1, max=1000),
-            metavar="N",
-            help="Estimate for this num.recovery.threads.per.data.dir.  [from the metadata; else Kafka's default]",
-        ),
-        click.option(
-            "--read-speed",
-            type=RateParam(),
-            help="Estimate for a disk that delivers this, such as 250MB/s.  [measured]",
-        ),
-    )
 
 
 def run_estimate(

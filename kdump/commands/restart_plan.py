@@ -16,9 +16,9 @@ from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
-from kdump.commands.recovery import RecoveryOptions, recovery_options, run_estimate, run_follow
+from kdump.commands.recovery import RecoveryOptions, run_estimate, run_follow
 from kdump.commands.release_option import release_option
-from kdump.commands.typed_options import CommandOptions, added, argument, flag, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, flag, group, takes
 from kdump.forensics.recovery.recovery import time_of
 from kdump.forensics.recovery.recovery_work import StartupWorks
 from kdump.forensics.restart.plan_values import CLEAN, PartitionPlan, RestartPlan
@@ -64,7 +64,7 @@ class RestartPlanOptions(CommandOptions):
             zone=False,
         )
     )
-    recovery: RecoveryOptions = added(recovery_options)
+    recovery: RecoveryOptions = group(RecoveryOptions)
     reading: ReadingOptions = added(reading_options)
 
     def __post_init__(self) -> None:

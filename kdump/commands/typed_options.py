@@ -49,29 +49,31 @@ ADDS = "kdump"
 
 def argument(**more: Any) -> Any:
     """Return a field that an argument fills. `more`: as of click.argument."""
-    return field(default=(), metadata={ADDS: lambda name: click.argument(name, **more)})
+    return _field((), lambda name: click.argument(name, **more))
 
 
 def option(*flags: str, **more: Any) -> Any:
     """Return a field that an option fills. `more`: as of click.option."""
-    return field(default=more.get("default"), metadata={ADDS: lambda name: click.option(*flags, name, **more)})
+    return _field(more.get("default"), lambda name: click.option(*flags, name, **more))
 
 
-def flag(name: str, *more_names: str, **more: Any) -> Any:
+def flag(*flags: str, **more: Any) -> Any:
     """Return a field that is True if the option is given."""
-    names = (name, *more_names)
-    return field(default=False, metadata={ADDS: lambda name: click.option(*names, name, is_flag=True, **more)})
+    return _field(False, lambda name: click.option(*flags, name, is_flag=True, **more))
 
 
 def many(*flags: str, **more: Any) -> Any:
     """Return a field with the values of an option that may be repeated."""
-    made = {ADDS: lambda name: click.option(*flags, name, multiple=True, **more)}
-    return field(default=(), metadata=made)
+    return _field((), lambda name: click.option(*flags, name, multiple=True, **more))
 
 
 def added(decorator: Callable[[Any], Any]) -> Any:
     """Return a field with options of its own, which the decorator adds to a command."""
-    return field(default=None, metadata={ADDS: lambda name: decorator})
+    return _field(None, lambda name: decorator)
+
+
+def _field(default: Any, adds: Callable[[str], Any]) -> Any:
+    return field(default=default, metadata={ADDS: adds})
 
 
 def group(cls: type[CommandOptions]) -> Any:
