@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump.commands.typed_options import CommandOptions, add_options, option
+from kdump.commands.typed_options import CommandOptions, option
 from kdump.format.numbers import LONG_MAX
 from kdump.log.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
 from kdump.log.selection import Range
@@ -236,11 +236,19 @@ def fail_on_option(severities: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True)
 class LimitOptions(CommandOptions):
-    """The options of `limit_options`, in bytes; `window`: the size of the buffer that files are read through."""
+    """Which batch lengths are accepted, and how much of a batch is decompressed, in bytes; `window`: the size of the
+    buffer that files are read through."""
 
-    max_decompressed_size: int
-    max_batch_size: int | None = None
-    window: int = DEFAULT_SIZE
+    max_batch_size: int | None = option(
+        "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged."
+    )
+    max_decompressed_size: int = option(
+        "--max-decompressed-size",
+        type=SizeParam(),
+        default=DEFAULT_MAX_DECOMPRESSED,
+        help="Decompress at most this much of each batch.  [256M]",
+    )
+    window: int = option("--window", type=SizeParam(), default=DEFAULT_SIZE, hidden=True)
 
     @property
     def limits(self) -> Limits:
@@ -249,21 +257,6 @@ class LimitOptions(CommandOptions):
     def run(self, **more: Any) -> Run:
         """Return a run with these limits. `more`: other fields of Run."""
         return Run(self.limits, **more)
-
-
-def limit_options(command: F) -> F:
-    """Add the options that limit which batch lengths are accepted, and how much of a batch is decompressed."""
-    return add_options(
-        command,
-        click.option("--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged."),
-        click.option(
-            "--max-decompressed-size",
-            type=SizeParam(),
-            default=DEFAULT_MAX_DECOMPRESSED,
-            help="Decompress at most this much of each batch.  [256M]",
-        ),
-        click.option("--window", type=SizeParam(), default=DEFAULT_SIZE, hidden=True),
-    )
 
 
 def pair(option: str, text: str, *, last: bool = False) -> tuple[str, str]:

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from kdump.check.options import Options
-from kdump.commands.params import SIZE, SIZES, LimitOptions, Param, limit_options
-from kdump.commands.typed_options import add_options
+from kdump.commands.params import SIZE, SIZES, LimitOptions, Param
+from kdump.commands.typed_options import add_options, declared
 from kdump.idle import be_idle
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.low_impact_reads import limit_rate
@@ -84,5 +84,5 @@ def low_impact_options(command: F) -> F:
 
 
 def reading_options(command: F) -> F:
-    """Add the options of `low_impact_options` and `limit_options`."""
-    return add_options(command, low_impact_options, limit_options)
+    """Add the options of `low_impact_options` and of LimitOptions."""
+    return add_options(command, low_impact_options, *declared(LimitOptions))
