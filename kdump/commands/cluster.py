@@ -16,8 +16,8 @@ from kdump.cluster.node_ids import node_ids
 from kdump.commands.completion_words import listed
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
-from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
-from kdump.commands.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_command
+from kdump.commands.typed_options import CommandOptions, argument, flag, group, option, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster_answer import PARTS, Cluster, cluster_object, configs
 from kdump.forensics.groups_answer import change_object
@@ -84,7 +84,7 @@ class ClusterOptions(CommandOptions):
     topics: tuple[str, ...] = topic_option("Show only these topics, in detail")
     problems: bool = flag("--problems", help="Show only topics and partitions with a problem.")
     show_secrets: bool = flag("--show-secrets", help="Also show the values of configs that contain passwords.")
-    state: StateOptions = added(cluster_options)
+    state: StateOptions = group(StateOptions)
 
 
 @click.command(epilog=EXAMPLES)

@@ -18,8 +18,8 @@ from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_group
 from kdump.commands.completion_words import one_of
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
-from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
-from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_command
+from kdump.commands.typed_options import CommandOptions, argument, flag, group, many, option, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups_answer import DescribedGroup, GroupMember, change_object
 from kdump.format.count_text import count_text
@@ -86,7 +86,7 @@ class GroupsOptions(CommandOptions):
         shell_complete=one_of(lambda: dict.fromkeys(SORTS)),
         help="Sort by this key of the JSON object (lag, lastCommit …), highest first.",
     )
-    state: StateOptions = added(cluster_options)
+    state: StateOptions = group(StateOptions)
 
     @property
     def shown(self) -> str:

@@ -19,8 +19,8 @@ from kdump.cluster.schema_registries import (
 )
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import selected_names, topic_filter, topic_option
-from kdump.commands.state_options import Notes, StateOptions, cluster_options, parse_as_of, run_command
-from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_command
+from kdump.commands.typed_options import CommandOptions, argument, flag, group, many, option, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups_answer import change_object
 from kdump.forensics.output_directory import OutputDirectory, OutputError
@@ -76,7 +76,7 @@ class RegistryOptions(CommandOptions):
     schemas_topic: str = option(
         "--schemas-topic", metavar="TOPIC", default=SCHEMAS_TOPIC, help=f"Topic of the registry.  [{SCHEMAS_TOPIC}]"
     )
-    state: StateOptions = added(cluster_options)
+    state: StateOptions = group(StateOptions)
 
     @property
     def shows_usage(self) -> bool:

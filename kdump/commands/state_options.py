@@ -16,7 +16,7 @@ from kdump.commands.input_files import add_unreadable, print_error, report_unrea
 from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import LimitOptions, SizeParam, parse_time
 from kdump.commands.reading_options import low_impact_options
-from kdump.commands.typed_options import CommandOptions, add_options
+from kdump.commands.typed_options import CommandOptions, add_options, added, flag, option
 from kdump.log.errors import SourceError, Unread
 from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
@@ -36,19 +36,9 @@ AS_OF = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms
 NOW_HELP = "Compute ages as of this time: ISO-8601, epoch ms, -2h.  [current time]"
 
 
-@dataclass(frozen=True)
-class StateOptions(CommandOptions):
-    """The options that `cluster` and `groups` share; see `cluster_options`."""
-
-    output: OutputOptions
-    reading: LimitOptions
-    as_of: str | None
-    history: bool
-
-
-def cluster_options(command: F) -> F:
-    """Add the options that `cluster` and `groups` share."""
-    command = add_options(
+def _limits(command: F) -> F:
+    """Add the options of `low_impact_options`, and those of LimitOptions with the limits of Kafka's own topics."""
+    return add_options(
         command,
         low_impact_options,
         click.option(
@@ -61,13 +51,16 @@ def cluster_options(command: F) -> F:
             help="Decompress at most this much of each batch.  [16M, the maximum]",
         ),
     )
-    return add_options(
-        output_options()(command),
-        click.option("--as-of", "as_of", metavar="OFFSET|TIME", help=AS_OF),
-        click.option(
-            "--history", is_flag=True, help="Show which record changed what and when, with old and new values."
-        ),
-    )
+
+
+@dataclass(frozen=True)
+class StateOptions(CommandOptions):
+    """The options that `cluster`, `groups` and `registry` share."""
+
+    as_of: str | None = option("--as-of", metavar="OFFSET|TIME", help=AS_OF)
+    history: bool = flag("--history", help="Show which record changed what and when, with old and new values.")
+    output: OutputOptions = added(output_options())
+    reading: LimitOptions = added(_limits)
 
 
 def parse_now(text: str | None, zone: tzinfo) -> int | None:
