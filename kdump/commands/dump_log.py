@@ -14,7 +14,7 @@ from kdump import __version__
 from kdump.commands.params import LimitOptions, SizeParam
 from kdump.commands.reading_options import low_impact_options
 from kdump.commands.release_option import ReleaseParam
-from kdump.commands.typed_options import CommandOptions, takes
+from kdump.commands.typed_options import CommandOptions, add_options, added, argument, flag, many, option, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.log.errors import SourceError
 from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
@@ -70,11 +70,9 @@ def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     raise click.BadParameter(f"{value!r} is a Java class, which only Kafka's tool can load; use {known}")
 
 
-def _class_option(name: str, option_help: str) -> Callable[[F], F]:
+def _class_option(name: str, option_help: str) -> Any:
     help_text = f"Decode {option_help} with this class; CLASS may be omitted.  [{DEFAULT_CLASS}]"
-    return click.option(
-        name, metavar="[CLASS]", is_flag=False, flag_value=DEFAULT_CLASS, callback=_class, help=help_text
-    )
+    return option(name, metavar="[CLASS]", is_flag=False, flag_value=DEFAULT_CLASS, callback=_class, help=help_text)
 
 
 def _release(ctx: click.Context, param: click.Parameter, value: KafkaRelease | None) -> KafkaRelease | None:
@@ -85,69 +83,69 @@ def _release(ctx: click.Context, param: click.Parameter, value: KafkaRelease | N
     return value
 
 
+def _reading(command: F) -> F:
+    return add_options(
+        command,
+        low_impact_options,
+        click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True),
+        click.option("--window", type=SizeParam(), default=1 << 20, hidden=True),
+    )
+
+
 @dataclass(frozen=True)
 class DumpLogOptions(CommandOptions):
     """The options of the command. `ignored`: arguments that are not options."""
 
-    files: tuple[str, ...]
-    ignored: tuple[str, ...]
-    reading: LimitOptions
-    print_data_log: bool
-    deep_iteration: bool
-    skip_record_metadata: bool
-    offsets_decoder: bool
-    transaction_log_decoder: bool
-    cluster_metadata_decoder: bool
-    remote_log_metadata_decoder: bool
-    share_group_state_decoder: bool
-    value_decoder_class: str | None
-    key_decoder_class: str | None
-    max_bytes: int
-    verify_index_only: bool
-    index_sanity_check: bool
-    kafka_version: KafkaRelease | None
-    max_message_size: int | None
+    files: tuple[str, ...] = many(
+        "--files", required=True, metavar="FILE,…", help="Read these files, separated by commas."
+    )
+    print_data_log: bool = flag("--print-data-log", help="Print keys and payloads; implied by every decoder.")
+    deep_iteration: bool = flag("--deep-iteration", help="Print records; implied by --print-data-log.")
+    skip_record_metadata: bool = flag("--skip-record-metadata", help="Omit the metadata before key and payload.")
+    offsets_decoder: bool = flag("--offsets-decoder", help="Decode the records of __consumer_offsets.")
+    transaction_log_decoder: bool = flag("--transaction-log-decoder", help="Decode the records of __transaction_state.")
+    cluster_metadata_decoder: bool = flag(
+        "--cluster-metadata-decoder", help="Decode the records of __cluster_metadata and its snapshots."
+    )
+    remote_log_metadata_decoder: bool = flag(
+        "--remote-log-metadata-decoder", help="Decode the records of __remote_log_metadata."
+    )
+    share_group_state_decoder: bool = flag(
+        "--share-group-state-decoder", help="Decode the records of __share_group_state."
+    )
+    value_decoder_class: str | None = _class_option("--value-decoder-class", "payloads")
+    key_decoder_class: str | None = _class_option("--key-decoder-class", "keys")
+    max_bytes: int = option(
+        "--max-bytes",
+        type=click.IntRange(0, INT),
+        default=INT,
+        metavar="BYTES",
+        help="Read at most this much of each .log.  [all]",
+    )
+    max_message_size: int | None = option(
+        "--max-message-size",
+        type=JAVA_INT,
+        metavar="BYTES",
+        help="Accepted, but ignored: batches of any size are read.",
+    )
     """Accepted, but ignored."""
+    verify_index_only: bool = flag("--verify-index-only", help="Check indexes without printing their entries.")
+    index_sanity_check: bool = flag(
+        "--index-sanity-check", help="Run only Kafka's sanity check of each .index and .timeindex."
+    )
+    kafka_version: KafkaRelease | None = option(
+        "--kafka-version",
+        type=ReleaseParam(),
+        callback=_release,
+        help=f"Print what this release's tool prints: 4.3 or later.  [{NEWEST.number}]",
+    )
+    reading: LimitOptions = added(_reading)
+    ignored: tuple[str, ...] = argument(nargs=-1, metavar="")
 
 
 @click.command(cls=KafkaCommand, epilog=EXAMPLES)
-@click.option("--files", multiple=True, required=True, metavar="FILE,…", help="Read these files, separated by commas.")
-@click.option("--print-data-log", is_flag=True, help="Print keys and payloads; implied by every decoder.")
-@click.option("--deep-iteration", is_flag=True, help="Print records; implied by --print-data-log.")
-@click.option("--skip-record-metadata", is_flag=True, help="Omit the metadata before key and payload.")
-@click.option("--offsets-decoder", is_flag=True, help="Decode the records of __consumer_offsets.")
-@click.option("--transaction-log-decoder", is_flag=True, help="Decode the records of __transaction_state.")
-@click.option(
-    "--cluster-metadata-decoder", is_flag=True, help="Decode the records of __cluster_metadata and its snapshots."
-)
-@click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode the records of __remote_log_metadata.")
-@click.option("--share-group-state-decoder", is_flag=True, help="Decode the records of __share_group_state.")
-@_class_option("--value-decoder-class", "payloads")
-@_class_option("--key-decoder-class", "keys")
-@click.option(
-    "--max-bytes",
-    type=click.IntRange(0, INT),
-    default=INT,
-    metavar="BYTES",
-    help="Read at most this much of each .log.  [all]",
-)
-@click.option(
-    "--max-message-size", type=JAVA_INT, metavar="BYTES", help="Accepted, but ignored: batches of any size are read."
-)
-@click.option("--verify-index-only", is_flag=True, help="Check indexes without printing their entries.")
-@click.option("--index-sanity-check", is_flag=True, help="Run only Kafka's sanity check of each .index and .timeindex.")
-@click.option(
-    "--kafka-version",
-    type=ReleaseParam(),
-    callback=_release,
-    help=f"Print what this release's tool prints: 4.3 or later.  [{NEWEST.number}]",
-)
-@low_impact_options
-@click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True)
-@click.option("--window", type=SizeParam(), default=1 << 20, hidden=True)
-@click.version_option(__version__, prog_name="kdump")
-@click.argument("ignored", nargs=-1, metavar="")
 @takes(DumpLogOptions)
+@click.version_option(__version__, prog_name="kdump")
 def command(options: DumpLogOptions) -> None:
     """Print segments, KRaft snapshots, indexes and producer snapshots byte for byte as kafka-dump-log does, so that
     scripts can switch to kdump. It has none of that tool's false findings and crashes, and does not create a file next
