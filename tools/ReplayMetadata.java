@@ -2,21 +2,33 @@ import java.io.File;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.net.InetSocketAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
+import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metadata.NoOpRecord;
+import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.controller.QuorumController;
 import org.apache.kafka.controller.QuorumFeatures;
 import org.apache.kafka.image.loader.MetadataLoader;
@@ -39,13 +51,19 @@ import org.apache.kafka.snapshot.Snapshots;
  * reads it, QuorumController applies it as a standby controller, MetadataLoader as any node.
  *
  * java -cp 'jars/*' ReplayMetadata.java DIR. Each directory in DIR is a log of one segment, with at most one snapshot,
- * valid and all committed. Prints a line for each fault: directory, who (read, controller, loader), text of the fault with
- * the offset, class and message of the exception; a class that has no fault prints none. The last line is "done".
+ * valid and all committed; or a log directory, in which __cluster_metadata-0 is one, with the number of voters in the file
+ * "voters": KafkaRaftClient decides what is committed of that, as node 3000, which is alone. Prints a line for each fault:
+ * directory, who (read, controller, loader), text of the fault with the offset, class and message of the exception; a class
+ * that has no fault prints none. The last line is "done".
  */
 public class ReplayMetadata {
     private static final MetadataRecordSerde SERDE = new MetadataRecordSerde();
     private static final int MAX_BATCH = 8 << 20;
     private static final long AFTER = 1_000_000;
+    private static final int NODE = 3000;
+    private static final long MILLISECONDS = 15_000;
+    private static final long QUIET_MILLISECONDS = 400;
+    private static final Set<String> FAULTS = ConcurrentHashMap.newKeySet();
     private static final String CHECKER = "org.apache.kafka.server.config.DefaultSupportedConfigChecker";
 
     /** A fault handler that prints faults instead of ending the process. */
@@ -53,6 +71,7 @@ public class ReplayMetadata {
         @Override
         public RuntimeException handleFault(String text, Throwable cause) {
             print(log, who, text, cause);
+            FAULTS.add(log + who);
             return new RuntimeException(text, cause);
         }
     }
@@ -69,10 +88,17 @@ public class ReplayMetadata {
     }
 
     private static void replay(Path directory) throws Exception {
+        ExecutorService several = Executors.newFixedThreadPool(8);
+        List<Future<Void>> started = new ArrayList<>();
         try (Stream<Path> paths = Files.list(directory)) {
             for (Path log : paths.sorted().toList()) {
                 List<Batch<ApiMessageAndVersion>> batches = new ArrayList<>();
                 String name = log.getFileName().toString();
+                if (Files.exists(log.resolve("voters"))) {
+                    int voters = Integer.parseInt(Files.readString(log.resolve("voters")));
+                    started.add(several.submit(() -> raft(name, log, voters)));
+                    continue;
+                }
                 Optional<Path> snapshot = file(log, ".checkpoint");
                 if (!read(file(log, ".log").get(), name, batches)) {
                     continue;
@@ -80,6 +106,9 @@ public class ReplayMetadata {
                 controller(name, snapshot, batches);
                 loader(name, snapshot, batches);
             }
+        }
+        for (Future<Void> each : started) {
+            each.get();
         }
     }
 
@@ -193,7 +222,7 @@ public class ReplayMetadata {
                     listener.complete((RaftClient.Listener<ApiMessageAndVersion>) values[0]);
                 }
                 Class<?> type = method.getReturnType();
-                return type == OptionalInt.class ? OptionalInt.of(3000)
+                return type == OptionalInt.class ? OptionalInt.of(NODE)
                     : type == OptionalLong.class ? OptionalLong.empty()
                     : type == Optional.class ? Optional.empty()
                     : type == long.class ? (Object) 0L
@@ -202,13 +231,21 @@ public class ReplayMetadata {
                     : type.isEnum() ? type.getEnumConstants()[0]
                     : null;
             });
-        Object builder = new QuorumController.Builder(3000, "AAAAAAAAAAAAAAAAAAAAAA");
+        QuorumController controller = quorumController(log, client);
+        feed(listener.get(10, TimeUnit.SECONDS), snapshot, batches);
+        controller.beginShutdown();
+        controller.close();
+    }
+
+    private static QuorumController quorumController(String log, Object client) throws Exception {
+        Object builder = new QuorumController.Builder(NODE, "AAAAAAAAAAAAAAAAAAAAAA");
         FaultHandler handler = new Printing(log, "controller");
         for (Method method : builder.getClass().getMethods()) {
             Object value = switch (method.getName()) {
                 case "setRaftClient" -> client;
                 case "setFatalFaultHandler", "setNonFatalFaultHandler" -> handler;
                 case "setQuorumFeatures" -> features();
+                case "setMaxIdleIntervalNs" -> OptionalLong.of(TimeUnit.MILLISECONDS.toNanos(QUIET_MILLISECONDS / 2));
                 case "setBootstrapMetadata" -> bootstrap();
                 case "setConfigSchema" -> Class.forName("kafka.server.KafkaRaftServer").getMethod("configSchema").invoke(null);
                 case "setSupportedConfigChecker" -> Class.forName(CHECKER).getConstructor().newInstance();
@@ -218,17 +255,101 @@ public class ReplayMetadata {
                 method.invoke(builder, value);
             }
         }
-        QuorumController controller = ((QuorumController.Builder) builder).build();
-        feed(listener.get(10, TimeUnit.SECONDS), snapshot, batches);
-        controller.beginShutdown();
+        return ((QuorumController.Builder) builder).build();
+    }
+
+    /** Starts KafkaRaftClient with a log directory, and both classes as its listeners. */
+    @SuppressWarnings("unchecked")
+    private static Void raft(String log, Path directory, int voters) throws Exception {
+        Path metadata = directory.resolve("__cluster_metadata-0");
+        boolean readable = read(file(metadata, ".log").get(), log, new ArrayList<>());
+        Object manager = raftManager(log, directory, voters);
+        try {
+            manager.getClass().getMethod("startup").invoke(manager);
+            if (!readable) {
+                throw new IllegalStateException(log + ": KafkaRaftClient reads it");
+            }
+        } catch (java.lang.reflect.InvocationTargetException error) {
+            if (readable) {
+                throw error;
+            }
+            return null;
+        }
+        RaftClient<ApiMessageAndVersion> client =
+            (RaftClient<ApiMessageAndVersion>) manager.getClass().getMethod("client").invoke(manager);
+        Supplier<OptionalLong> highWatermark = () -> {
+            try {
+                return (OptionalLong) client.getClass().getMethod("highWatermark").invoke(client);
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException(error);
+            }
+        };
+        QuorumController controller = quorumController(log, client);
+        MetadataLoader loader = metadataLoader(log, highWatermark);
+        client.register(loader);
+        long until = System.currentTimeMillis() + (voters == 1 ? MILLISECONDS : 3 * QUIET_MILLISECONDS);
+        boolean ended = false;
+        while (!ended && System.currentTimeMillis() < until) {
+            Thread.sleep(QUIET_MILLISECONDS);
+            long end = highWatermark.get().orElse(Long.MAX_VALUE);
+            ended = FAULTS.contains(log + "controller") || (controller.isActive()
+                && (FAULTS.contains(log + "loader") || loader.lastAppliedOffset() >= end - 1));
+        }
+        if (ended != (voters == 1) || (voters > 1 && highWatermark.get().isPresent())) {
+            throw new IllegalStateException(log + ": " + controller.isActive() + " " + loader.lastAppliedOffset()
+                + " " + highWatermark.get());
+        }
+        Thread.sleep(QUIET_MILLISECONDS);
         controller.close();
+        loader.close();
+        if (voters == 1) {  // alone, it would wait for the others
+            manager.getClass().getMethod("shutdown").invoke(manager);
+        }
+        return null;
+    }
+
+    private static Object raftManager(String log, Path directory, int voters) throws Exception {
+        Properties properties = new Properties();
+        Map<Integer, InetSocketAddress> addresses = new HashMap<>();
+        for (int voter = 0; voter < voters; voter++) {
+            addresses.put(NODE + voter, new InetSocketAddress("127.0.0.1", 1 + voter));
+        }
+        properties.put("controller.quorum.voters", addresses.entrySet().stream()
+            .map(each -> each.getKey() + "@127.0.0.1:" + each.getValue().getPort())
+            .reduce((one, next) -> one + "," + next).get());
+        properties.put("process.roles", "controller");
+        properties.put("node.id", String.valueOf(NODE));
+        properties.put("controller.listener.names", "CONTROLLER");
+        properties.put("listeners", "CONTROLLER://127.0.0.1:1");
+        properties.put("log.dirs", directory.toString());
+        Class<?> config = Class.forName("kafka.server.KafkaConfig");
+        Constructor<?> constructor = Class.forName("kafka.raft.KafkaRaftManager").getConstructors()[0];
+        List<Object> values = new ArrayList<>();
+        for (Class<?> type : constructor.getParameterTypes()) {
+            values.add(switch (type.getSimpleName()) {
+                case "String" -> "AAAAAAAAAAAAAAAAAAAAAA";
+                case "KafkaConfig" -> config.getMethod("fromProps", Properties.class).invoke(null, properties);
+                case "Uuid" -> values.size() < 4 ? Uuid.randomUuid() : Uuid.METADATA_TOPIC_ID;
+                case "RecordSerde" -> SERDE;
+                case "TopicPartition" -> new TopicPartition("__cluster_metadata", 0);
+                case "Time" -> type.getField("SYSTEM").get(null);
+                case "Metrics" -> new Metrics();
+                case "Option" -> type.getMethod("apply", Object.class).invoke(null, (Object) null);
+                case "CompletableFuture" -> CompletableFuture.completedFuture(addresses);
+                case "Collection" -> List.of();
+                case "Endpoints" -> type.getMethod("empty").invoke(null);
+                case "FaultHandler" -> new Printing(log, "raft");
+                default -> Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, (proxy, method, given) -> null);
+            });
+        }
+        return constructor.newInstance(values.toArray());
     }
 
     private static Object features() throws Exception {
         for (Method method : QuorumFeatures.class.getMethods()) {
             if (method.getName().equals("defaultFeatureMap") || method.getName().equals("defaultSupportedFeatureMap")) {
                 Object map = method.getParameterCount() == 0 ? method.invoke(null) : method.invoke(null, false);
-                return QuorumFeatures.class.getConstructors()[0].newInstance(3000, map, List.of(3000));
+                return QuorumFeatures.class.getConstructors()[0].newInstance(NODE, map, List.of(NODE));
             }
         }
         throw new IllegalStateException("QuorumFeatures");
@@ -245,11 +366,17 @@ public class ReplayMetadata {
             throws Exception {
         // It publishes what it has once it has caught up.
         long end = batches.isEmpty() ? 0 : batches.get(batches.size() - 1).lastOffset() + 1;
+        MetadataLoader loader = metadataLoader(log, () -> OptionalLong.of(end));
+        feed(loader, snapshot, batches);
+        loader.close();
+    }
+
+    private static MetadataLoader metadataLoader(String log, Supplier<OptionalLong> highWatermark) throws Exception {
         Object builder = new MetadataLoader.Builder();
         for (Method method : builder.getClass().getMethods()) {
             Object value = switch (method.getName()) {
                 case "setFaultHandler" -> new Printing(log, "loader");
-                case "setHighWaterMarkAccessor" -> (Supplier<OptionalLong>) () -> OptionalLong.of(end);
+                case "setHighWaterMarkAccessor" -> highWatermark;
                 case "setSupportedConfigChecker" -> Class.forName(CHECKER).getConstructor().newInstance();
                 default -> null;
             };
@@ -257,8 +384,6 @@ public class ReplayMetadata {
                 method.invoke(builder, value);
             }
         }
-        MetadataLoader loader = ((MetadataLoader.Builder) builder).build();
-        feed(loader, snapshot, batches);
-        loader.close();
+        return ((MetadataLoader.Builder) builder).build();
     }
 }

@@ -1,12 +1,14 @@
 """python -m tools.metadata_trials JARS [--only RELEASE,…] [--compare] [--out docs/metadata-trials.json]
 
 Mutates a metadata log that has every type of record: one record is added, removed, doubled, moved, or one field of it
-is changed. Has the classes of each release of Kafka in JARS replay each log (ReplayMetadata.java), and compares who
-refuses which record, with which exception, with what kdump says of it. --compare writes nothing, and exits with 1 if a
+is changed, also in a metadata transaction that is open or aborted. Has the classes of each release of Kafka in JARS
+replay each log (ReplayMetadata.java), and compares who refuses which record, with which exception, with what kdump says
+of it. Starts KafkaRaftClient on some of them, too, as the only one of one voter, which commits all, and of three, which
+commits nothing: that is compared with what kdump.restart_plan says. --compare writes nothing, and exits with 1 if a
 result differs from the recorded one.
 
-JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17 and two minutes for each
-release.
+JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17 and four minutes for
+each release.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ from typing import Any, NamedTuple
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import refusals
+from kdump.forensics.restart.refused_records import UNCOMMITTED
+from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.format.known_releases import KnownRelease, known
 from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, load_folder
+from kdump.log.internal_topics import METADATA_LOG
 from tests.craft import batch, record
 
 ROOT = Path(__file__).parent.parent
@@ -40,6 +45,9 @@ HEADER = record(key=bytes.fromhex("00000003"), value=bytes.fromhex("0000000001a1
 FOOTER = record(key=bytes.fromhex("00000004"), value=bytes.fromhex("000000"))
 WHO = ("read", "controller", "loader")
 IDS = {letter: (letter * 22)[:21] + "A" for letter in "DEFGTUVWXYZab"}
+NODE = 3000
+FIRST_STARTED = (3, 9)
+"""First release of whose classes KafkaRaftClient is started."""
 NUMBERS = (-1, 0, 1, 2, 7, 99)
 TRIED = ("3.9.1", "4.0.0", "4.3.1", "4.4.0")
 AT = re.compile(r"(?:from|at) offset (\d+)")
@@ -65,6 +73,14 @@ class Case(NamedTuple):
     name: str
     entries: list[Entry]
     snapshot: list[Entry] | None = None
+
+
+class Start(NamedTuple):
+    """Controller 3000 starts with the log of a case, and none of the other `voters` does."""
+
+    name: str
+    case: Case
+    voters: int
 
 
 def base(release: KnownRelease) -> list[Entry]:
@@ -175,6 +191,14 @@ def cases(release: KnownRelease) -> Iterator[Case]:
         half = len(log) // 2
         if at > half:
             yield Case(f"{what} doubled, after a snapshot", [*log[half : at + 1], *log[at:]], stateful(log[:half]))
+        if "Transaction" not in entry.name:
+            begin, abort = Entry("BeginTransactionRecord", {}), Entry("AbortTransactionRecord", {})
+            yield Case(f"{what} appended in an open transaction", [*log, begin, entry])
+            yield Case(f"{what} doubled in an aborted transaction", [*log, begin, entry, entry, abort])
+    for level in (None, 7, 13, 14, SEED_LEVEL):
+        levels = [Entry("FeatureLevelRecord", {"name": "metadata.version", "featureLevel": level})] if level else []
+        opened = [Entry("NoOpRecord", {}), *levels, Entry("BeginTransactionRecord", {})]
+        yield Case(f"open transaction at metadata.version {level}", opened)
     for name, raw in unreadable(release):
         yield Case(name, [*log[:9], Entry(name, {}, None, raw), *log[9:]])
     named = {"metadata.version": 99, "unknown.version": 1}
@@ -259,6 +283,28 @@ def value_of(entry: Entry, release: KnownRelease) -> bytes:
     return bytes([1, schema.apiKey, version]) + encode(schema, version, complete(schema, version, entry.values))
 
 
+def starts(release: KnownRelease) -> Iterator[Start]:
+    """Yield starts with some of the logs, and with all that have an open or aborted transaction at their end."""
+    if release.line < FIRST_STARTED:
+        return
+    logs = [each for number, each in enumerate(cases(release)) if not number % 8 or "transaction" in each.name]
+    for number, case in enumerate(logs):
+        yield Start(f"{case.name}, the only voter", case, 1)
+        if not number % 3:
+            yield Start(f"{case.name}, one of three voters", case, 3)
+
+
+def write_disk(start: Start, folder: Path, release: KnownRelease) -> None:
+    """Write the log directory of a controller."""
+    log = folder / METADATA_LOG
+    write(start.case, log, release)
+    ids = [{"voterId": NODE + number} for number in range(start.voters)]
+    state = {"leaderId": -1, "leaderEpoch": 1, "votedId": -1, "appliedOffset": 0, "currentVoters": ids}
+    (log / "quorum-state").write_text(json.dumps({"clusterId": "", **state, "data_version": 0}))
+    (folder / "meta.properties").write_text(f"version=1\ncluster.id={IDS['X']}\nnode.id={NODE}\n")
+    (folder / "voters").write_text(str(start.voters))
+
+
 def write(case: Case, folder: Path, release: KnownRelease) -> None:
     """Write the metadata log of a case into a new directory."""
     folder.mkdir(parents=True)
@@ -277,7 +323,15 @@ def write(case: Case, folder: Path, release: KnownRelease) -> None:
 
 def kafka(jars: Path, directory: Path) -> dict[str, Verdict]:
     """Have a release replay the logs in a directory; return the first fault of each class, by log."""
-    command = ["java", "-Xmx400m", "-cp", f"{jars}/*", str(PROGRAM), str(directory)]
+    command = [
+        "java",
+        "-Xmx600m",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=off",
+        "-cp",
+        f"{jars}/*",
+        str(PROGRAM),
+        str(directory),
+    ]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=900)
     lines = done.stdout.splitlines()
     if not lines or lines[-1] != "done":
@@ -285,7 +339,7 @@ def kafka(jars: Path, directory: Path) -> dict[str, Verdict]:
     found: dict[str, Verdict] = {}
     for line in lines[:-1]:
         log, who, text, kind, message = line.split("\t")
-        offset = AT.search(text)
+        offset = AT.search(text) or AT.search(message)
         # A fault without an offset comes after all records.
         at = int(offset[1]) if offset else None
         found.setdefault(log, {}).setdefault(who, (at, plain(f"{kind}: {message}")))
@@ -321,6 +375,26 @@ def kdump(folder: Path, release: KafkaRelease) -> Verdict:
     return found
 
 
+def predicted(disk: Path, release: KafkaRelease) -> Verdict:
+    """Return what kdump says that a node does with this disk while no other voter runs."""
+    plan = restart_plan([str(disk)], kafka_version=release)
+    stop = plan.allStops[0] if plan.allStops else None
+    if stop is None or UNCOMMITTED in stop.message:
+        return {}
+    return {"halts": (stop.offset, plain(stop.exception))}
+
+
+def halted(faults: Verdict) -> Verdict:
+    """Return the first fault of any class in the same form: each of two threads may be the first that ends the node."""
+    at = min((last(offset) for offset, _ in faults.values()), default=None)
+    first = [faults[who] for who in WHO if who in faults and last(faults[who][0]) == at]
+    return {"halts": (first[0][0], ", or ".join(dict.fromkeys(text for _, text in first)))} if first else {}
+
+
+def last(offset: int | None) -> int:
+    return sys.maxsize if offset is None else offset
+
+
 REASONS = (
     (
         "isr [2, 2, 1]",
@@ -333,6 +407,12 @@ REASONS = (
         "a listener without a name is refused since 4.1 only; kdump leaves the broker out for every release, and then "
         "refuses what changes it",
         lambda release: release.line < (4, 1),
+    ),
+    (
+        "open transaction at metadata.version None, the only voter",
+        "4.0 takes the oldest level where there is none: it aborts the transaction, does not append the bootstrap "
+        "records, and MetadataLoader fails at the next record; no release writes such a log",
+        lambda release: release.line == (4, 0),
     ),
     (
         "",
@@ -349,6 +429,11 @@ def reason(case: str, does: Verdict, says: Verdict, release: KafkaRelease) -> st
     """Return why kdump says something else than Kafka does; empty if that is not known."""
     for part, why, holds in REASONS:
         alike = part or all(does.get(who) == says.get(who) for who in ("read", "controller"))
+        if not part and "halts" in does and "halts" in says:
+            (at, text), (offset, texts) = does["halts"], says["halts"]
+            alike = at == offset and text in texts.split(", or ")
+        elif not part:
+            alike = alike and "halts" not in {*does, *says}
         if part in case and alike and holds(release):
             return why
     return ""
@@ -362,9 +447,14 @@ def trial(jars: Path) -> dict[str, Any]:
         made = {f"{number:04}": case for number, case in enumerate(cases(facts))}
         for name, case in made.items():
             write(case, Path(work, name), facts)
-        found = kafka(jars, Path(work))
         says = {case.name: kdump(Path(work, name), release) for name, case in made.items()}
+        alone = {f"disk{number:04}": each for number, each in enumerate(starts(facts))}
+        for name, start in alone.items():
+            write_disk(start, Path(work, name), facts)
+            says[start.name] = predicted(Path(work, name), release)
+        found = kafka(jars, Path(work))
     does = {case.name: found.get(name, {}) for name, case in made.items()}
+    does |= {start.name: halted(found.get(name, {})) for name, start in alone.items()}
     differ = [
         {"case": name, "kafka": done, "kdump": says[name], "reason": reason(name, done, says[name], release)}
         for name, done in does.items()

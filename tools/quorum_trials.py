@@ -3,9 +3,11 @@
 Formats three real controllers (with static voters, with --initial-controllers, or one with --standalone), lets them
 elect a leader and write metadata, kills them, and changes their disks. Then compares what kdump.restart_plan says of
 the quorum with what each controller logs when it starts: the voters that it finds, whether it is one of them, and its
-first state. docs/restart-plan.md contains the result as a table (its test writes it if KDUMP_REWRITE=1 is set).
+first state. Of voters whose logs differ, because some have a record that none can apply, it compares what kdump says of
+all together: who may be elected, who halts, and who truncates its log. docs/restart-plan.md contains the result as a
+table (its test writes it if KDUMP_REWRITE=1 is set).
 
-JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and 10 minutes.
+JARS is a directory with the jars listed in tools/kafka-jars.xml. Needs Java 17, 1 GB of memory and 15 minutes.
 """
 
 from __future__ import annotations
@@ -19,8 +21,15 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdump.cluster.metadata_files import metadata_files
+from kdump.cluster.metadata_log import replay_metadata
+from kdump.cluster.metadata_refusals import refusals
 from kdump.forensics.restart.plan_values import STOPPED
+from kdump.forensics.restart.replica_answer import PartitionReplicas
+from kdump.forensics.restart.restart_cluster import restart_cluster
 from kdump.forensics.restart.restart_plan import restart_plan
+from kdump.format.kafka_release import parse_release
+from tests.craft import split, with_metadata_record
 from tools.trials.cluster import KAFKA, START_SECONDS, Cluster, free_port
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
@@ -43,13 +52,17 @@ VOTER = re.compile(r"voterKey=ReplicaKey\(id=(\d+), directoryId=(<undefined>|[\w
 
 class Case(NamedTuple):
     """`quorum`: static, dynamic or standalone; `change`: what happens to the disk of controller 1; `runs`: whether the
-    controllers run before that."""
+    controllers run before that; `refused`: controllers to whose logs, all equal, a record is appended that none can
+    apply, or that none can read (`is_unread`); `outdated`: whether the others then elect a leader first."""
 
     name: str
     what: str
     quorum: str
     change: str = ""
     runs: bool = True
+    refused: tuple[int, ...] = ()
+    is_unread: bool = False
+    outdated: bool = False
 
 
 CASES = (
@@ -71,7 +84,22 @@ CASES = (
         "snapshot",
         runs=False,
     ),
+    Case("refused-alone", "voter 1 alone has a record that no controller can apply", "dynamic", refused=(1,)),
+    Case("refused-majority", "voters 1 and 2 have a record that no controller can apply", "dynamic", refused=(1, 2)),
+    Case(
+        "refused-outdated",
+        "voter 1 alone has a record that no controller can apply, and the others have had another leader since",
+        "static",
+        refused=(1,),
+        outdated=True,
+    ),
+    Case("unread-alone", "voter 1 alone has a record of an unknown type", "static", refused=(1,), is_unread=True),
+    Case(
+        "unread-majority", "voters 1 and 2 have a record of an unknown type", "dynamic", refused=(1, 2), is_unread=True
+    ),
 )
+REFUSED, UNREAD = b"\x01\x09\x00" + b"?" * 16 + b"\x00", b"\x01\x7b\x00\x00"
+"""A RemoveTopicRecord of an unknown topic, and a record of an unknown type."""
 
 
 class Controllers(Cluster):
@@ -111,8 +139,10 @@ class Controllers(Cluster):
         command = self.java("kafka.tools.StorageTool", *arguments, heap="100m")
         subprocess.run(command, check=True, capture_output=True, timeout=180)
 
-    def start(self) -> None:
+    def start(self, *but: int) -> None:
         for node in self.nodes:
+            if node in but:
+                continue
             with self.path(node, "log").open("wb") as log:
                 command = self.java("kafka.Kafka", str(self.path(node, "properties")), heap="150m")
                 self.processes[f"controller-{node}"] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.work)
@@ -139,7 +169,30 @@ class Controllers(Cluster):
             time.sleep(1)
             waiting = [each for each in waiting if not self.ended(each) and not any(map(STATE.search, self.log(each)))]
 
+    def append(self) -> None:
+        """Make the logs of all controllers equal, and append the record to some of them."""
+        logs = {node: max(self.metadata_log(node).glob("*.log")) for node in self.nodes}
+        whole = max((b"".join(split(path.read_bytes())) for path in logs.values()), key=len)
+        value = UNREAD if self.case.is_unread else REFUSED
+        for node, path in logs.items():
+            path.write_bytes(with_metadata_record(whole, value) if node in self.case.refused else whole)
+        if self.case.outdated:
+            self.start(*self.case.refused)
+            if not self.settle(r"Becoming the active controller at epoch"):
+                raise RuntimeError("no controller became active")
+            time.sleep(5)
+            self.kill()
+
+    def metadata_log(self, node: int) -> Path:
+        return self.path(node, "disk") / "__cluster_metadata-0"
+
+    def refusing(self) -> list[int]:
+        """Return the controllers that have a record that they cannot apply."""
+        return [node for node in self.nodes if refused(self.metadata_log(node))]
+
     def change(self) -> None:
+        if self.case.refused:
+            self.append()
         disk = self.path(1, "disk")
         log = disk / "__cluster_metadata-0"
         if self.case.change == "format":
@@ -164,6 +217,42 @@ def predicted(disk: Path) -> Result:
         return facts
     voters = sorted([each.voterId, each.voterDirectoryId] for each in quorum.voters)
     return facts | {"voters": voters, "isVoter": quorum.isVoter, "state": quorum.state, "epoch": quorum.epoch}
+
+
+def refused(folder: Path) -> bool:
+    return bool(refusals(replay_metadata(metadata_files(str(folder))), parse_release(KAFKA)))
+
+
+def together(controllers: Controllers) -> Result:
+    """Return who may be elected with these disks, and of each whether it halts then, and who truncates its log."""
+    found: list[PartitionReplicas] = []
+    disks = [str(controllers.path(node, "disk")) for node in controllers.nodes]
+    cluster = restart_cluster(disks, kafka_version=KAFKA, on_replicas=found.append)
+    return {
+        str(each.leader): {"halts": each.halts, "truncate": [loss.broker for loss in each.replicas]}
+        for each in (found[0].outcomes if found else ())
+    } | {"starts": [node for node, plan in cluster.plans.items() if plan.votes]}
+
+
+def joined(controllers: Controllers) -> Result:
+    """Return what the controllers did together: who led, and who ended."""
+    halted = [node for node in controllers.nodes if controllers.ended(f"controller-{node}")]
+    at = re.compile(r"Completed transition to Leader\(")
+    led = [node for node in controllers.nodes if any(map(at.search, controllers.log(f"controller-{node}")))]
+    return {"led": led, "ended": halted}
+
+
+def differences_together(said: Result, did: Result, had: list[int]) -> list[str]:
+    found = [f"{node} led, and cannot be elected" for node in did["led"] if str(node) not in said]
+    halts = any(said.get(str(node), {}).get("halts") for node in did["led"])
+    absent = [node for node in (1, 2, 3) if node not in said["starts"]]
+    if halts and len(did["ended"]) < 2:
+        found.append(f"a leader with the record, and only {did['ended']} halted")
+    if not halts and (did["ended"] != absent or not (did["led"] or len(absent) > 1)):
+        found.append(f"{absent} cannot start, and {did['ended']} ended")
+    if not halts and did["led"] and did["refusing"] != absent:
+        found.append(f"{had} had the record, and {did['refusing']} still have it")
+    return found
 
 
 def done(lines: list[str], exited: bool) -> Result:
@@ -211,6 +300,8 @@ def trial(jars: Path, case: Case) -> Result:
             time.sleep(SETTLING_SECONDS)
             controllers.kill()
         controllers.change()
+        had = controllers.refusing()
+        of_all = together(controllers) if case.refused else {}
         said = {node: predicted(controllers.path(node, "disk")) for node in controllers.nodes}
         controllers.start()
         controllers.settle_all()
@@ -221,9 +312,15 @@ def trial(jars: Path, case: Case) -> Result:
             role = f"controller-{node}"
             did = done(controllers.log(role), controllers.ended(role))
             result["nodes"][str(node)] = {"predicted": said[node], "controller": did}
+            if case.refused:
+                continue
             found = differences(said[node], did, static=case.quorum == "static")
             result["differences"] += [f"{node}: {each}" for each in found]
+        did = joined(controllers) if case.refused else {}
         controllers.kill()
+        if case.refused:
+            did["refusing"] = controllers.refusing()
+            result |= {"predicted": of_all, "controllers": did, "differences": differences_together(of_all, did, had)}
     return result
 
 

@@ -23,19 +23,9 @@ if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.metadata_image import MetadataImage
 
 OF_QUORUM = (
-    *(
-        "voters",
-        "leader",
-        "kraft_version",
-        "end_offset",
-        "features",
-        "is_partial",
-        "is_too_large",
-        "brokers",
-        "controllers",
-    ),
-    *("epochs", "snapshot", "snapshot_epoch", "end_time", "gap", "problems"),
-    *("refusals", "places", "levels", "frames"),
+    *("voters", "leader", "kraft_version", "end_offset", "features", "is_partial", "is_too_large"),
+    *("brokers", "controllers", "epochs", "snapshot", "snapshot_epoch", "end_time", "gap", "problems"),
+    *("refusals", "places", "levels", "frames", "open_transaction", "committed", "formatted", "has_format"),
 )
 """What is kept of each copy: the quorum, and what kdump.cluster.metadata_refusals needs."""
 

@@ -159,6 +159,9 @@ class _MetadataReader:
                 f"the records from offset {start} on are of leader epoch {older}, before that of the snapshot "
                 f"({replay.metadata.snapshot_epoch}): a node deletes them when it starts"
             )
+        if replay.transaction is not None:
+            replay.metadata.open_transaction = replay.transaction
+            replay.metadata.places[replay.transaction] = replay.begun_at
         replay.metadata.gap = self.gap
         replay.metadata.is_too_large = replay.is_full
         replay.metadata.is_partial = replay.is_partial or replay.is_full or self.gap is not None
@@ -176,7 +179,7 @@ class _MetadataReader:
 
     @staticmethod
     def _begin_with(metadata: MetadataImage, end: int, path: str) -> None:
-        metadata.snapshot = metadata.end_offset = end
+        metadata.snapshot = metadata.end_offset = metadata.committed = end
         match = SNAPSHOT.fullmatch(os.path.basename(path))
         metadata.snapshot_epoch = 0 if match is None else int(match["epoch"])
 
@@ -253,6 +256,7 @@ class _MetadataReader:
         metadata = replay.metadata
         shadow: MetadataReplay | None = None
         copies = 0
+        led: int | None = None
         for record in self._log(needed, start, replay.note):
             assert record.offset is not None
             is_control = record.is_control
@@ -278,7 +282,11 @@ class _MetadataReader:
                     replay.offset, replay.timestamp = record.offset, record.timestamp
                     control = decode_control(record.key, record.value)
                     metadata_node_handlers.control(replay, control, record.batch.partitionLeaderEpoch, record.offset)
-            elif not (dropped and dropped[-1][0] <= record.offset) or name in TRANSACTION_TYPES:
+                    led = record.offset if control.type == "LEADER_CHANGE" else led
+                continue
+            if led is not None:
+                metadata.committed, led = led, None
+            if not (dropped and dropped[-1][0] <= record.offset) or name in TRANSACTION_TYPES:
                 replay.apply(record, value, name)
             else:
                 # A node applies these records, too, before it takes them back: one of them may stop it.

@@ -1,8 +1,9 @@
 """Which records of a metadata log a release refuses: those that the replay has found, and the levels of features, types
 and versions of records that the release does not know.
 
-Source: FeatureControlManager.replay, FeaturesDelta.replay, FeaturesImage.metadataVersionOrThrow, MetadataRecordSerde,
-and read of the messages; what each release knows is in kdump.format.known_releases.
+Source: FeatureControlManager.replay, ActivationRecordsGenerator, FeaturesDelta.replay,
+FeaturesImage.metadataVersionOrThrow, MetadataRecordSerde, and read of the messages; what each release knows is in
+kdump.format.known_releases.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from kdump.cluster.release_evidence import LEVEL, OF_DISTRIBUTIONS
 from kdump.format.errors import DecodeError
 from kdump.format.kafka_release import KRAFT, KafkaRelease
-from kdump.format.known_releases import KnownRelease, at_most
+from kdump.format.known_releases import KnownRelease, at_most, metadata_levels
 from kdump.format.metadata_record import decode_metadata_record, read_frame
 from kdump.format.schema import by_api_key
 from kdump.state.metadata_image import MetadataImage
@@ -26,6 +27,12 @@ WRAPPED = (4, 0)
 know, and whose MetadataLoader needs a level of it."""
 NAMED_LEVEL = (3, 8)
 """First release that calls it a feature level."""
+WITH_TRANSACTIONS = (3, 6)
+"""First release with metadata transactions (KIP-868)."""
+TRANSACTION_LEVEL = 13
+"""metadata.version 3.6-IV1, the first with transactions."""
+OLDEST_LEVEL = 1
+"""The level of a log without one up to 3.9: MINIMUM_KRAFT_VERSION."""
 BEFORE_KRAFT = -1
 """The level of all versions before 3.0 in MetadataVersion."""
 
@@ -142,7 +149,24 @@ def record_rule(value: bytes, known: KnownRelease) -> Rule | None:
     return _frame_rule(frame.apiKey, frame.version, is_nested, known)[1]
 
 
+def activation_refusal(metadata: MetadataImage, release: KafkaRelease) -> Refusal | None:
+    """Return why a controller halts when it is elected, if it can replay the log: it does not abort a transaction if
+    the metadata.version has none (ActivationRecordsGenerator)."""
+    known, begun = at_most(release.line), metadata.open_transaction
+    if release.mode not in (None, KRAFT) or release.is_newer or begun is None or known.line < WITH_TRANSACTIONS:
+        return None
+    level = metadata.features.get(LEVEL, 0 if known.line >= WRAPPED else OLDEST_LEVEL)
+    if not 0 < level < TRANSACTION_LEVEL or metadata.is_partial:
+        return None
+    exception = f"RuntimeException: Detected in-progress transaction at offset {begun}, but the {LEVEL} "
+    exception += f"{metadata_levels()[level]} does not support transactions. Cannot continue."
+    return _placed(metadata, "BeginTransactionRecord", begun)._replace(controller=exception)
+
+
 def _without_level(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
-    if known.line >= WRAPPED and metadata.frames and not metadata.is_partial and LEVEL not in metadata.features:
+    """Yield that nothing states the level, without which MetadataLoader makes no image; it makes none before an open
+    transaction ends."""
+    is_whole = metadata.frames and not metadata.is_partial and metadata.open_transaction is None
+    if known.line >= WRAPPED and is_whole and LEVEL not in metadata.features:
         exception = "IllegalStateException: Unknown metadata version for FeaturesImage"
         yield Refusal("", metadata.end_offset - 1, "", 0, loader=exception)

@@ -219,7 +219,8 @@ class ClusterCommand:
         options = self.options
         if part == SUMMARY:
             identity = node_ids(log_directory) if log_directory else {}
-            return [cluster_object(metadata, path_text(files.path), identity, files.committed)]
+            committed = max(files.committed or 0, metadata.committed) or None
+            return [cluster_object(metadata, path_text(files.path), identity, committed)]
         values = PARTS[part][1](metadata, self.topic)
         if part == "configs":
             values = configs(metadata, self.topic, options.show_secrets)

@@ -97,7 +97,7 @@ def _committed(cluster: Object) -> str:
     """Describe up to which offset the metadata is committed; its high watermark is not stored on disk."""
     committed, end = cluster["committedOffset"], cluster["endOffset"]
     if committed is None:
-        return "unknown: there is no snapshot here, so the last records may still be undone"
+        return "unknown: neither a snapshot nor a later leader is here, so the last records may still be undone"
     if committed >= end:
         return "everything"
-    return f"everything below offset {committed}, by the newest snapshot; later records may still be undone"
+    return f"everything below offset {committed}, by snapshots and leader epochs; later records may still be undone"

@@ -32,7 +32,11 @@ def replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
     """Return the verdict on the replicas of several brokers, and the rest of its sentence."""
     head, text = _replicas_verdict(summary)
     if summary.hasQuorum is False:
-        return "NO CONTROLLER IS ELECTED", f"; once one is: {head}{text}"
+        verdict = "NO CONTROLLER STAYS UP" if summary.halting else "NO CONTROLLER IS ELECTED"
+        return verdict, f"; once one {'does' if summary.halting else 'is'}: {head}{text}"
+    if summary.halting:
+        names = " or ".join(map(str, summary.halting))
+        return "ALL CONTROLLERS HALT IF THE WRONG ONE IS ELECTED", f" ({names}); {head}{text}"
     if summary.quorumLoses:
         return "MAY LOSE METADATA", f": {count_text(summary.quorumLoses, 'record')}; {head}{text}"
     return head, text

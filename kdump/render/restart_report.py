@@ -120,7 +120,7 @@ class RestartReport(Sink[PlanAnswer]):
         names = ", ".join(map(str, summary.nodes))
         style = (
             "bad"
-            if summary.worstLost or summary.quorumLoses or summary.hasQuorum is False
+            if summary.worstLost or summary.quorumLoses or summary.halting or summary.hasQuorum is False
             else "torn"
             if summary.metadataOffset is None
             else "name"

@@ -191,6 +191,11 @@ class MetadataImage:
     frames: dict[tuple[int, int, bool], int | None] = field(default_factory=dict)
     """Offset of the first record of each apiKey and version; None in a snapshot. True: with arrays of structures, which
     a release reads only in versions that it knows."""
+    committed: int = 0
+    """Offset below which all records are certainly committed: the end of the snapshot, or where the last epoch begins
+    in which a controller wrote records, because it writes none before it has the ones of earlier epochs committed."""
+    open_transaction: int | None = None
+    """Offset of the BeginTransactionRecord of a metadata transaction that never ended; its place is in `places`."""
     is_partial: bool = False
     """Whether records are missing from the replay: nothing follows from what is unknown."""
     is_too_large: bool = False

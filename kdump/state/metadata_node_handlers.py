@@ -270,7 +270,7 @@ def transaction(replay: ReplayState, values: dict[str, Any]) -> None:
             replay.refuse(BEGUN, **names)
             replay.at(f"the transaction at offset {replay.transaction} was never closed")
         else:
-            replay.transaction = replay.offset
+            replay.transaction, replay.begun_at = replay.offset, (replay.file, replay.position)
     elif replay.transaction is None:
         replay.refuse(NOT_BEGUN, **names)
         replay.at("there is no open transaction")

@@ -43,6 +43,8 @@ class ReplayState:
         """Whether records before this one are missing, so that nothing follows from what is unknown."""
         self.transaction: int | None = None
         """Offset at which a metadata transaction begins that is open."""
+        self.begun_at = ("", 0)
+        """File, and position of the batch, of its record."""
         self.directory_owners: dict[str, int] = {}
         """The broker of each log directory."""
         self.acls: set[tuple[str, ...]] = set()

@@ -13,7 +13,7 @@ import pytest
 
 from kdump.forensics.follower_truncation import EpochLineage
 from kdump.forensics.restart.leader_candidates import ElectionRules, candidates
-from kdump.forensics.restart.plan_values import DirectoryPlan, PartitionPlan, RestartPlan
+from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, PartitionPlan, RestartPlan, StartupFailure
 from kdump.forensics.restart.quorum_replicas import quorum_replicas
 from kdump.forensics.restart.quorum_values import Quorum, QuorumVoter
 from kdump.forensics.restart.replica_answer import LeaderOutcome, PartitionReplicas
@@ -293,6 +293,26 @@ def test_an_observer_is_no_voter() -> None:
     found = quorum_replicas(plans, lambda *_: None)
     assert found is not None
     assert [each.broker for each in found.given] == [1, 2]
+
+
+@each_case(
+    "refused, outcomes, note",
+    [
+        ((1,), {1: True, 2: False, 3: False}, "start 2 and 3 first"),
+        ((1, 2, 3), {1: True, 2: True, 3: True}, "each voter"),
+    ],
+)
+def test_a_record_that_stops_controllers_counts_if_one_with_it_is_elected(
+    refused: tuple[int, ...], outcomes: dict[int, bool], note: str
+) -> None:
+    plans = {node: controller([1] * (4 if node in refused else 3), node=node) for node in BROKERS}
+    for node in refused:
+        plans[node].stops.append(StartupFailure(EXIT, "", 0, 3, "", "", ""))
+        plans[node].refusedAt.append(3)
+    found = quorum_replicas(plans, lambda *_: None)
+    assert found is not None
+    assert {each.leader: each.halts for each in found.outcomes} == outcomes
+    assert found.notes[0].startswith(note)
 
 
 def test_a_leader_that_does_not_know_that_it_led() -> None:

@@ -1,5 +1,6 @@
-"""Records that Kafka refuses, as its own classes do: docs/metadata-trials.json has what QuorumController and
-MetadataLoader of the newest release do with a thousand mutated logs. What follows for the startup of a node."""
+"""Records that Kafka refuses, as its own classes do: docs/metadata-trials.json has what QuorumController,
+MetadataLoader and KafkaRaftClient of the newest release do with over a thousand mutated logs. What follows for the
+startup of a node."""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import read_metadata, replay_metadata
 from kdump.cluster.metadata_refusals import refusals
 from kdump.forensics.restart.plan_values import STOPPED, UNKNOWN, RestartPlan
+from kdump.forensics.restart.refused_records import UNCOMMITTED
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import NEWEST, parse_release
 from kdump.format.known_releases import newest
 from kdump.kafka.server_properties import ServerProperties
 from tests import command
 from tests.conftest import DISKS
-from tests.craft import with_metadata_record
+from tests.craft import batch, record, with_metadata_record
 from tests.each_case import each_case
 from tests.state.test_metadata import (
     ABORT,
@@ -45,18 +47,25 @@ from tools import metadata_starts, metadata_trials
 
 TRIALS: dict[str, Any] = json.loads(metadata_trials.RESULTS.read_text())
 CASES = {case.name: case for case in metadata_trials.cases(newest())}
+LEADS = bytes(2) + (1).to_bytes(4, "big") + b"\x01\x01\0"
+"""A LeaderChangeMessage."""
+STARTS = {start.name: start for start in metadata_trials.starts(newest())}
 EACH = 12
 """Every so manieth mutation is replayed; the trials replay all."""
 
 
 def test_a_sample_of_mutated_logs_is_refused_as_by_kafka(tmp_path: Path) -> None:
     does = TRIALS[NEWEST.number]["does"]
-    assert set(does) == set(CASES)
+    assert set(does) == {*CASES, *STARTS}
     differ = {each["case"] for each in TRIALS[NEWEST.number]["differences"]}
     for number, name in enumerate([*CASES][5::EACH]):
         folder = tmp_path / str(number)
         metadata_trials.write(CASES[name], folder, newest())
         says = metadata_trials.kdump(folder, NEWEST)
+        assert name in differ or json.loads(json.dumps(says)) == does[name], name
+    for name in [*STARTS][3::EACH]:
+        metadata_trials.write_disk(STARTS[name], tmp_path / name[:40], newest())
+        says = metadata_trials.predicted(tmp_path / name[:40], NEWEST)
         assert name in differ or json.loads(json.dumps(says)) == does[name], name
 
 
@@ -191,3 +200,26 @@ def test_what_only_looks_wrong_is_no_reason_to_halt(disk: Path) -> None:
     body = (0).to_bytes(4, "big") + uuid("A") + b"\x02" + (1).to_bytes(4, "big") + b"\x01\x01\x01" + bytes(12) + b"\0"
     append(disk, topic("a", "A"), framed(3, body), config(99, "x", "y", "z"))
     assert kdump.restart_plan([str(disk)], kafka_version="4.3").verdict != STOPPED
+
+
+def test_a_transaction_that_a_new_controller_cannot_abort(tmp_path: Path) -> None:
+    """A standby controller replays it; the one that is elected halts (ActivationRecordsGenerator)."""
+    names = {"open transaction at metadata.version 7": False, "open transaction at metadata.version 13": True}
+    for name, starts in names.items():
+        for voters in (1, 3):
+            disk = tmp_path / f"{name[-2:]}-{voters}"
+            metadata_trials.write_disk(metadata_trials.Start("", CASES[name], voters), disk, newest())
+            plan = kdump.restart_plan([str(disk)], kafka_version="4.4")
+            assert (plan.verdict != STOPPED) == starts
+            texts = [each.exception for each in plan.stops]
+            assert starts or "at offset 2, but the metadata.version 3.3-IV3 does not support" in texts[0]
+            assert not any(UNCOMMITTED in each.message for each in plan.stops if voters == 1)
+
+
+def test_what_a_later_leader_has_followed_is_committed(tmp_path: Path) -> None:
+    """A controller writes no record before all of earlier epochs are committed (KafkaRaftClient.ListenerContext)."""
+    leads = batch([record(key=bytes(3) + b"\x02", value=LEADS)], offset=2, attributes=0x20, partitionLeaderEpoch=2)
+    before = log([NOTHING], [removed("Z")])
+    assert read(tmp_path, l0=before + leads).committed == 0
+    after = batch([record(value=NOTHING)], offset=3, partitionLeaderEpoch=2)
+    assert read(tmp_path, l0=before + leads + after).committed == 2

@@ -404,6 +404,9 @@ class RestartPlan:
     partitions: list[PartitionPlan] = field(default_factory=list)
     stops: list[StartupFailure] = field(default_factory=list)
     """Failures of the broker as a whole."""
+    refusedAt: list[int | None] = field(default_factory=list)
+    """Offsets of the records of the metadata log to which stops belong that a controller takes part in elections
+    before: it halts when it applies the first, once it is committed. None: of one in a snapshot."""
     doubts: list[str] = field(default_factory=list)
     """Why it is not known whether the release starts, if it is a known one."""
     assumptions: list[str] = field(default_factory=list)
@@ -466,6 +469,12 @@ class RestartPlan:
         if offline:
             return DEGRADED
         return RECOVERY if any(each.clean is False for each in self.directories) else CLEAN
+
+    @property
+    def votes(self) -> bool:
+        """Whether the node, as a voter, takes part in elections, if only until it halts."""
+        exits = sum(stop.kind == EXIT for stop in self.allStops)
+        return self.verdict != STOPPED or exits == len(self.refusedAt)
 
     @property
     def loses(self) -> bool:

@@ -8,7 +8,7 @@ Source: KafkaRaftClient.handleVoteRequest, LogOffsetMetadata and EpochElection (
 
 from __future__ import annotations
 
-from kdump.forensics.restart.plan_values import STOPPED, RestartPlan
+from kdump.forensics.restart.plan_values import RestartPlan
 from kdump.forensics.restart.quorum_values import QuorumVoter
 from kdump.forensics.restart.replica_answer import GivenReplica, LeaderOutcome, PartitionReplicas
 from kdump.forensics.restart.replica_lineages import Replica, replica_of
@@ -38,8 +38,9 @@ def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> Parti
         if leader.after is None or votes < majority:
             continue
         losses, totals = replica_losses(leader, leader.after, replicas, majority - len(absent) - emptied, count)
-        outcomes.append(LeaderOutcome(leader.broker, QUORUM, True, *totals, losses))
-    best = min(outcomes, key=lambda each: each.cost, default=None)
+        halts = bool(plans[leader.broker].refusedAt)
+        outcomes.append(LeaderOutcome(leader.broker, QUORUM, True, *totals, losses, halts))
+    best = min(outcomes, key=lambda each: (each.halts, each.cost), default=None)
     return PartitionReplicas(
         topic=METADATA_TOPIC,
         partition=0,
@@ -56,7 +57,7 @@ def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> Parti
         outcomes=outcomes,
         best=None if best is None else best.leader,
         saved=[],
-        notes=[*_notes(voters, able, absent, majority, emptied), *_forgotten(plans)],
+        notes=[*_notes(voters, able, absent, majority, emptied), *_halting(outcomes), *_forgotten(plans)],
     )
 
 
@@ -64,7 +65,7 @@ def _metadata_log(node: int, plan: RestartPlan) -> Replica | None:
     own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
     if own is None:
         return None
-    return replica_of(node, own, starts=plan.verdict != STOPPED)
+    return replica_of(node, own, starts=plan.votes)
 
 
 def _length(replica: Replica) -> tuple[int, int]:
@@ -121,6 +122,20 @@ def _notes(voters: list[QuorumVoter], able: list[Replica], absent: list[int], ma
             "records that only one other voter has"
         )
     return notes
+
+
+def _halting(outcomes: list[LeaderOutcome]) -> list[str]:
+    """Return a note if voters have a record that no controller can apply: who is elected commits its log."""
+    halting = [str(each.leader) for each in outcomes if each.halts]
+    others = [str(each.leader) for each in outcomes if not each.halts]
+    if not halting:
+        return []
+    if not others:
+        return ["each voter that can be elected has a metadata record that no controller can apply: all halt there"]
+    return [
+        f"start {' and '.join(others)} first: if {' or '.join(halting)} is elected, all controllers halt at a metadata "
+        "record that none can apply; otherwise another leader's log replaces it"
+    ]
 
 
 def _forgotten(plans: dict[int, RestartPlan]) -> list[str]:

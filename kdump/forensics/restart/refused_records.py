@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-from kdump.cluster.metadata_refusals import refusals, refused_text
+from kdump.cluster.metadata_refusals import activation_refusal, refusals, refused_text
 from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, RestartPlan, StartupFailure
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KRAFT, KafkaRelease
@@ -22,6 +22,7 @@ from kdump.state.metadata_image import MetadataImage
 LONG = re.compile(r"[+-]?[0-9]{1,19}")
 DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 """Numbers in configs; not all that java.lang.Double takes."""
+UNCOMMITTED = "; unless it was never committed, so that another voter takes it back"
 
 
 def add_refused(
@@ -41,6 +42,9 @@ def add_refused(
     found = refusals(metadata, release)
     if not with_levels:
         found = [each for each in found if each in metadata.refusals]
+    activation = activation_refusal(metadata, release) if is_controller else None
+    if activation is not None:
+        found.append(activation)
     first = next((each for each in found if each.exception), None)
     if first is None and metadata.is_too_large:
         plan.doubts.append("the metadata is too large for kdump: whether the node can apply each record is unknown")
@@ -50,9 +54,12 @@ def add_refused(
     more = f", nor {count_text(len(found) - 1, 'later record')}" if len(found) > 1 else ""
     folder = os.path.join(directory.path, METADATA_LOG)
     if first.stops_broker(release.line) or is_controller:
-        several = plan.quorum is not None and len(plan.quorum.voters) > 1
-        why = "; unless it was never committed, so that another voter takes it back" if several else ""
-        verb = "read" if first.reader else "apply"
+        several = _is_one_of_several(plan)
+        why = ""
+        if not first.stops_broker(release.line):
+            why = uncommitted(plan, metadata, first.offset)
+            plan.refusedAt.append(first.offset)
+        verb = "read" if first.reader else "abort" if first is activation else "apply"
         plan.stops.append(
             StartupFailure(
                 EXIT,
@@ -74,6 +81,17 @@ def add_refused(
         plan.doubts.append(f"{text} (--properties FILE states the roles)")
     else:
         directory.warnings.append(text)
+
+
+def _is_one_of_several(plan: RestartPlan) -> bool:
+    return plan.quorum is not None and len(plan.quorum.voters) > 1
+
+
+def uncommitted(plan: RestartPlan, metadata: MetadataImage, offset: int | None) -> str:
+    """Return under which condition a node does not apply a record of its log: one voter of several commits nothing. A
+    snapshot, without an `offset`, is committed."""
+    may = offset is not None and offset >= metadata.committed and _is_one_of_several(plan)
+    return UNCOMMITTED if may else ""
 
 
 def _remedy(folder: str, *, several: bool) -> str:

@@ -24,6 +24,7 @@ from kdump.cluster.release_evidence import (
 )
 from kdump.forensics.restart.bootstrap import unknown_level
 from kdump.forensics.restart.plan_values import EXIT, ReleaseChange, RestartPlan, StartupFailure
+from kdump.forensics.restart.refused_records import uncommitted
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
 from kdump.log.internal_topics import METADATA_LOG
@@ -36,6 +37,8 @@ NEW_GROUPS = (4, 0)
 """First release that writes records of the new group protocols by default (KIP-848)."""
 KRAFT_LEVEL = "kraft.version"
 BOOTSTRAP_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
+UNREAD = "MetadataParseException"
+"""The exception of a record that a node cannot read, committed or not."""
 WRAPPED = (4, 0)
 """First release whose FeaturesDelta throws an exception of its own for a level of metadata.version that it does not
 know."""
@@ -62,13 +65,13 @@ def refusals(
             start = "a release that supports it" if since > LAST else f"Kafka {since[0]}.{since[1]} or later"
             remedy = f"start {start}; {_way_down(final, release)}"
             exception = _exception(name, level, release, is_controller)
-            yield StartupFailure(EXIT, file, None, None, message, exception, remedy)
+            yield _stop(plan, metadata, file, (name, level), message, exception, remedy)
             if name == LEVEL:
                 return
         elif name == LEVEL and METADATA_MINIMUM.applies(release) and level < (lowest := _lowest_level(release)):
             message = f"{what}, but Kafka {release.number} needs {metadata_levels()[lowest]} or later"
             remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
-            yield StartupFailure(EXIT, file, None, None, message, _unknown_level(level, release), remedy)
+            yield _stop(plan, metadata, file, (name, level), message, _unknown_level(level, release), remedy)
             return
     lacks_level = metadata.has_format and LEVEL not in metadata.formatted
     if lacks_level and is_controller and FORMAT_IN_CHECKPOINT.applies(release):
@@ -93,10 +96,28 @@ def refusals(
                 "again"
             )
             exception = _exception(name, level, release, is_controller)
-            yield StartupFailure(EXIT, file, None, offset, f"{message}: {reason}", exception, remedy)
+            yield _stop(plan, metadata, file, (name, level), f"{message}: {reason}", exception, remedy)
             return
         if name == LEVEL or first_release(name, level) > LAST:
             plan.doubts.append(f"{message}: {reason}")
+
+
+def _stop(
+    plan: RestartPlan,
+    metadata: MetadataImage,
+    file: str,
+    level: tuple[str, int],
+    message: str,
+    exception: str,
+    remedy: str,
+) -> StartupFailure:
+    """Return the stop at the first record with the level of a feature; `file`: if it is not a record."""
+    offset = metadata.levels.get(level)
+    path, position = metadata.places.get(offset, ("", 0)) if level in metadata.levels else ("", 0)
+    if not exception.startswith(UNREAD):
+        message += uncommitted(plan, metadata, offset)
+        plan.refusedAt.append(offset)
+    return StartupFailure(EXIT, path or file, position if path else None, offset, message, exception, remedy)
 
 
 def _lowest_level(release: KafkaRelease) -> int:
@@ -148,7 +169,7 @@ def _unknown_level(level: int, release: KafkaRelease) -> str:
     """Return the exception with which a node reads a level in the metadata log that it does not know."""
     registers = at_most(min(first_release(LEVEL, level), LAST)).registration
     if release.line >= (4, 1) and registers > at_most(release.line).registration:
-        return "MetadataParseException: Failed to deserialize record with type 0"
+        return f"{UNREAD}: Failed to deserialize record with type 0"
     if release.line >= WRAPPED:
         return "IllegalArgumentException: Unsupported metadata version"
     return unknown_level(level, release)

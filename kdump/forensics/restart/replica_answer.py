@@ -45,6 +45,7 @@ class LeaderOutcome(NamedTuple):
     acknowledged: int
     possiblyAcknowledged: int
     replicas: list[ReplicaLoss]
+    halts: bool = False
 
     @property
     def cost(self) -> tuple[int, int, int]:
@@ -87,7 +88,8 @@ class PartitionReplicas(NamedTuple):
             "allowed: whether the controllers elect it without an administrator; lost: number of offsets that are on a "
             "disk now, and on none once the others follow this leader; replicas: of each replica that loses some, "
             "truncatesTo (null if the startup alone loses them, or if unknown), by (epochs, highWatermark, logStart or "
-            "startup), and records (null if they were not counted)"
+            "startup), and records (null if they were not counted); halts: whether it has a metadata record that no "
+            "controller can apply"
         ),
     ]
     best: Annotated[int | None, Doc("the leader with which least is lost; null if none of the replicas can be loaded")]
@@ -129,7 +131,14 @@ class ClusterSummary(NamedTuple):
     partitions: Annotated[int, Doc("number of partitions with replicas on at least two of the given brokers")]
     hasQuorum: Annotated[
         bool | None,
-        Doc("whether the voters can elect a controller; null if the disks of fewer than two voters were given"),
+        Doc(
+            "whether the voters can elect a controller that does not halt; null if the disks of fewer than two voters "
+            "were given"
+        ),
+    ]
+    halting: Annotated[
+        list[int],
+        Doc("voters that can be elected, and then halt with all others, at a metadata record that none can apply"),
     ]
     quorumLoses: Annotated[
         int, Doc("records of the metadata that may have been committed, and that an elected controller may lack")

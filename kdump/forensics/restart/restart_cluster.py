@@ -54,7 +54,7 @@ class ClusterPlan:
         """Exit status of `kdump restart-plan`: the highest of the brokers'; at least 1 if their replicas lose
         records."""
         end = self.summary
-        loses = end is not None and bool(end.worstLost or end.quorumLoses or end.hasQuorum is False)
+        loses = end is not None and bool(end.worstLost or end.quorumLoses or end.halting or end.hasQuorum is False)
         return max([int(loses), *(plan.status for plan in self.plans.values())])
 
 
@@ -155,7 +155,8 @@ def _join(
         metadata=source,
         metadataOffset=None if metadata is None else metadata.end_offset,
         partitions=several,
-        hasQuorum=None if quorum is None else bool(quorum.outcomes),
+        hasQuorum=None if quorum is None else not all(each.halts for each in quorum.outcomes),
+        halting=[] if quorum is None else [each.leader for each in quorum.outcomes if each.halts],
         quorumLoses=committed,
         differing=len(made.replicas),
         losing=orders.losing,

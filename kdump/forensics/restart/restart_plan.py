@@ -135,9 +135,7 @@ def predict_startup(
     if release.mode == KRAFT:
         _add_quorum(plan, disks, is_broker)
         is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
-        of_levels = [*refusals(plan, release, metadata, is_controller=is_controller)]
-        plan.stops += of_levels
-        _add_refused(plan, disks, release, is_broker, with_levels=not of_levels)
+        _add_refused(plan, disks, release, metadata, is_broker=is_broker, is_controller=is_controller)
     is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
     is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
     # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
@@ -196,13 +194,24 @@ def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
     directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 
 
-def _add_refused(plan: RestartPlan, disks: Disks, release: KafkaRelease, is_broker: bool, *, with_levels: bool) -> None:
-    """Add what the node does with records of its own metadata log that it cannot apply."""
+def _add_refused(
+    plan: RestartPlan,
+    disks: Disks,
+    release: KafkaRelease,
+    newest: MetadataImage | None,
+    *,
+    is_broker: bool,
+    is_controller: bool,
+) -> None:
+    """Add what the node does with records of the metadata log that it cannot apply: of its own log; a broker fetches
+    the `newest` levels before it uses them."""
     directory = next((each for each in plan.directories if each.metadataLogDir), None)
-    metadata = disks.copies.quorum(directory.path) if directory is not None and not directory.failed else None
-    if directory is not None and metadata is not None:
-        role = controller_role(plan, disks.server, metadata) if is_broker else True
-        add_refused(plan, directory, release, metadata, is_controller=role, with_levels=with_levels)
+    own = disks.copies.quorum(directory.path) if directory is not None and not directory.failed else None
+    of_levels = [*refusals(plan, release, own or newest if is_controller else newest, is_controller=is_controller)]
+    plan.stops += of_levels
+    if directory is not None and own is not None:
+        role = controller_role(plan, disks.server, own) if is_broker else True
+        add_refused(plan, directory, release, own, is_controller=role, with_levels=not of_levels)
 
 
 def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
