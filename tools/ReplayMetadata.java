@@ -1,5 +1,6 @@
 import java.io.File;
 import java.lang.reflect.Constructor;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.net.InetSocketAddress;
@@ -54,7 +55,8 @@ import org.apache.kafka.snapshot.Snapshots;
  * valid and all committed; or a log directory, in which __cluster_metadata-0 is one, with the number of voters in the file
  * "voters": KafkaRaftClient decides what is committed of that, as node 3000, which is alone. Prints a line for each fault:
  * directory, who (read, controller, loader), text of the fault with the offset, class and message of the exception; a class
- * that has no fault prints none. The last line is "done".
+ * that has no fault prints none. The last line is "done". A file in DIR has a topic config in each line, with a tab between
+ * name and value, which LogConfig reads; its number is printed in place of the directory, and the word config.
  */
 public class ReplayMetadata {
     private static final MetadataRecordSerde SERDE = new MetadataRecordSerde();
@@ -94,6 +96,10 @@ public class ReplayMetadata {
             for (Path log : paths.sorted().toList()) {
                 List<Batch<ApiMessageAndVersion>> batches = new ArrayList<>();
                 String name = log.getFileName().toString();
+                if (Files.isRegularFile(log)) {
+                    configs(log);
+                    continue;
+                }
                 if (Files.exists(log.resolve("voters"))) {
                     int voters = Integer.parseInt(Files.readString(log.resolve("voters")));
                     started.add(several.submit(() -> raft(name, log, voters)));
@@ -168,6 +174,23 @@ public class ReplayMetadata {
             }
         }
         throw new ClassNotFoundException(names[0]);
+    }
+
+    private static void configs(Path list) throws Exception {
+        Method fromProps = Stream.of(find("storage.internals.log.LogConfig", "kafka.log.LogConfig").getMethods())
+            .filter(each -> each.getName().equals("fromProps")).findFirst().get();
+        int number = 0;
+        for (String line : Files.readAllLines(list)) {
+            String[] config = line.split("\t", 2);
+            Properties properties = new Properties();
+            properties.put(config[0], config[1]);
+            try {
+                fromProps.invoke(null, Map.of(), properties);
+            } catch (InvocationTargetException error) {
+                print(String.valueOf(number), "config", "", error.getCause());
+            }
+            number++;
+        }
     }
 
     private static void feed(
@@ -269,7 +292,7 @@ public class ReplayMetadata {
             if (!readable) {
                 throw new IllegalStateException(log + ": KafkaRaftClient reads it");
             }
-        } catch (java.lang.reflect.InvocationTargetException error) {
+        } catch (InvocationTargetException error) {
             if (readable) {
                 throw error;
             }

@@ -2,7 +2,9 @@
 
 Starts real nodes of several releases of Kafka with a metadata log to which records were appended that they cannot
 apply, or that only look so: controllers, combined nodes and brokers. Compares what kdump.restart_plan says (whether the
-node comes up, at which offset it halts and with which exception) with what the node logs.
+node comes up, at which offset it halts and with which exception) with what the node logs. Brokers also follow a
+controller of an older release, which has committed a record that they refuse: they log a fault, keep their image, apply
+what comes later, and take no more snapshots.
 
 JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17, 1 GB of memory and half
 an hour.
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,14 +37,28 @@ RESULTS = ROOT / "docs" / "metadata-starts.json"
 CONTROLLER, COMBINED, BROKER = ROLES = ("controller", "combined", "broker")
 SECONDS = 300
 HALTED = re.compile(r"Encountered fatal fault|Exiting Kafka due to fatal exception|Got exception while starting")
+OLDER = "4.0.0"
+"""Release of a controller that takes a listener without a name; 4.1 and later do not."""
+UNNAMED = Entry(
+    "RegisterBrokerRecord",
+    {
+        "brokerId": 77,
+        "brokerEpoch": 5,
+        "fenced": True,
+        "incarnationId": IDS["X"],
+        "logDirs": [IDS["E"]],
+        "endPoints": [{"name": "", "host": "localhost", "port": 9092, "securityProtocol": 0}],
+    },
+)
 CONFIG = """
-node.id=1
+node.id={node}
 process.roles={roles}
 controller.quorum.voters={voter}@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
 log.dirs={disk}
 offsets.topic.replication.factor=1
 log.cleaner.dedupe.buffer.size=20000000
+metadata.log.max.record.bytes.between.snapshots={between}
 """
 
 
@@ -56,6 +73,11 @@ def partition(letter: str, **values: Any) -> Entry:
 
 def level(name: str, number: int) -> Entry:
     return Entry("FeatureLevelRecord", {"name": name, "featureLevel": number})
+
+
+def config(kind: int, resource: str, name: str, value: str) -> Entry:
+    values = {"resourceType": kind, "resourceName": resource, "name": name, "value": value}
+    return Entry("ConfigRecord", values)
 
 
 RECORDS: dict[str, tuple[list[Entry], tuple[str, ...]]] = {
@@ -75,15 +97,16 @@ RECORDS: dict[str, tuple[list[Entry], tuple[str, ...]]] = {
     "version-unknown": ([Entry("", {}, None, b"\x01\x02\x09\x02x" + b"?" * 16 + b"\x00")], (CONTROLLER,)),
     "isr-empty": ([topic("T", "t"), partition("T", isr=[], leader=7)], (CONTROLLER,)),
     "retention-invalid": (
-        [
-            topic("T", "t"),
-            partition("T"),
-            Entry("ConfigRecord", {"resourceType": 2, "resourceName": "t", "name": "retention.ms", "value": "abc"}),
-        ],
+        [topic("T", "t"), partition("T"), config(2, "t", "retention.ms", "abc")],
         (CONTROLLER, COMBINED),
     ),
+    "retention-low": ([topic("T", "t"), partition("T"), config(2, "t", "retention.ms", "-5")], (COMBINED,)),
+    "segment-small": ([topic("T", "t"), partition("T"), config(2, "t", "segment.bytes", "1000")], (COMBINED,)),
+    "policy-unknown": ([topic("T", "t"), config(2, "t", "cleanup.policy", "keep")], (COMBINED,)),
+    "config-unknown": ([topic("T", "t"), config(2, "t", "retention.hours", "abc")], (COMBINED,)),
+    "broker-config-invalid": ([config(4, "1", "log.cleaner.threads", "abc")], (COMBINED,)),
     "resource-unknown": (
-        [Entry("ConfigRecord", {"resourceType": 99, "resourceName": "x", "name": "y", "value": "z"})],
+        [config(99, "x", "y", "z")],
         (COMBINED,),
     ),
 }
@@ -103,7 +126,7 @@ CASES = [
     for release in TRIED
     for name, (_, roles) in RECORDS.items()
     for role in roles
-]
+] + [Case(f"{release}-follows-{OLDER}", release, "", BROKER) for release in ("4.3.1", "4.4.0")]
 
 
 class Node:
@@ -114,11 +137,12 @@ class Node:
         self.properties = work / "server.properties"
         self.ports = {"port": free_port(), "controller": free_port()}
 
-    def configure(self, role: str) -> None:
-        """Write server.properties for a role. The voter of a broker alone is another node, which does not run."""
+    def configure(self, role: str, node: int = 1, between: int = 20_971_520) -> None:
+        """Write server.properties for a role. The voter of a broker alone is another node, which need not run."""
         roles = "broker,controller" if role == COMBINED else role
         voter = 2 if role == BROKER else 1
-        text = CONFIG.format(roles=roles, voter=voter, disk=self.disk, **self.ports)
+        voter = node if role == CONTROLLER else voter
+        text = CONFIG.format(roles=roles, node=node, voter=voter, between=between, disk=self.disk, **self.ports)
         listeners = LISTENERS[role].format(**self.ports)
         if role == CONTROLLER:
             listeners = LISTENERS[role].format(port=self.ports["controller"])
@@ -134,11 +158,23 @@ class Node:
         arguments = ["format", "--cluster-id", "FN96DRb6S3GeSIQS03itlw", "--config", str(self.properties)]
         subprocess.run(self.java("kafka.tools.StorageTool", *arguments), check=True, capture_output=True, timeout=180)
 
-    def run(self) -> tuple[bool, list[str]]:
-        """Start the node until it has come up, or has ended; return which, and its log."""
+    def run(self, then: Callable[[], object] = lambda: None) -> tuple[bool, list[str]]:
+        """Start the node until it has come up, or has ended; return which, and its log. Call `then` while it is up."""
         log = self.work / "log"
         with log.open("wb") as out:
             process = subprocess.Popen(self.java("kafka.Kafka", str(self.properties)), stdout=out, stderr=out)
+        try:
+            return self._wait(process, log, then)
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    @staticmethod
+    def _wait(process: subprocess.Popen[bytes], log: Path, then: Callable[[], object]) -> tuple[bool, list[str]]:
         until = time.monotonic() + SECONDS
         lines: list[str] = []
         while time.monotonic() < until:
@@ -148,16 +184,11 @@ class Node:
                 break
             if any(STARTED.search(line) for line in lines):
                 time.sleep(4)
+                then()
                 break
         time.sleep(1)  # the exception follows the line that it is fatal
         lines = said(log.read_text(errors="replace"))
         halted = process.poll() is not None or any(HALTED.search(line) for line in lines)
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
         started = any(STARTED.search(line) for line in lines)
         if not halted and not started:
             raise TimeoutError("neither up nor ended in time")
@@ -173,6 +204,50 @@ def base(jars: Path, work: Path) -> Path:
     if not started:
         raise RuntimeError("\n".join(lines[-20:]))
     return node.disk
+
+
+def following(jars: Path, case: Case) -> dict[str, Any]:
+    """Start a broker that fetches a record that it refuses from a controller of the older release."""
+    with tempfile.TemporaryDirectory(prefix="metadata-") as folder:
+        (controller_dir := Path(folder, "controller")).mkdir()
+        (broker_dir := Path(folder, "broker")).mkdir()
+        controller, broker = Node(jars.parent / OLDER, controller_dir), Node(jars, broker_dir)
+        controller.configure(CONTROLLER, node=2)
+        controller.format()
+        controller.run()
+        log = max((controller.disk / "__cluster_metadata-0").glob("*.log"))
+        whole = b"".join(split(log.read_bytes()))
+        log.write_bytes(with_metadata_record(whole, value_of(UNNAMED, known(parse_release(OLDER).line))))
+        broker.ports["controller"] = controller.ports["controller"]
+        broker.configure(BROKER, between=1)
+        broker.format()
+        seen: list[Any] = []
+
+        def topic_of() -> None:
+            server = f"127.0.0.1:{broker.ports['port']}"
+            arguments = ["--bootstrap-server", server, "--create", "--topic", "t", "--partitions", "1"]
+            command = broker.java("org.apache.kafka.tools.TopicCommand", *arguments)
+            subprocess.run(command, capture_output=True, timeout=120)
+            time.sleep(10)
+            snapshots = broker.disk.glob("__cluster_metadata-0/*.checkpoint")
+            seen.append((broker.disk / "t-0").exists())
+            seen.append(sorted(each.name for each in snapshots if not each.name.startswith("0" * 20)))
+
+        first: list[Any] = []
+        controller.run(lambda: first.append(broker.run(topic_of)))
+        ((started, lines),) = first
+        options = Options(server=read_properties(str(broker.properties)))
+        plan = restart_plan([str(broker.disk)], options, kafka_version=case.release)
+    warned = [each for each in plan.warnings if "a broker alone logs a fault" in each]
+    says = {"starts": plan.verdict != STOPPED, "verdict": plan.verdict, "warnings": warned}
+    faults = [line[-300:] for line in lines if re.search(r"ERROR|FATAL|Exception", line)][:6]
+    does = {"starts": started, "log": faults, "createsTopic": seen[0], "snapshots": seen[1]}
+    found = differences(says, does)
+    if not warned or not any("Broker listeners must be named" in line for line in faults):
+        found.append(f"the fault is {faults}, and kdump warns of {warned}")
+    if not seen[0] or seen[1]:
+        found.append("it does not go on, or takes snapshots")
+    return {"name": case.name, "role": case.role, "kdump": says, "node": does, "differences": found}
 
 
 def trial(jars: Path, case: Case, disk: Path) -> dict[str, Any]:
@@ -220,12 +295,12 @@ def main() -> None:
         disks: dict[str, Path] = {}
         for case in chosen(CASES, options.only):
             jars = (options.jars / case.release).resolve()
-            if case.release not in disks:
+            if case.records and case.release not in disks:
                 work = Path(folder, case.release)
                 work.mkdir()
                 disks[case.release] = base(jars, work)
             try:
-                result = trial(jars, case, disks[case.release])
+                result = trial(jars, case, disks[case.release]) if case.records else following(jars, case)
             except TimeoutError as error:
                 print(f"{case.name}: left out: {error}", file=sys.stderr, flush=True)
                 continue

@@ -4,7 +4,8 @@ Mutates a metadata log that has every type of record: one record is added, remov
 is changed, also in a metadata transaction that is open or aborted. Has the classes of each release of Kafka in JARS
 replay each log (ReplayMetadata.java), and compares who refuses which record, with which exception, with what kdump says
 of it. Starts KafkaRaftClient on some of them, too, as the only one of one voter, which commits all, and of three, which
-commits nothing: that is compared with what kdump.restart_plan says. --compare writes nothing, and exits with 1 if a
+commits nothing: that is compared with what kdump.restart_plan says. Has LogConfig read topic configs, valid and not.
+--compare writes nothing, and exits with 1 if a
 result differs from the recorded one.
 
 JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17 and four minutes for
@@ -32,6 +33,7 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.format.known_releases import KnownRelease, known
 from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, load_folder
+from kdump.kafka.config_def import config_problem
 from kdump.log.internal_topics import METADATA_LOG
 from tests.craft import batch, record
 
@@ -49,6 +51,11 @@ NODE = 3000
 FIRST_STARTED = (3, 9)
 """First release of whose classes KafkaRaftClient is started."""
 NUMBERS = (-1, 0, 1, 2, 7, 99)
+VALUES = (
+    *("", "abc", "-3", "-1", "0", "1", "13", "1.5", " +5 ", "3000000000", "9223372036854775808", "TRUE", "NaN", "*"),
+    *("delete", "compact,keep", "gzip", "LogAppendTime", "0:1,1:2", "0:"),
+)
+"""Values of every topic config."""
 TRIED = ("3.9.1", "4.0.0", "4.3.1", "4.4.0")
 AT = re.compile(r"(?:from|at) offset (\d+)")
 RECORD = re.compile(r"(?<=Record)\(.*\)|(?<=StandardAcl)\(.*\)")
@@ -384,6 +391,11 @@ def predicted(disk: Path, release: KafkaRelease) -> Verdict:
     return {"halts": (stop.offset, plain(stop.exception))}
 
 
+def predicted_config(name: str, value: str, release: KnownRelease) -> Verdict:
+    problem = config_problem(name, value, release.topic_rules[name])
+    return {"config": (None, f"ConfigException: {problem}")} if problem else {}
+
+
 def halted(faults: Verdict) -> Verdict:
     """Return the first fault of any class in the same form: each of two threads may be the first that ends the node."""
     at = min((last(offset) for offset, _ in faults.values()), default=None)
@@ -396,6 +408,16 @@ def last(offset: int | None) -> int:
 
 
 REASONS = (
+    (
+        "message.format.version=",
+        "the list of versions is that of all releases, and is not kept; 4.0 has no such config any more",
+        lambda release: release.line < (4, 0),
+    ),
+    (
+        "local.retention.",
+        "up to 3.5 it is compared with retention.bytes or retention.ms; tiered storage is not released there",
+        lambda release: release.line < (3, 6),
+    ),
     (
         "isr [2, 2, 1]",
         "an ISR that names a broker twice upsets the controller's lists of partitions by broker (BrokersToIsrs) at the "
@@ -452,15 +474,20 @@ def trial(jars: Path) -> dict[str, Any]:
         for name, start in alone.items():
             write_disk(start, Path(work, name), facts)
             says[start.name] = predicted(Path(work, name), release)
+        configs = [(name, value) for name in facts.topic_rules for value in VALUES]
+        Path(work, "configs").write_text("".join(f"{name}\t{value}\n" for name, value in configs))
         found = kafka(jars, Path(work))
+    read = {f"{name}={value}": found.get(str(at), {}) for at, (name, value) in enumerate(configs)}
+    says |= {f"{name}={value}": predicted_config(name, value, facts) for name, value in configs}
     does = {case.name: found.get(name, {}) for name, case in made.items()}
     does |= {start.name: halted(found.get(name, {})) for name, start in alone.items()}
+    total = {"cases": len(does) + len(read), "refused": sum(map(bool, (*does.values(), *read.values())))}
     differ = [
         {"case": name, "kafka": done, "kdump": says[name], "reason": reason(name, done, says[name], release)}
-        for name, done in does.items()
+        for name, done in (does | read).items()
         if done != says[name]
     ]
-    return {"cases": len(does), "refused": sum(map(bool, does.values())), "does": does, "differences": differ}
+    return {**total, "does": does, "differences": differ}
 
 
 def main() -> int:

@@ -21,12 +21,13 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdump.check.options import Options
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import refusals
 from kdump.forensics.restart.plan_values import STOPPED
-from kdump.forensics.restart.replica_answer import PartitionReplicas
-from kdump.forensics.restart.restart_cluster import restart_cluster
+from kdump.forensics.restart.quorum_replicas import quorum_replicas
+from kdump.forensics.restart.restart_cluster import RecordCounter, restart_cluster
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import parse_release
 from tests.craft import split, with_metadata_record
@@ -225,12 +226,12 @@ def refused(folder: Path) -> bool:
 
 def together(controllers: Controllers) -> Result:
     """Return who may be elected with these disks, and of each whether it halts then, and who truncates its log."""
-    found: list[PartitionReplicas] = []
     disks = [str(controllers.path(node, "disk")) for node in controllers.nodes]
-    cluster = restart_cluster(disks, kafka_version=KAFKA, on_replicas=found.append)
+    cluster = restart_cluster(disks, kafka_version=KAFKA)
+    found = quorum_replicas(cluster.plans, RecordCounter(Options()).count)
     return {
         str(each.leader): {"halts": each.halts, "truncate": [loss.broker for loss in each.replicas]}
-        for each in (found[0].outcomes if found else ())
+        for each in (found.outcomes if found else ())
     } | {"starts": [node for node, plan in cluster.plans.items() if plan.votes]}
 
 

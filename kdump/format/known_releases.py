@@ -13,7 +13,8 @@ the release's jars. Its keys:
   more). The apiKey is in kdump/format/schemas. tags: the highest tag of a field of those that have tagged fields, which
   a release may add without a new version (tags in nested structures are not counted).
 - files: the versions of small files, by the class that reads them.
-- topicConfigs, brokerConfigs: defaults as text; null: none. synonyms: the configs of a broker that are the default of a
+- topicConfigs, brokerConfigs: defaults as text; null: none. topicRules: the type and the limits of a topic's config, in
+  the form of Kafka's ConfigDef ("LONG [-1,...]"). synonyms: the configs of a broker that are the default of a
   topic's, in order of precedence (ServerTopicConfigSynonyms, since 3.6).
 
 A file is read only when something asks for it.
@@ -46,6 +47,7 @@ class KnownRelease(NamedTuple):
     tags: Mapping[str, int]
     files: Mapping[str, Versions]
     topic_configs: Mapping[str, str | None]
+    topic_rules: Mapping[str, str]
     broker_configs: Mapping[str, str | None]
     synonyms: Mapping[str, tuple[str, ...]]
 
@@ -82,6 +84,7 @@ def known(line: Line) -> KnownRelease:
         read["tags"],
         {name: Versions.parse(text) for name, text in read["files"].items()},
         read["topicConfigs"],
+        read["topicRules"],
         read["brokerConfigs"],
         {name: tuple(text.split(",")) for name, text in read["synonyms"].items()},
     )

@@ -21,7 +21,8 @@ from kdump.forensics.restart.plan_values import STOPPED, UNKNOWN, RestartPlan
 from kdump.forensics.restart.refused_records import UNCOMMITTED
 from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import NEWEST, parse_release
-from kdump.format.known_releases import newest
+from kdump.format.known_releases import known, newest
+from kdump.kafka.config_def import config_problem
 from kdump.kafka.server_properties import ServerProperties
 from tests import command
 from tests.conftest import DISKS
@@ -169,6 +170,8 @@ def test_a_node_halts_by_its_roles(disk: Path) -> None:
     assert "a broker alone logs a fault" in warning
     result = command.run("verify", disk, "--json")
     assert '"code":"metadata-record-refused"' in result.stdout.replace('": ', '":')
+    items = command.objects("doctor", disk, status=3)
+    assert [each["code"] for each in items if each.get("offset") == stop.offset] == ["startup-stops"]
 
 
 def test_without_known_roles_both_outcomes_are_stated(disk: Path) -> None:
@@ -194,6 +197,30 @@ def test_a_broker_does_not_start_with_a_topic_config_of_the_wrong_type(disk: Pat
     (stop,) = start(disk, "broker").stops
     assert "Invalid value abc for configuration retention.ms" in stop.exception
     assert start(disk, "controller").verdict != STOPPED
+
+
+@each_case(
+    "name, value, line, problem",
+    [
+        ("retention.ms", "-5", "4.4", "Invalid value -5 for configuration retention.ms: Value must be at least -1"),
+        ("segment.bytes", "1000", "4.0", ""),
+        ("segment.bytes", "+1000", "4.1", "Invalid value 1000 for configuration segment.bytes: Value must be at least"),
+        ("segment.bytes", "3000000000", "4.0", "for configuration segment.bytes: Not a number of type INT"),
+        ("compression.gzip.level", "10", "4.4", "Value must be between 1 and 9 or equal to -1"),
+        ("min.cleanable.dirty.ratio", " .5f", "4.4", ""),
+        ("min.cleanable.dirty.ratio", "20000000", "4.4", "Invalid value 2.0E7 for"),
+        ("cleanup.policy", "compact,keep", "4.4", "Invalid value keep for configuration cleanup.policy: String must"),
+        ("leader.replication.throttled.replicas", "0:1,0:", "3.9", "Invalid value [0:1, 0:] for configuration"),
+        ("message.timestamp.type", "CreateTime", "3.3", ""),
+    ],
+)
+def test_a_broker_does_not_start_with_a_topic_config_out_of_its_range(
+    name: str, value: str, line: str, problem: str
+) -> None:
+    rules = known(parse_release(f"{line}-kraft").line).topic_rules
+    found = config_problem(name, value, rules[name])
+    assert problem in found
+    assert bool(problem) == bool(found)
 
 
 def test_what_only_looks_wrong_is_no_reason_to_halt(disk: Path) -> None:

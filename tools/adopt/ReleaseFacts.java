@@ -42,6 +42,7 @@ public final class ReleaseFacts {
             facts.put("features", features(version));
         }
         facts.put("topicConfigs", configs(find(LOG_CONFIG)));
+        facts.put("topicRules", rules(find(LOG_CONFIG)));
         facts.put("synonyms", synonyms(find(SYNONYMS)));
         Class<?> broker = find(BROKER_CONFIG);
         if (configDef(broker) == null) {
@@ -127,6 +128,18 @@ public final class ReleaseFacts {
             boolean given = (Boolean) call(key, "hasDefault");
             Method text = method(Class.forName("org.apache.kafka.common.config.ConfigDef"), "convertToString", 2);
             found.put((String) each.getKey(), given && value != null ? text.invoke(null, value, type) : null);
+        }
+        return found;
+    }
+
+    /** Type and, in Kafka's own form, limits of each config by name. A list of all releases is left out. */
+    private static Map<String, Object> rules(Class<?> owner) throws Exception {
+        Map<String, Object> found = new TreeMap<>();
+        for (Map.Entry<?, ?> each : ((Map<?, ?>) call(configDef(owner), "configKeys")).entrySet()) {
+            Object key = each.getValue();
+            Object limits = key.getClass().getField("validator").get(key);
+            String text = limits == null || limits.toString().length() > 100 ? "" : " " + limits;
+            found.put((String) each.getKey(), key.getClass().getField("type").get(key) + text);
         }
         return found;
     }

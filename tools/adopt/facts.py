@@ -42,6 +42,7 @@ def facts(jars: Path, version: str) -> dict[str, Any]:
         **_messages(jars),
         "files": {name: "-".join(dict.fromkeys(map(str, ends))) for name, ends in known["files"].items()},
         "topicConfigs": known["topicConfigs"],
+        "topicRules": known["topicRules"],
         "synonyms": {name: ",".join(names) for name, names in known["synonyms"].items()},
         "brokerConfigs": known["brokerConfigs"],
     }

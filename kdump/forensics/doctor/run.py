@@ -11,6 +11,7 @@ from datetime import timezone, tzinfo
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
+from kdump.check.rules.kraft_snapshot import METADATA_RECORD_REFUSED
 from kdump.cluster.schema_registries import registries_in
 from kdump.forensics.doctor.answers import (
     ACT,
@@ -95,6 +96,8 @@ class Doctor:
         self._unread: list[str] = []
         self._hanging: set[str] = set()
         self._missing: set[MissingPartition] = set()
+        self._stopped: set[tuple[str | None, int | None]] = set()
+        """Files and positions at which a startup ends."""
         self._log = LogMessages(query.logs, query.zone)
         self._reading = 0.0
         """Seconds that were spent on reading the logs."""
@@ -188,6 +191,11 @@ class Doctor:
 
     def _take(self, answer: Any) -> None:
         if isinstance(answer, Item):
+            place = (answer.file, answer.position)
+            if answer.question == STARTUP:
+                self._stopped.add(place)
+            elif answer.code == METADATA_RECORD_REFUSED.code and place in self._stopped:
+                return
             if answer.question != LOG:
                 answer = self._log.joined(answer)
             self.found[answer.severity] += 1

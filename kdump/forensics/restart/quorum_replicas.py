@@ -57,7 +57,7 @@ def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> Parti
         outcomes=outcomes,
         best=None if best is None else best.leader,
         saved=[],
-        notes=[*_notes(voters, able, absent, majority, emptied), *_halting(outcomes), *_forgotten(plans)],
+        notes=[*_notes(voters, able, absent, majority, emptied), *_halting(plans, outcomes), *_forgotten(plans)],
     )
 
 
@@ -124,18 +124,20 @@ def _notes(voters: list[QuorumVoter], able: list[Replica], absent: list[int], ma
     return notes
 
 
-def _halting(outcomes: list[LeaderOutcome]) -> list[str]:
-    """Return a note if voters have a record that no controller can apply: who is elected commits its log."""
+def _halting(plans: dict[int, RestartPlan], outcomes: list[LeaderOutcome]) -> list[str]:
+    """Return a note if nodes have a record that no controller can apply: who is elected commits its log."""
+    having = [str(node) for node, plan in plans.items() if plan.votes and plan.refusedAt]
     halting = [str(each.leader) for each in outcomes if each.halts]
     others = [str(each.leader) for each in outcomes if not each.halts]
-    if not halting:
-        return []
-    if not others:
-        return ["each voter that can be elected has a metadata record that no controller can apply: all halt there"]
-    return [
-        f"start {' and '.join(others)} first: if {' or '.join(halting)} is elected, all controllers halt at a metadata "
-        "record that none can apply; otherwise another leader's log replaces it"
-    ]
+    record = "a metadata record that no controller can apply"
+    if halting and not others:
+        return [f"each voter that can be elected has {record}: one after the other halts there"]
+    if halting:
+        text = f"start {' and '.join(others)} first: if {' or '.join(halting)} is elected, it commits {record}, and "
+        return [f"{text}one after the other halts there; another leader's log replaces it"]
+    if having and others:
+        return [f"{' and '.join(having)} has {record}, and is not elected: it starts, and the leader's log replaces it"]
+    return []
 
 
 def _forgotten(plans: dict[int, RestartPlan]) -> list[str]:

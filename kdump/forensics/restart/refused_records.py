@@ -8,20 +8,17 @@ Source: SharedServer.metadataLoaderFaultHandler and fatalQuorumControllerFaultHa
 from __future__ import annotations
 
 import os
-import re
 
 from kdump.cluster.metadata_refusals import activation_refusal, refusals, refused_text
 from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, RestartPlan, StartupFailure
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.format.known_releases import at_most
+from kdump.kafka.config_def import config_problem
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.state.metadata_image import MetadataImage
 
-LONG = re.compile(r"[+-]?[0-9]{1,19}")
-DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-"""Numbers in configs; not all that java.lang.Double takes."""
 UNCOMMITTED = "; unless it was never committed, so that another voter takes it back"
 
 
@@ -118,8 +115,9 @@ def controller_role(plan: RestartPlan, server: ServerProperties | None, metadata
 
 
 def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage) -> None:
-    """Add the stop for the first topic config that LogManager cannot parse when it starts: one of any topic, whether or
-    not the broker has a replica. Only types are checked, not ranges (ConfigDef.parseType, LogConfig.fromProps)."""
+    """Add the stop for the first topic config that LogManager refuses when it starts: one of any topic, whether or not
+    the broker has a replica (LogConfig.fromProps). Limits that depend on another config (local.retention.bytes and
+    local.retention.ms up to 3.5) are not checked."""
     for topic in metadata.topics.values():
         for name, value in topic.configs.items():
             exception = config_exception(name, value, release)
@@ -140,14 +138,6 @@ def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: Metad
 
 
 def config_exception(name: str, value: str, release: KafkaRelease) -> str:
-    """Return the exception with which a broker of this release reads a topic's config whose value does not have the
-    type of the default; empty if it does, or that is not known."""
-    problem = _problem(value.strip(), at_most(release.line).topic_configs.get(name))
-    return problem and f"ConfigException: Invalid value {value} for configuration {name}: {problem}"
-
-
-def _problem(value: str, default: str | None) -> str:
-    if default in ("true", "false"):
-        return "" if value.lower() in ("true", "false") else "Expected value to be either true or false"
-    kind = next((each for each in (LONG, DOUBLE) if each.fullmatch(default or "")), None)
-    return "" if kind is None or kind.fullmatch(value) else "Not a number of type"
+    """Return the exception with which a broker of this release reads a topic's config; empty if it is valid."""
+    problem = config_problem(name, value, at_most(release.line).topic_rules.get(name, ""))
+    return problem and f"ConfigException: {problem}"
