@@ -170,8 +170,10 @@ def test_a_node_halts_by_its_roles(disk: Path) -> None:
     assert "a broker alone logs a fault" in warning
     result = command.run("verify", disk, "--json")
     assert '"code":"metadata-record-refused"' in result.stdout.replace('": ', '":')
-    items = command.objects("doctor", disk, status=3)
-    assert [each["code"] for each in items if each.get("offset") == stop.offset] == ["startup-stops"]
+    properties = disk.parent / "server.properties"
+    properties.write_text("process.roles=controller,broker\nnode.id=1\n")
+    rows = command.objects("doctor", disk, "--properties", properties, status=3)
+    assert [each["code"] for each in rows if each.get("offset") == stop.offset] == ["startup-stops"]
 
 
 def test_without_known_roles_both_outcomes_are_stated(disk: Path) -> None:
