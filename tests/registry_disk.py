@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.conftest import FIXTURES
 from tests.craft import batch, record
 
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 LOG = "00000000000000000000.log"
 STEP = 1000
 """Milliseconds between two records."""

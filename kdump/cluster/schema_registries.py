@@ -73,11 +73,13 @@ def registries_in(directories: Iterable[LogDirectory]) -> list[RegistryLog]:
     by_cluster: dict[str, list[LogDirectory]] = {}
     for each in directories:
         by_cluster.setdefault(cluster_of(each), []).append(each)
-    found = []
+    found: list[RegistryLog] = []
     for cluster, mine in by_cluster.items():
-        for log in newest([log for each in mine for log in logs_in(each, (SCHEMAS_TOPIC,))])[:1]:
-            gone = tuple(log for each in mine for log in deleted_logs(each, (SCHEMAS_TOPIC,)))
-            found.append(RegistryLog(cluster, log, gone))
+        logs = newest([log for each in mine for log in logs_in(each, (SCHEMAS_TOPIC,))])
+        gone = tuple(log for each in mine for log in deleted_logs(each, (SCHEMAS_TOPIC,)))
+        if not logs and gone:
+            logs = [CoordinatorLog(SCHEMAS_TOPIC, gone[0].partition, gone[0].path, ())]
+        found += [RegistryLog(cluster, log, gone) for log in logs[:1]]
     return found
 
 

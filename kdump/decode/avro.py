@@ -10,7 +10,7 @@ from typing import Any
 
 from kdump.decode.confluent import Payload
 from kdump.decode.decoder_interface import DecoderError, FormatError
-from kdump.decode.jsonable import LARGEST_NUMBER, to_json
+from kdump.decode.jsonable import DEEPEST, LARGEST_NUMBER, finite, to_json
 from kdump.extras import how_to_install
 
 MAX_ZERO_BYTE_VALUES = 1000
@@ -56,7 +56,9 @@ def schemas_payload(schemas: list[Any], path: str) -> Payload:
             parsed = [named.get(each, each) if isinstance(each, str) else each for each in parsed]
         elif isinstance(parsed, str):
             parsed = named.get(parsed, parsed)
-        read = _reader(_Types(parsed, named, path).holds_itself)
+        types = _Types(parsed, named, path)
+        read = _reader(types.holds_itself)
+        convert = to_json if types.holds_itself or types.has_free_parts else converter(parsed, named) or _same
     except DecoderError:
         raise
     except Exception as error:  # fastavro raises many types
@@ -73,10 +75,95 @@ def schemas_payload(schemas: list[Any], path: str) -> Payload:
                 raise FormatError("nested too deeply", where) from None
             raise FormatError(f"does not match the schema: {type(error).__name__}: {error}"[:300], where) from None
         left = len(data) - stream.tell()
-        note = f"{left} {'byte' if left == 1 else 'bytes'} left over; is this the right schema?" if left else ""
-        return to_json(value), note
+        if left:
+            return convert(value), f"{left} {'byte' if left == 1 else 'bytes'} left over; is this the right schema?"
+        return convert(value), ""
 
     return payload
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+Converter = Callable[[Any], Any]
+SIMPLE: dict[str, Converter | None] = {
+    **dict.fromkeys(("null", "boolean", "int", "long", "string", "enum")),
+    **dict.fromkeys(("float", "double"), finite),
+}
+"""Converters of types. The values of those without one are JSON values already: fastavro decodes text strictly, so that
+it has no lone surrogates."""
+
+
+class _TooDeep(Exception):
+    """A schema is nested so deeply that to_json is to refuse its values."""
+
+
+def converter(schema: Any, named: dict[str, Any]) -> Converter | None:
+    """Return the function that converts the values of a schema, which is not recursive, to JSON as to_json does, but
+    only those that need it; None if none do. It changes the values in place."""
+    try:
+        return _Converters(named).of(schema, 0)
+    except _TooDeep:
+        return to_json
+
+
+class _Converters:
+    """Makes the converters of a schema, once for each type with a name: it may be used very often."""
+
+    def __init__(self, named: dict[str, Any]) -> None:
+        self.named = named
+        self._of_name: dict[str, Converter | None] = {}
+
+    def of(self, schema: Any, depth: int) -> Converter | None:
+        if depth > DEEPEST:
+            raise _TooDeep
+        if isinstance(schema, str):
+            if schema not in self.named:
+                return SIMPLE.get(schema, to_json)
+            if schema not in self._of_name:
+                self._of_name[schema] = self.of(self.named[schema], depth)
+            return self._of_name[schema]
+        if isinstance(schema, list):
+            return self._of_union([each for each in schema if each != "null"], depth)
+        kind = schema.get("type")
+        if "logicalType" in schema:
+            return to_json
+        if not isinstance(kind, str):
+            return self.of(kind, depth + 1)
+        if kind in ("record", "error"):
+            return _of_record({each["name"]: self.of(each["type"], depth + 1) for each in schema["fields"]})
+        if kind == "array":
+            return _of_array(self.of(schema["items"], depth + 1))
+        if kind == "map":
+            return _of_map(self.of(schema["values"], depth + 1))
+        return SIMPLE.get(kind, to_json)
+
+    def _of_union(self, branches: list[Any], depth: int) -> Converter | None:
+        found = [self.of(each, depth + 1) for each in branches]
+        if not any(found):
+            return None
+        only = found[0] if len(found) == 1 else None
+        return to_json if only is None else lambda value: None if value is None else only(value)
+
+
+def _of_record(fields: dict[str, Converter | None]) -> Converter | None:
+    changed = [(name, convert) for name, convert in fields.items() if convert is not None]
+
+    def convert_record(value: dict[str, Any]) -> dict[str, Any]:
+        for name, convert in changed:
+            value[name] = convert(value[name])
+        return value
+
+    return convert_record if changed else None
+
+
+def _of_array(convert: Converter | None) -> Converter | None:
+    return None if convert is None else lambda value: list(map(convert, value))
+
+
+def _of_map(convert: Converter | None) -> Converter | None:
+    return None if convert is None else lambda value: {key: convert(each) for key, each in value.items()}
 
 
 def _reader(holds_itself: bool) -> Callable[..., Any]:
@@ -114,12 +201,14 @@ class _Types:
         self.named = named
         self.path = path
         self.holds_itself = False
+        self.has_free_parts = False
+        """Whether values may have more parts than bytes."""
         self._weightless: dict[str, bool | None] = {}
         """By record name; None while the record is being examined."""
         self._free: dict[str, int] = {}
         """Number of parts that take no bytes, by record name; 0 while the record is being examined."""
         self._is_weightless(schema)
-        self._free_parts(schema)
+        self.has_free_parts = self._free_parts(schema) > 0 or any(self._free.values())
 
     def _free_parts(self, item: Any) -> int:
         """Return how many values that take no bytes are in each value of the type. (A union, and each element of an

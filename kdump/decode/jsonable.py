@@ -23,7 +23,14 @@ def to_json(value: Any) -> Any:
     """Return a JSON value: bytes in base64, NaN and the infinities as text (as Jackson writes them), times in ISO-8601,
     decimals and UUIDs as text, a lone surrogate as U+FFFD. Raises FormatError if JSON cannot represent a type, and if
     the value is too large or nested too deeply."""
+    if type(value) is datetime:  # the usual value of a schema's logical type
+        return value.isoformat()
     return _Converter().convert(value, 0)
+
+
+def finite(value: float) -> float | str:
+    """Return a number, NaN and the infinities as text."""
+    return value if math.isfinite(value) else _not_finite(value)
 
 
 class _Converter:

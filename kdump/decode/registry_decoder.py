@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from kdump.core.record_columns import EVERY_ID
 from kdump.decode.avro import needs_fastavro, schemas_payload
@@ -31,6 +33,8 @@ from kdump.state.schema_registry import (
     DEFAULT_CONTEXT,
     HARD_DELETED,
     IGNORED,
+    LIVE,
+    SOFT_DELETED,
     SchemaVersion,
     split_subject,
 )
@@ -39,8 +43,9 @@ from kdump.state.schema_registry_replay import HIGHEST
 MAX_REFERENCES = 1000
 """Maximum number of schemas that a schema references, directly or not."""
 MAX_CACHED = 500
-"""Maximum number of schemas that are kept parsed."""
+"""Maximum number of IDs whose schemas are kept parsed."""
 NUMBER_BYTES = 8
+OLDER = "older than the schema's record: the ID may have been that of another schema"
 FRAME = {True: 5, False: 17}
 """Bytes before the data, by whether they hold an ID, or a GUID."""
 JSON_TYPES: dict[str, tuple[type, ...]] = {
@@ -54,15 +59,6 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-class Framed(NamedTuple):
-    """A key or value: `data` from `start` on, and the bytes in which Protobuf's message indexes are, from `at` on."""
-
-    data: bytes
-    start: int
-    head: bytes
-    at: int
-
-
 class Reading(NamedTuple):
     """A value that a schema fits. `indexes`: path to the Protobuf message."""
 
@@ -71,14 +67,32 @@ class Reading(NamedTuple):
     note: str = ""
 
 
-class Fit(NamedTuple):
-    """A schema that fits, and the value by it."""
+Reader = Callable[[bytes, int, bytes, int], Reading]
+"""(a key or value, start of the data in it, the bytes in which Protobuf's message indexes are, where) -> value. May
+raise FormatError."""
+Fit = tuple[SchemaVersion, Reading]
+"""A schema that fits, and the value by it."""
 
-    version: SchemaVersion
-    reading: Reading
 
+class Candidate:
+    """A schema by which a key or value may have been written, and its reader; a text says why there is none."""
 
-Reader = Callable[[Framed], Reading]
+    __slots__ = ("_reader", "version")
+
+    def __init__(self, version: SchemaVersion) -> None:
+        self.version = version
+        self._reader: Reader | str | None = None
+
+    def reader(self, known: KnownSchemas) -> Reader:
+        """Return the reader. Raises FormatError if there is none."""
+        if self._reader is None:
+            try:
+                self._reader = _reader(known, self.version)
+            except DecoderError as error:
+                self._reader = str(error)[:300]
+        if isinstance(self._reader, str):
+            raise FormatError(self._reader)
+        return self._reader
 
 
 class SchemaSource:
@@ -121,8 +135,7 @@ class RegistryDecoder:
 
     def __init__(self, source: SchemaSource) -> None:
         self.source = source
-        self._found: dict[int | bytes | None, list[SchemaVersion]] = {}
-        self._readers: dict[tuple[str, int, int], Reader | str] = {}
+        self._found: dict[int | bytes | None, list[Candidate]] = {}
 
     def skips(self, data: bytes | None, record: Record) -> bool:
         """Return whether a key or value has no schema, as may_hold_schema_ids of the core does; most have none."""
@@ -153,15 +166,15 @@ class RegistryDecoder:
             return DecodedPart(
                 note=f"{_named(mark)} is of the registry of {mirrored}, from which the topic is mirrored"
             )
-        versions = self._versions(known, mark, context)
-        if not versions:
+        candidates = self._candidates(known, mark, context)
+        if not candidates:
             if is_named or mark.where == HEADER:
                 raise FormatError(f"no schema with {_named(mark)} in {self.source.place}")
             if mark.guid is not None:
                 return NOTHING
             return self._other(data, f"no schema with {_named(mark)} in {self.source.place}")
         try:
-            return self._decoded(known, mark, versions, data, context, mirrored)
+            return self._decoded(known, mark, candidates, data, context, mirrored)
         except FormatError as error:
             if is_named or mark.where == HEADER:
                 raise
@@ -176,39 +189,45 @@ class RegistryDecoder:
         self,
         known: KnownSchemas,
         mark: SchemaMark,
-        versions: list[SchemaVersion],
+        candidates: list[Candidate],
         data: bytes,
         context: RecordContext,
         mirrored: str,
     ) -> DecodedPart:
         if len(data) > MAX_FRAMED_BYTES:
             raise FormatError(f"too large to decode: {len(data)} bytes, at most {MAX_FRAMED_BYTES}")
-        frame = FRAME[mark.guid is None]
-        framed = Framed(data, frame, data, frame)
+        at = start = FRAME[mark.guid is None]
+        head = data
         if mark.where == HEADER:
-            framed = Framed(data, 0, dict(context.headers)[HEADERS[context.part]] or b"", frame)
+            start, head = 0, dict(context.headers)[HEADERS[context.part]] or b""
         fits: list[Fit] = []
         reasons: list[str] = []
-        for version in versions:
+        for each in candidates:
+            version = each.version
             try:
-                fits.append(Fit(version, self._read(known, version, framed)))
+                fits.append((version, each.reader(known)(data, start, head, at)))
             except FormatError as error:
                 reasons.append(f"{_named(mark)}, {version.subject} version {version.version}: {error.reason}")
         if not fits:
             raise FormatError(reasons[0])
         version, reading = fits[0]
-        shown: dict[str, Any] = {"magic": int(mark.guid is not None)}
-        shown |= {"schemaId": mark.id} if mark.guid is None else {"guid": version.guid}
-        shown |= {"subject": version.subject, "version": version.version}
+        shown: dict[str, Any]
+        if mark.guid is None:
+            shown = {"magic": 0, "schemaId": mark.id, "subject": version.subject, "version": version.version}
+        else:
+            guid = str(UUID(bytes=mark.guid))
+            shown = {"magic": 1, "guid": guid, "subject": version.subject, "version": version.version}
         if reading.indexes is not None:
             shown["messageIndexes"] = list(reading.indexes)
         shown["data"] = reading.value
-        origin = f"mirrored from {mirrored}: the ID is that of its registry" if mirrored and mark.guid is None else ""
-        notes = (reading.note, _doubt(mark, fits, bool(reasons), context), origin)
-        return DecodedPart(shown, note="; ".join(filter(None, notes)))
+        note = _doubt(mark, fits, bool(reasons), context)
+        if reading.note or mirrored:
+            origin = "" if mark.guid is not None else f"mirrored from {mirrored}: the ID is that of its registry"
+            note = "; ".join(filter(None, (reading.note, note, mirrored and origin)))
+        return DecodedPart(shown, note=note) if note else DecodedPart(shown)
 
-    def _versions(self, known: KnownSchemas, mark: SchemaMark, context: RecordContext) -> list[SchemaVersion]:
-        """Return the versions with different texts that the mark may stand for, the likeliest first."""
+    def _candidates(self, known: KnownSchemas, mark: SchemaMark, context: RecordContext) -> list[Candidate]:
+        """Return the schemas with different texts that the mark may stand for, the likeliest first."""
         place = mark.id if mark.guid is None else mark.guid
         found = self._found.get(place)
         if found is None:
@@ -217,33 +236,19 @@ class RegistryDecoder:
             by_text: dict[str, SchemaVersion] = {}
             for each in known.find_all(mark):
                 by_text.setdefault(each.text, each)
-            self._found[place] = found = list(by_text.values())
+            self._found[place] = found = list(map(Candidate, by_text.values()))
         if len(found) < 2:
             return found
         usual = f"{context.topic}-{context.part}"
 
-        def likeliness(each: SchemaVersion) -> tuple[int, int, bool]:
+        def likeliness(candidate: Candidate) -> tuple[int, int, bool]:
+            each = candidate.version
             is_newer = _is_older(context, each)
             certainty = 3 if each.state == IGNORED else 2 * is_newer + (each.state == HARD_DELETED)
             subject = 0 if split_subject(each.subject)[1] == usual else 1
             return certainty, subject, each.context != DEFAULT_CONTEXT
 
         return sorted(found, key=likeliness)
-
-    def _read(self, known: KnownSchemas, version: SchemaVersion, framed: Framed) -> Reading:
-        key = (version.subject, version.version, version.offset)
-        reader = self._readers.get(key)
-        if reader is None:
-            if len(self._readers) >= MAX_CACHED:
-                self._readers.clear()
-            try:
-                reader = _reader(known, version)
-            except DecoderError as error:
-                reader = str(error)[:300]
-            self._readers[key] = reader
-        if isinstance(reader, str):
-            raise FormatError(reader)
-        return reader(framed)
 
 
 def _reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
@@ -261,8 +266,8 @@ def _reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
         raise DecoderError(f"not JSON: {type(error).__name__}: {error}") from None
     payload = schemas_payload(schemas, f"{version.subject} version {version.version}")
 
-    def read(framed: Framed) -> Reading:
-        value, left_over = payload(framed.data, framed.start, ())
+    def read(data: bytes, start: int, head: bytes, at: int) -> Reading:
+        value, left_over = payload(data, start, ())
         if left_over:
             raise FormatError("the schema does not fit: " + left_over.partition(";")[0])
         return Reading(value)
@@ -282,7 +287,7 @@ def _protobuf_reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
             if other is not None and texts.setdefault(name, other.text) != other.text:
                 raise DecoderError(f"two schemas are referenced as {name[:100]}")
     payload = descriptors_payload(compiled(version.text, texts), f"{version.subject} version {version.version}")
-    return lambda framed: _read_protobuf(payload, framed)
+    return partial(_read_protobuf, payload)
 
 
 def _with_references(known: KnownSchemas, version: SchemaVersion) -> list[SchemaVersion]:
@@ -326,8 +331,8 @@ def _json_reader(text: str) -> Reader:
     names = [each for each in kinds if isinstance(each, str)]
     types = tuple(each for name in names for each in JSON_TYPES.get(name, (object,)))
 
-    def read(framed: Framed) -> Reading:
-        value = json_value(framed.data[framed.start :])
+    def read(data: bytes, start: int, head: bytes, at: int) -> Reading:
+        value = json_value(data[start:])
         is_number = isinstance(value, bool) and bool not in types and object not in types
         if types and (is_number or not isinstance(value, types)):
             raise FormatError(f"the schema does not fit: its type is {', '.join(names)[:100]}")
@@ -336,14 +341,14 @@ def _json_reader(text: str) -> Reader:
     return read
 
 
-def _read_protobuf(payload: Payload, framed: Framed) -> Reading:
+def _read_protobuf(payload: Payload, data: bytes, start: int, head: bytes, at: int) -> Reading:
     """Read a Protobuf message. Its indexes are zigzag varints, or plain ones of older clients: what fits goes,
     zigzag first. Raises FormatError if the message does not fit whole."""
     readings: list[Reading] = []
     reasons: list[FormatError] = []
-    for path, end in _message_paths(framed, reasons):
+    for path, end in _message_paths(head, at, reasons):
         try:
-            value, unknown = payload(framed.data, framed.start if framed.head is not framed.data else end, path)
+            value, unknown = payload(data, start if head is not data else end, path)
             if unknown:
                 raise FormatError(f"the schema does not fit: {unknown}")
             readings.append(Reading(value, path))
@@ -357,11 +362,11 @@ def _read_protobuf(payload: Payload, framed: Framed) -> Reading:
     return first
 
 
-def _message_paths(framed: Framed, reasons: list[FormatError]) -> Iterator[tuple[tuple[int, ...], int]]:
+def _message_paths(head: bytes, at: int, reasons: list[FormatError]) -> Iterator[tuple[tuple[int, ...], int]]:
     before = None
     for zigzag in (True, False):
         try:
-            found = message_path(framed.head, framed.at, zigzag=zigzag)
+            found = message_path(head, at, zigzag=zigzag)
         except FormatError as error:
             reasons.append(error)
             continue
@@ -381,16 +386,17 @@ def _is_older(context: RecordContext, version: SchemaVersion) -> bool:
 
 def _doubt(mark: SchemaMark, fits: list[Fit], others_failed: bool, context: RecordContext) -> str:
     """Return why the schema may be another than that of the producer; empty if nothing says so."""
-    version = fits[0].version
+    version = fits[0][0]
+    if len(fits) == 1 and not others_failed and version.state in (LIVE, SOFT_DELETED):
+        return OLDER if mark.guid is None and _is_older(context, version) else ""
     if version.state == IGNORED:
         return f"by a schema that the registry ignores, {version.subject}: the ID was that of another already"
     if version.state == HARD_DELETED:
         return f"by a schema that is deleted for good, {version.subject}: its ID may have been given again"
-    others = list(dict.fromkeys(each.version.context for each in fits[1:] if each.version.context != version.context))
+    contexts = [each.context for each, _ in fits[1:] if each.context != version.context] if len(fits) > 1 else []
+    others = list(dict.fromkeys(contexts))
     if others:
         return f"read with the schema of context {version.context}; those of {', '.join(others)} fit, too"
     if others_failed and version.context != DEFAULT_CONTEXT:
         return f"read with the schema of context {version.context}; others with this ID do not fit"
-    if mark.guid is None and _is_older(context, version):
-        return "older than the schema's record: the ID may have been that of another schema"
-    return ""
+    return OLDER if mark.guid is None and _is_older(context, version) else ""

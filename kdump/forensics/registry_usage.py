@@ -73,14 +73,19 @@ def marks_of(record: Record) -> Iterator[SchemaMark]:
 
 def mark_in(part: str, headers: list[tuple[bytes, bytes | None]], data: bytes) -> SchemaMark | None:
     """Return what may be a schema ID in a key or value; None if there is nothing."""
-    named = dict(headers).get(HEADERS[part]) if headers else None
-    return (_mark(part, HEADER, named) if named is not None else None) or _mark(part, PREFIX, data)
+    if headers:
+        named = dict(headers).get(HEADERS[part])
+        found = None if named is None else _mark(part, HEADER, named)
+        if found is not None:
+            return found
+    return _mark(part, PREFIX, data)
 
 
 def _mark(part: str, where: str, data: bytes) -> SchemaMark | None:
-    if data[:1] == b"\0" and len(data) >= 1 + ID.size:
+    first = data[:1]
+    if first == b"\0" and len(data) >= 1 + ID.size:
         return SchemaMark(part, where, ID.unpack_from(data, 1)[0], None)
-    if data[:1] == b"\1" and len(data) >= 1 + GUID_BYTES:
+    if first == b"\1" and len(data) >= 1 + GUID_BYTES:
         return SchemaMark(part, where, None, data[1 : 1 + GUID_BYTES])
     return None
 

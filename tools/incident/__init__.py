@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from tools.corpus import unpack
-from tools.incident import controllers, damaged_bytes, groups, mirror, producers, startups, topics
+from tools.incident import controllers, damaged_bytes, groups, mirror, producers, schemas, startups, topics
 from tools.incident.disk import FIXTURES, Disk, leave_out
 from tools.incident.registry import BASES, INCIDENTS
 
@@ -19,6 +19,7 @@ __all__ = [
     "lay_out",
     "mirror",
     "producers",
+    "schemas",
     "startups",
     "topics",
 ]
