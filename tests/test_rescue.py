@@ -8,6 +8,8 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from kdump.forensics.restart.refused_records import config_exception
 from kdump.format.batch_writer import new_batch
 from kdump.format.control_record import KEY, ControlRecordKey
 from kdump.format.kafka_release import parse_release
+from kdump.format.kafka_uuid import uuid_text
 from kdump.format.known_releases import newest
 from kdump.format.message_writer import encode
 from kdump.format.metadata_record import metadata_record_value
@@ -37,6 +40,7 @@ from tests.conftest import DISKS, ROOT
 from tests.craft import flip
 from tests.each_case import each_case
 from tests.state.test_image_records import image_of, state
+from tests.test_memory import MEASURE
 from tools import metadata_trials
 from tools.metadata_trials import IDS, Case, base
 
@@ -453,6 +457,37 @@ def test_json_and_report(tmp_path: Path) -> None:
 def test_a_controller_that_is_none(text: str, tmp_path: Path) -> None:
     result = command.run("rescue", tmp_path, "--dry-run", "--controller", text)
     assert (result.exit_code, "is not a controller" in result.stderr) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.every_disk
+def test_memory(tmp_path: Path) -> None:
+    """20,000 partitions and 200,000 records; 200,000 and 2,000,000 take less than 250 MiB."""
+    path, out = disk(tmp_path / "d", 1, b""), tmp_path / "peak"
+    uuids = [uuid_text(bytes([each]) * 16) for each in range(65, 165)]
+    lists = {"replicas": [1, 2, 3], "isr": [1, 2, 3], "directories": uuids[:3]}
+    offset = 1
+    with (path / LOG / f"{0:020}.log").open("wb") as file:
+
+        def write(values: list[bytes]) -> None:
+            nonlocal offset
+            file.write(new_batch(offset, 1, 1000 + offset, [(None, each) for each in values]))
+            offset += len(values)
+
+        file.write(leader(1, 1, 0))
+        write([LEVEL])
+        for number, each in enumerate(uuids):
+            values = {"topicId": each, "leader": 1, **lists}
+            write([named("TopicRecord", name=f"topic-{number}", topicId=each)])
+            for name, version, times in (("PartitionRecord", 1, 1), ("PartitionChangeRecord", 0, 9)):
+                record = metadata_record_value(name, version, {**values, "partitionId": 0})
+                for _ in range(times):
+                    write([record[:3] + each.to_bytes(4, "big") + record[7:] for each in range(200)])
+    arguments = [sys.executable, "-m", "kdump", "rescue", path, "--out", tmp_path / "out", "--quiet"]
+    subprocess.run([sys.executable, "-IS", "-c", MEASURE, out, *arguments], check=True, cwd=ROOT)
+    status, peak = map(int, out.read_text().split())
+    assert (status, offset) == (0, 200_102)
+    assert peak < 100 * 1024, f"{peak} KiB"
 
 
 def test_real_clusters_went_on() -> None:

@@ -63,6 +63,7 @@ offsets.topic.num.partitions=2
 transaction.state.log.replication.factor={replicas}
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=2
+transaction.max.timeout.ms=86400000
 log.cleaner.dedupe.buffer.size=20000000
 num.network.threads=2
 num.io.threads=2

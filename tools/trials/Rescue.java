@@ -60,7 +60,7 @@ class Rescue {
     }
 
     static KafkaProducer<byte[], byte[]> transactional(String id) {
-        return producer("transactional.id", id, "transaction.timeout.ms", "600000");
+        return producer("transactional.id", id, "transaction.timeout.ms", "86400000");
     }
 
     static ProducerRecord<byte[], byte[]> record(String topic, Integer partition, int number) {
