@@ -372,7 +372,12 @@ public class ReplayMetadata {
         for (Method method : QuorumFeatures.class.getMethods()) {
             if (method.getName().equals("defaultFeatureMap") || method.getName().equals("defaultSupportedFeatureMap")) {
                 Object map = method.getParameterCount() == 0 ? method.invoke(null) : method.invoke(null, false);
-                return QuorumFeatures.class.getConstructors()[0].newInstance(NODE, map, List.of(NODE));
+                // Up to 3.6 it also takes what is known of other nodes.
+                Constructor<?> constructor = QuorumFeatures.class.getDeclaredConstructors()[0];
+                constructor.setAccessible(true);
+                return constructor.getParameterCount() == 3
+                    ? constructor.newInstance(NODE, map, List.of(NODE))
+                    : constructor.newInstance(NODE, new org.apache.kafka.clients.ApiVersions(), map, List.of(NODE));
             }
         }
         throw new IllegalStateException("QuorumFeatures");
@@ -380,7 +385,8 @@ public class ReplayMetadata {
 
     private static BootstrapMetadata bootstrap() throws Exception {
         Class<?> type = Class.forName("org.apache.kafka.server.common.MetadataVersion");
-        Object newest = type.getMethod("latestProduction").invoke(null);
+        boolean stated = Stream.of(type.getMethods()).anyMatch(each -> each.getName().equals("latestProduction"));
+        Object newest = type.getMethod(stated ? "latestProduction" : "latest").invoke(null);
         return (BootstrapMetadata) BootstrapMetadata.class.getMethod("fromVersion", type, String.class)
             .invoke(null, newest, "test");
     }

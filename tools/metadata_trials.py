@@ -90,10 +90,16 @@ class Start(NamedTuple):
     voters: int
 
 
+def seed_level(release: KnownRelease) -> int:
+    """Return the metadata.version of the log."""
+    return min(SEED_LEVEL, release.features["metadata.version"].highest)
+
+
 def base(release: KnownRelease) -> list[Entry]:
     """Return a log with every type of record that the release knows, which it replays without a fault."""
     listener = {"name": "PLAINTEXT", "host": "localhost", "port": 9092, "securityProtocol": 0}
-    feature = {"name": "metadata.version", "minSupportedVersion": 1, "maxSupportedVersion": SEED_LEVEL}
+    level = seed_level(release)
+    feature = {"name": "metadata.version", "minSupportedVersion": 1, "maxSupportedVersion": level}
     node: Values = {"endPoints": [listener], "features": [feature]}
 
     def broker(number: int, epoch: int, log_dir: str) -> Entry:
@@ -126,7 +132,7 @@ def base(release: KnownRelease) -> list[Entry]:
     token = {"owner": "User:ann", "requester": "User:ann", "renewers": ["User:bob"], "tokenId": "token"}
     others = [name for name in release.features if name not in ("metadata.version", "kraft.version")]
     entries = [
-        Entry("FeatureLevelRecord", {"name": "metadata.version", "featureLevel": SEED_LEVEL}),
+        Entry("FeatureLevelRecord", {"name": "metadata.version", "featureLevel": level}),
         *(
             Entry("FeatureLevelRecord", {"name": name, "featureLevel": release.features[name].highest})
             for name in others
@@ -202,7 +208,7 @@ def cases(release: KnownRelease) -> Iterator[Case]:
             begin, abort = Entry("BeginTransactionRecord", {}), Entry("AbortTransactionRecord", {})
             yield Case(f"{what} appended in an open transaction", [*log, begin, entry])
             yield Case(f"{what} doubled in an aborted transaction", [*log, begin, entry, entry, abort])
-    for level in (None, 7, 13, 14, SEED_LEVEL):
+    for level in (None, 7, 13, 14, seed_level(release)):
         levels = [Entry("FeatureLevelRecord", {"name": "metadata.version", "featureLevel": level})] if level else []
         opened = [Entry("NoOpRecord", {}), *levels, Entry("BeginTransactionRecord", {})]
         yield Case(f"open transaction at metadata.version {level}", opened)
@@ -212,7 +218,7 @@ def cases(release: KnownRelease) -> Iterator[Case]:
     named |= {name: levels.highest + 1 for name, levels in release.features.items()}
     for name, level in named.items():
         entry = Entry("FeatureLevelRecord", {"name": name, "featureLevel": level})
-        lowered = {"name": name, "featureLevel": SEED_LEVEL if name == "metadata.version" else 1}
+        lowered = {"name": name, "featureLevel": seed_level(release) if name == "metadata.version" else 1}
         yield Case(f"{name} {level} appended", [*log, entry])
         yield Case(f"{name} {level} appended and lowered", [*log, entry, entry._replace(values=lowered)])
 

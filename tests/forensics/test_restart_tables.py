@@ -31,7 +31,9 @@ def quorum(result: Result) -> list[str]:
     for node, facts in result["nodes"].items():
         did = facts["controller"]
         epoch = f" in epoch {did['epoch']}" if did.get("epoch") else ""
-        told.append(f"{node} {'starts' if did['starts'] else 'exits'}: {did.get('state', 'no state')}{epoch}")
+        told.append(
+            f"{node} {'starts' if did['starts'] else 'does not come up'}: {did.get('state', 'no state')}{epoch}"
+        )
     return [result["what"], "; ".join(told)]
 
 
