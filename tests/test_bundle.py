@@ -685,6 +685,53 @@ def test_records_where_none_are_expected_do_not_leave_the_broker(place: str, dep
     assert CANARY % 1 not in contents(out)
 
 
+def connect_disk(root: Path, name: str = "connect-configs", codec: str = "none") -> list[bytes]:
+    """Create a disk with canaries in all places of Connect's topics that have secrets, and return the canaries."""
+    canaries = [CANARY % number for number in range(8)]
+    password, url, key, escaped, plain, schema, partition, torn = (each.decode() for each in canaries)
+    properties = {"db.password": password, "url": f"jdbc:x://ann:{url}@h/db", "file": "kept-in-the-bundle"}
+    steps = [
+        (b"connector-a", json.dumps({"properties": properties}).encode()),
+        (b"session-key", json.dumps({"key": key, "algorithm": "HmacSHA256", "creation-timestamp": 1}).encode()),
+        (b"task-a-0", b'{"properties":{"pass\\u0077ord":"%b\\"","x":"1"}}' % escaped.encode()),
+        (b"task-a-1", b'{"schema":{},"payload":{"properties":{ "a.token" : "%b" }}}' % schema.encode()),
+        (b"connector-b", json.dumps({"properties": {"sasl.jaas.config": f'x required password="{plain}";'}}).encode()),
+    ]
+    for place, records in (
+        (name, steps),
+        ("connect-offsets", [(b'["a",{"api.key":"%b"}]' % partition.encode(), b"{}")]),
+    ):
+        folder = root / f"{place}-0"
+        folder.mkdir(parents=True)
+        body = [record(number, key, value) for number, (key, value) in enumerate(records)]
+        data = [batch([each], offset=number, codec=codec) for number, each in enumerate(body, 1)]
+        data.insert(0, batch([record(0, b"commit-a", b'{"tasks":2}')], codec=codec))
+        data += [batch([record(0, b"connector-c", b'{"password":"%b' % torn.encode())], offset=len(data), codec=codec)]
+        (folder / f"{0:020}.log").write_bytes(b"".join(data))
+    return canaries
+
+
+@pytest.mark.parametrize("name", ["connect-configs", "my-connect-configs", "settings"])
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_connectors_bring_no_secret(name: str, codec: str, tmp_path: Path) -> None:
+    """Without being asked for, nothing of Connect's topics is in a bundle; with it, all but secrets."""
+    canaries = connect_disk(tmp_path / "disk", name, codec)
+    inside = contents(bundled(tmp_path / "disk", tmp_path / "a"))
+    assert not [each for each in (*canaries, b"kept-in-the-bundle", b"connector-a") if each in inside]
+    inside = contents(bundled(tmp_path / "disk", tmp_path / "b", "--records", "*"))
+    places = [tmp_path / "b" / f"{each}-0" for each in (name, "connect-offsets")]
+    shown = "".join(run("inspect", each, "--records", "--json", "--no-decode").stdout for each in places).encode()
+    assert [each for each in canaries if each in inside + shown] == []
+    assert b"commit-a" in shown, "what is no secret"
+    # Compressed batches with secrets are left out.
+    assert (b"kept-in-the-bundle" in shown) == (codec == "none")
+    if codec == "none":
+        found = objects("connect", tmp_path / "b", "--connect-topic", name, status=2)
+        configs = {each["name"]: each["config"] for each in found if each["type"] == "connector"}
+        assert configs["a"]["file"] == "kept-in-the-bundle"
+        assert not [each for each in canaries if each.decode() in json.dumps(found)]
+
+
 def test_a_link_to_the_metadata_brings_no_secret(tmp_path: Path) -> None:
     canaries = secret_disk(tmp_path / "disk")
     (tmp_path / "disk" / "a-0").symlink_to("__cluster_metadata-0")

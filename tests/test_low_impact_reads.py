@@ -59,6 +59,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "diff": ("{disk}/orders-0", "{copy}/orders-0"),
     "groups": ("{disk}",),
     "registry": ("{disk}", "--usage"),
+    "connect": ("{disk}",),
     "cluster": ("{disk}",),
     "transactions": ("{disk}",),
     "producers": ("{disk}",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import struct
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.each_case import each_case
 from tests.forensics.disks import coordinator, cut, data, marker, partition
 from tests.retention_cases import CASES, Case, write
 from tests.state.test_groups import int32, segment, short, text
+from tests.state.test_metadata import config, topic
 from tools.retention_trials import FACTS, outcome
 
 NOW = ("--now", "2026-11-21T08:00")
@@ -509,7 +511,10 @@ def test_a_directory_that_its_running_broker_does_not_list_is_offline(tmp_path: 
         assert bool(steps) != is_offline
 
 
-STATE_NAMES = ("__consumer_offsets", "__transaction_state", "_schemas", "connect-offsets", "mm2-offsets.A.internal")
+STATE_NAMES = (
+    *("__consumer_offsets", "__transaction_state", "_schemas", "connect-offsets", "mm2-offsets.A.internal"),
+    *("connect-configs", "team.connect-status", "mm2-offset-syncs.A.internal", "A.checkpoints.internal"),
+)
 
 
 @each_case("name", (*STATE_NAMES, "orders", "connections", "my-connector-data"))
@@ -524,6 +529,47 @@ def test_state_that_must_stay_is_not_deleted_silently(name: str, tmp_path_factor
         assert ("ERROR: cleanup.policy" in run(root, config).stdout) == loses
         forever = lines("retention", root, config, "--config=retention.ms=-1")
         assert [each["stateLostAt"] for each in forever if each["type"] == "retention"] == [None]
+
+
+TIME = struct.pack(">q", 1_795_000_000_000)
+STORES: dict[str, tuple[bytes, str, str, bool]] = {
+    "a key-value store": (b"k", "app-s-changelog", "delete", True),
+    "one that is also compacted": (b"k", "app-s-changelog", "compact,delete", True),
+    "one that is compacted": (b"k", "app-s-changelog", "compact", False),
+    "a buffer of suppress": (b"k" + TIME, "app-s-changelog", "delete", True),
+    "a window store": (b"k" + TIME + bytes(4), "app-s-changelog", "compact,delete", False),
+    "a window store of a join": (b"k" + TIME + b"\0\0\0\1", "app-s-changelog", "delete", False),
+    "a session store": (b"k" + TIME + TIME, "app-s-changelog", "compact,delete", False),
+    "a repartition topic": (b"k", "app-s-repartition", "delete", False),
+}
+
+
+@each_case("store", STORES)
+def test_changelogs_of_streams(store: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Streams itself has old windows deleted. Others may call their topics so: it sets message.timestamp.type."""
+    key, name, policy, loses = STORES[store]
+    for by_streams, shown in ((True, True), (False, True), (True, False)):
+        root = tmp_path_factory.mktemp("disk")
+        steps = [topic(name, "A"), config(2, name, "cleanup.policy", policy)]
+        steps += [config(2, name, "message.timestamp.type", "CreateTime")] if by_streams else []
+        partition(root, b"".join(one(each, number) for number, each in enumerate(steps)), name="__cluster_metadata-0")
+        body = record(key=key, value=b"v") if shown else record(value=b"v")
+        partition(root, batch([body]), name=f"{name}-0")
+        (found,) = (
+            each for each in lines("retention", root) if each.get("topic") == name and each["type"] == "retention"
+        )
+        assert (found["stateLostAt"] is not None) == (loses and by_streams and shown), (by_streams, shown)
+        assert any("no record here shows" in note for note in found["notes"]) == (
+            "changelog" in name and "delete" in policy and by_streams and not shown
+        )
+
+
+def test_doctor_reports_a_changelog_that_is_deleted(tmp_path: Path) -> None:
+    steps = [topic("app-s-changelog", "A"), config(2, "app-s-changelog", "cleanup.policy", "delete")]
+    steps += [config(2, "app-s-changelog", "message.timestamp.type", "CreateTime")]
+    partition(tmp_path, b"".join(one(each, number) for number, each in enumerate(steps)), name="__cluster_metadata-0")
+    partition(tmp_path, batch([record(key=b"k", value=b"v")]), name="app-s-changelog-0")
+    assert "retention deletes state stores of Kafka Streams from " in command.run("doctor", tmp_path).stdout
 
 
 @each_case("share", range(4))

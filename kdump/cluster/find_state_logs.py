@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from kdump.cluster.metadata import Age
 from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
@@ -108,11 +108,11 @@ def _is_file(target: Target, run: Run) -> bool:
 
 
 def coordinator_logs(
-    path: str, run: Run, topics: tuple[str, ...] = (OFFSETS_TOPIC, SHARE_TOPIC)
+    path: str, run: Run, topics: Container[str] = (OFFSETS_TOPIC, SHARE_TOPIC), *, lone: str = OFFSETS_TOPIC
 ) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
     """Return the logs of `topics` in `path`, by default those of group and share coordinators, and the log directories
     that contain them, which may also have the partitions that the groups read. `path`: a log directory, a directory of
-    one of these partitions, or a segment, which is of the first topic unless its directory says otherwise. Raises
+    one of these partitions, or a segment, which is of the topic `lone` unless its directory says otherwise. Raises
     SourceError if there are no Kafka files."""
     logs: list[CoordinatorLog] = []
     directories: list[LogDirectory] = []
@@ -124,31 +124,29 @@ def coordinator_logs(
             logs.extend(_of_partition(place, topics))
             directories.extend(_above(place.path))
         elif _is_file(place, run) and place.kind is SEGMENT:
-            topic = place.topic or topics[0]
+            topic = place.topic or lone
             if topic in topics:
                 logs.append(CoordinatorLog(topic, place.partition or 0, place.path, (place.path,)))
                 directories.extend(_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else ())
     return logs, directories
 
 
-def logs_in(
-    directory: LogDirectory, topics: tuple[str, ...] = (OFFSETS_TOPIC, SHARE_TOPIC)
-) -> Iterator[CoordinatorLog]:
+def logs_in(directory: LogDirectory, topics: Container[str] = (OFFSETS_TOPIC, SHARE_TOPIC)) -> Iterator[CoordinatorLog]:
     """Yield the logs of `topics` in a log directory, which may be at a URL."""
     for each in directory.partitions:
         yield from _of_partition(each, topics)
 
 
-def deleted_logs(directory: LogDirectory, topics: tuple[str, ...]) -> Iterator[CoordinatorLog]:
+def deleted_logs(directory: LogDirectory, topics: Container[str]) -> Iterator[CoordinatorLog]:
     """Yield the logs of `topics` that the broker has renamed to delete them, or has found stray."""
     for each in directory.partitions:
         yield from _of_partition(each, topics, states=("delete", "stray"))
 
 
 def _of_partition(
-    partition: PartitionDirectory, topics: tuple[str, ...], states: tuple[str, ...] = ("",)
+    partition: PartitionDirectory, topics: Container[str], states: tuple[str, ...] = ("",)
 ) -> Iterator[CoordinatorLog]:
-    if partition.state not in states or partition.topic not in topics:
+    if partition.state not in states or partition.topic is None or partition.topic not in topics:
         return
     paths = tuple(segment.log.path for segment in partition.segments if segment.log is not None)
     yield CoordinatorLog(partition.topic, partition.partition or 0, partition.path, paths)

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kdump.cluster.find_state_logs import coordinator_logs, deleted_logs, logs_in
-from kdump.cluster.node_ids import node_ids
+from kdump.cluster.find_state_logs import deleted_logs, logs_in
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records, newest
+from kdump.cluster.topic_logs import cluster_of, find_topic_logs
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
-from kdump.log.directory_listing import real_path
 from kdump.log.errors import within
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -42,30 +41,14 @@ class FoundRegistries(NamedTuple):
 def find_registries(paths: Iterable[str], topic: str, run: Run) -> FoundRegistries:
     """Return the registries of each cluster; one for each partition of the topic, although a registry refuses more
     than one. Raises SourceError for a path without Kafka files."""
-    logs: dict[str, list[CoordinatorLog]] = {}
-    deleted: dict[str, list[CoordinatorLog]] = {}
-    seen: dict[str, tuple[str, LogDirectory]] = {}
-    for path in paths:
-        found, directories = coordinator_logs(path, run, (topic,))
-        clusters = {real_path(each.path): cluster_of(each) for each in directories}
-        for directory in directories:
-            place = real_path(directory.path)
-            if place not in seen:
-                deleted.setdefault(clusters[place], []).extend(deleted_logs(directory, (topic,)))
-                seen[place] = (clusters[place], directory)
-        for log in found:
-            above = os.path.dirname(real_path(log.path))
-            cluster = clusters.get(above) or clusters.get(os.path.dirname(above)) or ""
-            logs.setdefault(cluster, []).append(log)
-    registries, older = [], []
-    for cluster in sorted({*logs, *deleted}):
-        mine, gone = newest(logs.get(cluster, [])), tuple(deleted.get(cluster, []))
-        kept = {each.path for each in mine}
-        older += [each for each in logs.get(cluster, []) if each.path not in kept]
+    found = find_topic_logs(paths, (topic,), run, lone=topic)
+    registries = []
+    for cluster in found.clusters:
+        mine, gone = found.newest.get(cluster, []), tuple(found.deleted.get(cluster, []))
         if not mine and gone:
             mine = [CoordinatorLog(topic, gone[0].partition, gone[0].path, ())]
         registries += [RegistryLog(cluster, log, gone if number == 0 else ()) for number, log in enumerate(mine)]
-    return FoundRegistries(registries, older, list(seen.values()))
+    return FoundRegistries(registries, found.older, found.directories)
 
 
 def registries_in(directories: Iterable[LogDirectory]) -> list[RegistryLog]:
@@ -81,11 +64,6 @@ def registries_in(directories: Iterable[LogDirectory]) -> list[RegistryLog]:
             logs = [CoordinatorLog(SCHEMAS_TOPIC, gone[0].partition, gone[0].path, ())]
         found += [RegistryLog(cluster, log, gone) for log in logs[:1]]
     return found
-
-
-def cluster_of(directory: LogDirectory) -> str:
-    """Return what tells the directories of one cluster from others: its ID, else the directory itself."""
-    return node_ids(directory).get("cluster.id") or real_path(directory.path)
 
 
 def read_registry(

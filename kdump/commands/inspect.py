@@ -67,10 +67,10 @@ if damage kept it from comparing all records.
 
 
 def _decoders() -> list[str]:
-    from kdump.decode.kafka_topics import KAFKA
+    from kdump.decode.kafka_topics import ECOSYSTEM, KAFKA
     from kdump.decode.plugins import plugin_names
 
-    return [*KAFKA, *plugin_names()]
+    return [*KAFKA, *ECOSYSTEM, *plugin_names()]
 
 
 def _formats() -> list[str]:

@@ -105,6 +105,11 @@ PartDecoder = Callable[[bytes, Callable[[], RecordContext]], DecodedPart]
 """Decodes the bytes of one key or value; the second argument returns where they come from. May raise FormatError."""
 
 
+def context_of(part: str, target: Target, record: Record) -> RecordContext:
+    """Return where the key or value of a record comes from."""
+    return RecordContext(part, target.topic, target.partition, record.offset, record.timestamp, record.headers)
+
+
 def problem_of(error: DecodeError) -> tuple[str, int]:
     """Return a DecodeError as the text of a problem, and its position."""
     field = f"{error.struct}.{error.field}" if error.field else error.struct

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kdump.format.streams_record import KEYS
 from kdump.log.internal_topics import (
     COORDINATOR_TOPICS,
     METADATA_TOPIC,
@@ -35,3 +36,10 @@ NAMES = {
 KAFKA = {name: KafkaTopic(topic, SCHEMAS[topic], topic in COORDINATOR_TOPICS) for name, topic in NAMES.items()}
 """By decoder name."""
 TOPICS = {each.topic: name for name, each in KAFKA.items()}
+
+CONFIGS, OFFSETS, STATUS = "connect-configs", "connect-offsets", "connect-status"
+MIRROR = {"mm2-offset-syncs": "OffsetSync", "mm2-checkpoints": "Checkpoint", "mm2-heartbeats": "Heartbeat"}
+"""Kafka's classes of MirrorMaker's records, by decoder name."""
+STREAMS = ("streams", *KEYS, "streams-change")
+ECOSYSTEM = (CONFIGS, OFFSETS, STATUS, *MIRROR, *STREAMS)
+"""Decoders of the topics of Connect, MirrorMaker and Streams."""

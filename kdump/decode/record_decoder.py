@@ -18,13 +18,14 @@ from kdump.decode.decoder_interface import (
     PartDecoder,
     RecordContext,
     Spans,
+    context_of,
     decoder_fault,
 )
-from kdump.decode.kafka_topics import KAFKA, METADATA, TOPICS
+from kdump.decode.kafka_topics import ECOSYSTEM, KAFKA, METADATA, STREAMS, TOPICS
 from kdump.format.layout import Span
 from kdump.log import file_system
 from kdump.log.file_kinds import KRAFT_SNAPSHOT
-from kdump.log.internal_topics import SCHEMAS_TOPIC
+from kdump.log.internal_topics import SCHEMAS_TOPIC, system_topic
 from kdump.log.paths import Target
 from kdump.log.record import Record
 
@@ -94,7 +95,7 @@ def _part(decode: PartDecoder, part: str, data: bytes | None, target: Target, re
     if data is None:
         return NOTHING if decode is _raw else NULL
     try:
-        return decode(data, partial(_about, part, target, record))
+        return decode(data, partial(context_of, part, target, record))
     except FormatError as error:
         return decoder_fault(error)
 
@@ -103,10 +104,6 @@ def _part_spans(decode: PartDecoder, data: bytes | None) -> list[Span]:
     """Return the fields of the framing, if the decoder has one."""
     spans: Callable[[bytes], list[Span]] | None = getattr(decode, "spans", None)
     return spans(data) if spans is not None and data is not None else []
-
-
-def _about(part: str, target: Target, record: Record) -> RecordContext:
-    return RecordContext(part, target.topic, target.partition, record.offset, record.timestamp, record.headers)
 
 
 def _raw(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
@@ -128,12 +125,14 @@ class RecordDecoder:
             self.by_registry = RegistryDecoder(named_source(options.schemas))
         self._registries: dict[str, RegistryDecoder | None] = {}
         self.whole: PartDecoder | None = None
-        if options.decoder is not None and options.decoder not in KAFKA:
+        if options.decoder is not None and options.decoder not in (*KAFKA, *ECOSYSTEM):
             from kdump.decode.plugins import plugin
 
             self.whole = plugin(options.decoder)
             if self.whole is None:
-                raise DecoderError(f"there is no decoder {options.decoder!r}; use one of {_listed(tuple(KAFKA))}")
+                raise DecoderError(
+                    f"there is no decoder {options.decoder!r}; use one of {_listed((*KAFKA, *ECOSYSTEM))}"
+                )
         self._names: dict[str | None, IdNames] = {}
         self._target: Target | None = None
         self._decoder: Decoder | None = None
@@ -166,19 +165,32 @@ class RecordDecoder:
         if self.whole is not None and name is not None:
             return KeyValueDecoder(name, self.key or self.whole, self.value or self.whole, None)
         decoder: Decoder | None = None
-        if name is not None:
+        if name is not None and name in KAFKA:
             from kdump.decode.kafka_topic_decoders import kafka_decoder
 
             decoder = kafka_decoder(name, self._names_near(target))
-        if name is None and (self.key is None or self.value is None):
-            registry = self.by_registry or self._registry_near(target)
-            if registry is not None:
-                found = KeyValueDecoder("registry", self.key or registry, self.value or registry, None)
-                found.schemas = registry.source if self.key is None and self.value is None else None
-                return found
-        if self.key is None and self.value is None:
+            return decoder if self._has_no_format() else KeyValueDecoder(name, self.key, self.value, decoder)
+        registry = self.by_registry
+        if name is None and registry is None and (self.key is None or self.value is None):
+            registry = self._registry_near(target)
+        key, value = self.key or registry, self.value or registry
+        if key or value:
+            found = KeyValueDecoder("registry" if registry else name or "", key, value, None)
+            found.schemas = registry.source if registry is not None and self._has_no_format() else None
+            decoder = found
+        system = system_topic(target.topic) if name is None and self.options.by_topic else None
+        name = name or (system.decoder if system else "")
+        if not name:
             return decoder
-        return KeyValueDecoder(name or "", self.key, self.value, decoder)
+        from kdump.decode.ecosystem_decoders import ecosystem_decoder
+
+        chosen = ecosystem_decoder(name, key, value, decoder, is_sure=system is None or system.is_sure)
+        if name in STREAMS or self._has_no_format():
+            return chosen
+        return KeyValueDecoder(name, self.key, self.value, chosen)
+
+    def _has_no_format(self) -> bool:
+        return self.key is None and self.value is None
 
     def _registry_near(self, target: Target) -> RegistryDecoder | None:
         """Return the decoder by the registry whose topic is in the log directory that contains the file, or in one of

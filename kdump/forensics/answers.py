@@ -295,18 +295,18 @@ class ChangedField(NamedTuple):
 
 @answer("change")
 class RecordedChange(NamedTuple):
-    """What one record of a coordinator's log, of the metadata log or of a schema registry's topic changed."""
+    """What one record of a coordinator's log, of the metadata log, or of a topic of a registry or Connect changed."""
 
     source: Annotated[PathText, Doc("log that contains the record")]
     offset: Annotated[int, Doc("offset of the record", OFFSET)]
     timestamp: Annotated[int | None, Doc("timestamp of the record", EPOCH_MS)]
     record: Annotated[str, Doc("type of the record: Kafka's name of the message, or COMMIT and ABORT for markers")]
-    groupId: Annotated[str | None, Doc("group ID; null in the cluster's metadata and in a registry")]
+    groupId: Annotated[str | None, Doc("group ID; null in the cluster's metadata, in a registry and in Connect")]
     entity: Annotated[
         str,
         Doc(
             "kind of object that it changed: offset, group, member, shareState; topic, partition, broker, config …; "
-            "schema"
+            "schema; connector, commit, taskStatus, sourceOffset …"
         ),
     ]
     name: Annotated[str, Doc("name of the object")]

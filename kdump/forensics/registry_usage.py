@@ -6,7 +6,6 @@ HeaderSchemaIdSerializer)."""
 from __future__ import annotations
 
 import os
-import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -14,10 +13,11 @@ from typing import NamedTuple
 
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.forensics.registry_answer import SchemaUsage
+from kdump.format.streams_record import TIMES
 from kdump.log import file_system
 from kdump.log.batch_records import records
 from kdump.log.directory_listing import length
-from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.internal_topics import INTERNAL_TOPICS, system_topic
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import target
 from kdump.log.record import Record
@@ -35,20 +35,12 @@ HEADERS = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
 ID = struct.Struct(">I")
 LONG = struct.Struct(">q")
 GUID_BYTES = 16
-TIMES = range(946_684_800_000, 4_102_444_800_000)
-"""Timestamps from 2000 to 2099, in epoch ms."""
 NONE = "none"
-OWN_FORMATS = (
-    (
-        re.compile(r"\.checkpoints\.internal$|^mm2-offset-syncs\.|(^|\.)heartbeats$"),
-        "the topic has the name of one of MirrorMaker's, whose records begin with a version",
-    ),
-    (
-        re.compile(r"-(changelog|repartition|subscription-(registration|response)-topic)$"),
-        "the topic has the name of one of Kafka Streams, which stores more than the values",
-    ),
-)
-"""Topics whose records begin with other numbers."""
+OWN_FORMATS = {
+    "mm2": "the topic has the name of one of MirrorMaker's, whose records begin with a version",
+    "streams": "the topic has the name of one of Kafka Streams, which stores more than the values",
+}
+"""Topics whose records begin with other numbers, by what the name of their decoder begins with."""
 MAX_SUBJECTS = 10
 
 
@@ -92,7 +84,8 @@ def _mark(part: str, where: str, data: bytes) -> SchemaMark | None:
 
 def own_format_of(topic: str | None) -> str | None:
     """Return why the records of a topic with this name begin with other numbers than IDs; None if they do not."""
-    return next((doubt for pattern, doubt in OWN_FORMATS if pattern.search(topic or "")), None)
+    system = system_topic(topic)
+    return None if system is None else OWN_FORMATS.get(system.decoder.partition("-")[0])
 
 
 class _Count:

@@ -18,6 +18,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kdump.format.layout import Field, Layout
+from kdump.format.mirror_record import MIRROR_MESSAGES
 from kdump.format.schema import MessageSchema, load_folder
 
 LAYOUTS = {
@@ -29,6 +30,7 @@ LAYOUTS = {
         "consumer_protocol",
         "metadata_record",
     ),
+    "Ends of keys in the topics of Kafka Streams": ("streams_record",),
 }
 """Modules of kdump.format whose layouts are listed, by heading."""
 TEXT_FILES = {
@@ -74,6 +76,9 @@ def structs() -> Iterator[NamedStruct]:
             yield from _declared(import_module(f"kdump.format.{name}"), group)
     for kind, source in TEXT_FILES.items():
         yield NamedStruct(kind, "Text files", source, TEXT_ABOUT[kind], text_fields=TEXT_FIELDS[kind])
+    for schema in MIRROR_MESSAGES.values():
+        group, source = "Records of MirrorMaker's topics", "org.apache.kafka.connect.mirror"
+        yield NamedStruct(schema.name, group, source, describe_message(schema), schema=schema)
     names = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
     for folder in dict.fromkeys([*MESSAGES, *sorted(names)]):
         group = MESSAGES.get(folder, f"Messages of {folder}")
@@ -317,5 +322,12 @@ ABOUT: dict[str, str] = {
     "RemoteLogSegmentMetadataSnapshotRecord": "a segment in remote storage, in a snapshot of their metadata",
     "ProducerSnapshot": "state of the producers, as in the .snapshot file",
     "QuorumStateData": "persistent state of a node of the quorum: the epoch, its leader, and the node's own vote",
+    # MirrorMaker's topics
+    "OffsetSyncKey": "partition of the source cluster",
+    "OffsetSyncValue": "offset in the source cluster, and the one of the same record in the target cluster",
+    "CheckpointKey": "group, topic and partition in the target cluster",
+    "CheckpointValue": "committed offset of the group in the source cluster, and its translation",
+    "HeartbeatKey": "clusters between which MirrorMaker runs",
+    "HeartbeatValue": "time at which it ran",
 }
 """Descriptions by schema name."""

@@ -9,7 +9,7 @@ from kdump.check.finding import Code, Finding
 from kdump.check.summary import CheckSummary
 from kdump.cluster.lag import CommittedPosition, SharePosition
 from kdump.forensics import answers as forensic
-from kdump.forensics import cluster_answer, groups_answer, ls_answer, registry_answer, schema_answer
+from kdump.forensics import cluster_answer, connect_answer, groups_answer, ls_answer, registry_answer, schema_answer
 from kdump.forensics import diff_answer as diff
 from kdump.forensics.bundle.run import BundleSummary
 from kdump.forensics.carve import answer as carve
@@ -82,6 +82,12 @@ TYPES: dict[str, tuple[Key, ...]] = {
         forensic.PartitionProducers,
     ),
     **keys_by_type(registry_answer.RegisteredVersion, registry_answer.RegistrySetting, registry_answer.SchemaUsage),
+    **keys_by_type(
+        connect_answer.Connector,
+        connect_answer.ConnectorTask,
+        connect_answer.ConnectorOffset,
+        connect_answer.MirrorCheckpoint,
+    ),
     **keys_by_type(retention.SegmentRetention, retention.RetentionBlocker, retention.PartitionRetention),
     **keys_by_type(
         space.SpaceDirectory,

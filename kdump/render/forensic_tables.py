@@ -1,4 +1,4 @@
-"""Table columns of `kdump transactions`, `producers`, `registry` and `retention`, and the styles of their rows."""
+"""Table columns of `kdump transactions`, `producers`, `registry`, `connect` and `retention`, and the styles of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ColumnSpec(NamedTuple):
 NAMES = frozenset(
     (
         *("groupId", "memberId", "instanceId", "topic", "transactionalId", "name", "entity", "resourceName"),
-        *("principal", "tokenId", "subject", "subjects"),
+        *("principal", "tokenId", "subject", "subjects", "connector", "group"),
     )
 )
 PATHS = frozenset(("source", "path", "file"))
@@ -290,3 +290,56 @@ def retention_style(value: dict[str, Any]) -> str:
     if value["type"] == "retentionHold":
         return "bad" if value["isAgainstPolicy"] else "torn"
     return {"held": "bad", "unknown": "torn", "now": "dim"}.get(value["deletion"], "")
+
+
+CONNECT_TABLES: dict[str, tuple[ColumnSpec, ...]] = {
+    "connector": (
+        ColumnSpec("connectCluster", "topics", 3),
+        ColumnSpec("name", "connector", least=12),
+        ColumnSpec("connectorType", "type", 6),
+        ColumnSpec("targetState", "target", 7),
+        ColumnSpec("state"),
+        ColumnSpec("tasks", "", 7),
+        ColumnSpec("deleted", "", 5),
+        ColumnSpec("removedTime", "removed", 4),
+        ColumnSpec("timestamp", "config of", 4),
+        ColumnSpec("remarks", "", 8, 24),
+        ColumnSpec("config", "", 9, 24),
+    ),
+    "connectorTask": (
+        ColumnSpec("connectCluster", "topics", 3),
+        ColumnSpec("connector", "", 9, 12),
+        ColumnSpec("task"),
+        ColumnSpec("state"),
+        ColumnSpec("committed"),
+        ColumnSpec("workerId", "worker", 5),
+        ColumnSpec("generation", "", 3),
+        ColumnSpec("timestamp", "config of", 4),
+    ),
+    "connectorOffset": (
+        ColumnSpec("connectCluster", "topics", 3),
+        ColumnSpec("connector", "", 9, 12),
+        ColumnSpec("partition", "", 9, 20),
+        ColumnSpec("offset", "", 9, 12),
+        ColumnSpec("state"),
+        ColumnSpec("timestamp", "time", 5),
+        ColumnSpec("removedTime", "removed", 4),
+    ),
+    "mirrorCheckpoint": (
+        ColumnSpec("sourceClusterAlias", "from", 6),
+        ColumnSpec("group", "", 9, 12),
+        ColumnSpec("topic", least=12),
+        ColumnSpec("partition", ""),
+        ColumnSpec("upstreamOffset", "upstream"),
+        ColumnSpec("offset"),
+        ColumnSpec("committedOffset", "committed here", 8),
+        ColumnSpec("timestamp", "time", 5),
+    ),
+}
+
+
+def connect_style(value: dict[str, Any]) -> str:
+    """Return the style of a row."""
+    if value.get("deleted") or value.get("state") in ("deleted", "connectorDeleted", "unknownConnector"):
+        return "dim"
+    return "bad" if value.get("state") == "FAILED" else "torn" if value.get("remarks") else ""

@@ -12,11 +12,13 @@ from kdump.forensics.cluster_answer import ClusterAcl, ClusterToken
 from kdump.render import forensic_tables as forensic
 from kdump.render.escape import path_text, printable
 from kdump.render.forensic_tables import (
+    CONNECT_TABLES,
     FORENSIC_TABLES,
     NO_ZERO_RETENTION,
     REGISTRY_TABLES,
     RETENTION_TABLES,
     ColumnSpec,
+    connect_style,
     forensic_style,
     registry_style,
     retention_style,
@@ -170,6 +172,7 @@ TABLES: dict[str, tuple[ColumnSpec, ...]] = {
     **FORENSIC_TABLES,
     **RETENTION_TABLES,
     **REGISTRY_TABLES,
+    **CONNECT_TABLES,
 }
 """Default columns."""
 
@@ -208,6 +211,8 @@ def style(value: Object) -> str:
         return retention_style(value)
     if kind in REGISTRY_TABLES:
         return registry_style(value)
+    if kind in CONNECT_TABLES:
+        return connect_style(value)
     if kind in FORENSIC_TABLES:
         return forensic_style(value)
     if kind == "change" and _moved_back(value):

@@ -393,7 +393,7 @@ def test_topics_of_kafka_streams_and_mirrormaker_are_not_decoded(tmp_path: Path)
     names = ("app-store-changelog-0", "mm2-offset-syncs.a.internal-0", "heartbeats-0")
     write(tmp_path, {"_schemas-0": SCHEMAS, **{name: [*RECORD_2] for name in names}})
     for name in names:
-        assert objects(tmp_path / name) == objects(tmp_path / name, "--no-decode")
+        assert not [each for each in objects(tmp_path / name) if "valueDecoded" in each]
 
 
 def test_a_registry_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import kdump.forensics.read_committed as module
 from kdump.cli import cli
 from tests.conftest import DISKS, FIXTURES, covering, numbers_in, sample
 from tests.craft import flip
@@ -183,7 +182,8 @@ def test_only_segments(tmp_path: Path) -> None:
 
 
 def test_too_many_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_ABORTED_TRANSACTIONS", 3)
+    for module in ("kdump.state.read_committed_view", "kdump.forensics.read_committed"):
+        monkeypatch.setattr(f"{module}.MAX_ABORTED_TRANSACTIONS", 3)
     result = run(PAYMENTS)
     assert result.exit_code == 2
     assert 3 in numbers_in(result.stderr)

@@ -32,7 +32,8 @@ def lay_out(name: str, directory: Path) -> None:
     """Create the disk of an incident in `directory`/disk-1. Raises FileExistsError."""
     directory.mkdir(parents=True)
     root = directory / "disk-1"
-    shutil.copytree(unpack() / BASES[name] if name in BASES else FIXTURES / "disk-1", root)
+    base = FIXTURES / BASES.get(name, "disk-1")
+    shutil.copytree(base if base.exists() else unpack() / BASES[name], root)
     if name not in (*BASES, "future-timestamp"):
         leave_out(root, "future", 0)
     INCIDENTS[name](Disk(root))

@@ -116,3 +116,9 @@ def missing_remote_segment(disk: Disk) -> None:
         path.unlink()
     for path in disk.root.glob("tiered-0/*.deleted"):
         path.unlink()
+
+
+@incident("which-connector", "connect-1")
+def which_connector(disk: Disk) -> None:
+    """A worker of Connect was lost with its host. The topic lines has records that come from no file that anyone knows,
+    and the connector that reads orders had stopped before."""

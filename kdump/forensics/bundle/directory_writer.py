@@ -17,10 +17,10 @@ from kdump.forensics.bundle.copied_file import copied_file
 from kdump.forensics.bundle.log_writer import (
     KEEP_ALL,
     KEEP_CONTROL,
-    KEEP_RECORDS,
     KEEP_SCHEMAS,
     KEEP_WITHOUT_SECRETS,
     Keep,
+    keep_records,
     write_log,
 )
 from kdump.forensics.bundle.record_hasher import RecordHasher
@@ -366,7 +366,7 @@ class DirectoryWriter:
             return KEEP_CONTROL
         if topic in INTERNAL_TOPICS:
             return KEEP_WITHOUT_SECRETS if topic == METADATA_TOPIC else KEEP_ALL
-        return KEEP_RECORDS if topic and self.options.has_records(topic) else KEEP_CONTROL
+        return keep_records(topic) if topic and self.options.has_records(topic) else KEEP_CONTROL
 
     def _keep_redacted(self, topic: str | None, names: Pseudonyms) -> Keep:
         """Return what to keep of `topic`, one of Kafka's own, or of one of a client's if it is None."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
 from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
+from kdump.forensics.bundle.connect_secrets import connect_bytes
 from kdump.forensics.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
 from kdump.forensics.bundle.record_hasher import RecordHasher
 from kdump.forensics.bundle.records_writer import RecordsWriter
@@ -75,8 +76,12 @@ KEEP_WITHOUT_SECRETS = Keep(_without_secrets)
 """Batches of the cluster's metadata."""
 KEEP_SCHEMAS = Keep(_schemas_without_secrets)
 """Batches of a schema registry."""
-KEEP_RECORDS = Keep(lambda batch: _without_secrets(batch) if looks_like_metadata(batch) else _complete(batch))
-"""Batches of a client's topic, but of a copy of the cluster's metadata only what is no secret."""
+
+
+def keep_records(topic: str) -> Keep:
+    """Return what to keep of a client's topic: batches, but of a copy of the cluster's metadata, and of Connect's
+    records, only what is no secret."""
+    return Keep(lambda batch: _without_secrets(batch) if looks_like_metadata(batch) else connect_bytes(batch, topic))
 
 
 def write_log(

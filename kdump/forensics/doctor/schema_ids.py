@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from kdump.cluster.schema_registries import (
-    RegistryLog,
-    cluster_of,
-    read_registry,
-    registries_in,
-    versions_in_deleted_logs,
-)
+from kdump.cluster.schema_registries import RegistryLog, read_registry, registries_in, versions_in_deleted_logs
+from kdump.cluster.topic_logs import cluster_of
 from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command

@@ -146,7 +146,7 @@ class PartitionRetention(NamedTuple):
         int | None,
         Doc(
             "time from which retention deletes records that must stay: committed offsets, transactional IDs, schemas, "
-            "or Connect's; null for a topic that has none of these, or is only compacted",
+            "Connect's, MirrorMaker's or state stores'; null for a topic that has none of these, or is only compacted",
             EPOCH_MS,
         ),
     ]

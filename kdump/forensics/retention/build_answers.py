@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kdump.answer import of_fact
+from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.forensics.answers import PartitionTransactions
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.retention.answers import (
@@ -25,13 +26,17 @@ from kdump.forensics.retention.deletion import LATER, NOW
 from kdump.forensics.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.forensics.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.format.count_text import count_text, offsets_text
+from kdump.format.streams_record import key_structure
 from kdump.log.directory_listing import length
-from kdump.log.internal_topics import state_in
+from kdump.log.internal_topics import CHANGELOG, state_in
+from kdump.log.run import ignore
+from kdump.state.as_of import AsOf
 from kdump.state.topic_config import NOWHERE
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
 UNCOUNTED = "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
+NO_KEY = "whether retention deletes state that must stay is unknown: no record here shows whether its store has windows"
 IS_STRAY = "the cluster does not assign this replica here; brokers never delete stray directories"
 IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
 
@@ -176,10 +181,30 @@ def _state_lost_at(case: RetentionCase) -> int | None:
     first = case.deletions[0]
     if not state_in(case.topic) or not case.settings.deletes or first.state not in (NOW, LATER, IS_HELD):
         return None
+    if state_in(case.topic) == CHANGELOG and (not _is_of_streams(case) or _is_windowed(case) is not False):
+        return None
     return case.log.now if first.state == NOW else first.at
 
 
+def _is_of_streams(case: RetentionCase) -> bool:
+    """Return whether Streams created the topic: others may have such a name. Source: InternalTopicConfig."""
+    return "message.timestamp.type" in case.settings.own
+
+
+def _is_windowed(case: RetentionCase) -> bool | None:
+    """Return whether a changelog is that of a window or session store: Streams itself sets policies that delete for
+    these. None if no record shows it. Source: InternalTopologyBuilder, WindowStoreBuilder (retainDuplicates)."""
+    paths = tuple(segment.target.path for segment in case.segments)
+    log = CoordinatorLog(case.topic or "", case.partition or 0, case.path, paths)
+    keys = (each.key for each in log_records(log, AsOf(), ignore) if not each.is_control)
+    key = next((each for each in keys if each is not None), None)
+    return None if key is None else key_structure(key) in ("streams-window-store", "streams-session")
+
+
 def _notes(case: RetentionCase) -> Iterator[str]:
+    may_lose = state_in(case.topic) == CHANGELOG and case.settings.deletes and _is_of_streams(case)
+    if may_lose and _is_windowed(case) is None:
+        yield NO_KEY
     if case.settings["remote.storage.enable"] and case.settings["remote.log.copy.disable"]:
         yield COPY_DISABLED
     if case.lacks:

@@ -125,12 +125,13 @@ class ConfigOverrides:
 
 @dataclass
 class Settings:
-    """The configs of one topic by name. `is_known`: whether the topic's own were found. `problems`: invalid values,
-    which were ignored."""
+    """The configs of one topic by name. `is_known`: whether the topic's own were found; `own`: their names. `problems`:
+    invalid values, which were ignored."""
 
     values: dict[str, Setting] = field(default_factory=dict)
     is_known: bool = False
     problems: list[str] = field(default_factory=list)
+    own: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
@@ -206,8 +207,8 @@ def settings(
     """Return the configs of a topic on broker `node_id`. `was_cleaned`: the log cleaner has cleaned a partition of the
     topic; if its configs are unknown, this shows at least that it is compacted."""
     described = metadata.topics.get(topic) if metadata is not None and topic is not None else None
-    found = Settings(is_known=described is not None)
     own = described.configs if described is not None else {}
+    found = Settings(is_known=described is not None, own=frozenset(own))
     for config in CONFIGS.values():
         fallback = Setting(config.default, DEFAULT if described is not None else ASSUMED)
         if config.name == "cleanup.policy" and described is None and (was_cleaned or topic in COMPACTED_TOPICS):

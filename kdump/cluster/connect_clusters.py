@@ -1,0 +1,248 @@
+"""Finds the topics of Kafka Connect and MirrorMaker on disks, and reads those of each Connect cluster into its state.
+
+Topics are recognized by their names, and by their records if their names may be those of others. They are read as
+workers with exactly-once support read them, without the records of aborted and open transactions: other workers write
+no transactions there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records
+from kdump.cluster.topic_logs import TopicLogs, find_topic_logs
+from kdump.format.control_record import decode_control
+from kdump.format.count_text import count_text
+from kdump.format.mirror_record import MIRROR_MESSAGES
+from kdump.format.versioned_messages import try_decode
+from kdump.log.errors import within
+from kdump.log.internal_topics import system_topic
+from kdump.log.record import Record
+from kdump.log.run import PLAIN_RUN, Run, ignore
+from kdump.state.as_of import AsOf, ChangeListener
+from kdump.state.connect import ConnectState
+from kdump.state.connect_records import BadRecord, offset_key, text_key
+from kdump.state.connect_replay import ConnectReplay
+from kdump.state.internal_records import ENTRY, ROOM
+from kdump.state.marker import ABORT
+from kdump.state.read_committed_view import ReadCommittedView
+
+CONFIGS, OFFSETS, STATUS, CHECKPOINTS = "connect-configs", "connect-offsets", "connect-status", "mm2-checkpoints"
+KINDS = (CONFIGS, OFFSETS, STATUS)
+ORDER = {CONFIGS: 0, STATUS: 1, OFFSETS: 2}
+WORD = re.compile(r"configs?|offsets?|status(?:es)?")
+MAX_LOOKED_AT = 20
+"""Records whose keys show whether a topic is one of Connect's."""
+
+
+class ConnectLog(NamedTuple):
+    """A log of Connect, and the decoder of its records."""
+
+    log: CoordinatorLog
+    kind: str
+
+
+class ConnectCluster(NamedTuple):
+    """The topics of a Connect cluster. `name`: that of its topics, with * in place of what differs. `cluster`: the
+    Kafka cluster. `is_deleted`: its topics are among those that a broker was to delete."""
+
+    cluster: str
+    name: str
+    logs: tuple[ConnectLog, ...]
+    is_deleted: bool = False
+
+
+class FoundConnect(NamedTuple):
+    """What is under some paths. `checkpoints`: logs of MirrorMaker's checkpoints, with their Kafka cluster."""
+
+    clusters: list[ConnectCluster]
+    checkpoints: list[tuple[str, CoordinatorLog]]
+    topics: TopicLogs
+
+
+class _Names:
+    """The topics that may be Connect's: by their names, or because the user says so."""
+
+    def __init__(self, named: Callable[[str], bool]) -> None:
+        self.named = named
+
+    def __contains__(self, topic: object) -> bool:
+        system = system_topic(str(topic))
+        return (system is not None and system.decoder in (*KINDS, CHECKPOINTS)) or self.named(str(topic))
+
+
+def find_connect(paths: Iterable[str], run: Run, named: Callable[[str], bool] = lambda topic: False) -> FoundConnect:
+    """Return the Connect clusters whose topics are under the paths. `named`: further topics. Raises SourceError for a
+    path without Kafka files."""
+    topics = find_topic_logs(paths, _Names(named), run, lone="")
+    clusters, checkpoints = [], []
+    for is_deleted, by_cluster in ((False, topics.newest), (True, topics.deleted)):
+        found: dict[tuple[str, str], list[ConnectLog]] = {}
+        for cluster, logs in by_cluster.items():
+            kinds = {topic: _kind(topic, [each for each in logs if each.topic == topic]) for topic in _topics(logs)}
+            for log in logs:
+                kind = kinds[log.topic]
+                if kind == CHECKPOINTS and not is_deleted:
+                    checkpoints.append((cluster, log))
+                elif kind in KINDS:
+                    found.setdefault((cluster, _stem(log.topic)), []).append(ConnectLog(log, kind))
+        for (cluster, name), mine in sorted(found.items()):
+            mine.sort(key=lambda each: (ORDER[each.kind], each.log.topic, each.log.partition, each.log.path))
+            clusters.append(ConnectCluster(cluster, name, tuple(mine), is_deleted))
+    return FoundConnect(clusters, checkpoints, topics)
+
+
+def _topics(logs: Iterable[CoordinatorLog]) -> list[str]:
+    return list(dict.fromkeys(each.topic for each in logs))
+
+
+def _stem(topic: str) -> str:
+    """Return the name of a topic with * in place of the last word that tells it from the others of its cluster."""
+    found = list(WORD.finditer(topic))
+    return topic if not found else topic[: found[-1].start()] + "*" + topic[found[-1].end() :]
+
+
+def _kind(topic: str, logs: list[CoordinatorLog]) -> str:
+    """Return the decoder of a topic; empty if its records are not Connect's."""
+    system = system_topic(topic)
+    if system is not None and system.is_sure:
+        return system.decoder
+    records = (record for log in logs for record in islice(_data(log), MAX_LOOKED_AT))
+    return next(filter(None, map(_kind_of, islice(records, MAX_LOOKED_AT))), "")
+
+
+def _data(log: CoordinatorLog) -> Iterator[Record]:
+    return (each for each in log_records(log, AsOf(), ignore) if not each.is_control)
+
+
+def _kind_of(record: Record) -> str:
+    for kind in KINDS:
+        try:
+            if kind == OFFSETS:
+                offset_key(record.key)
+            else:
+                text_key(record.key, kind)
+            return kind
+        except BadRecord:
+            continue
+    return ""
+
+
+def read_connect(
+    found: ConnectCluster,
+    moment: AsOf | None = None,
+    *,
+    on_change: Callable[[CoordinatorLog], ChangeListener] | None = None,
+    run: Run = PLAIN_RUN,
+) -> ConnectState:
+    """Read a Connect cluster as of `moment` (None: the ends of its logs). Never raises for what is on the disk: what
+    cannot be read, and what Connect skips, is listed in `problems`."""
+    state = ConnectState()
+    replay = ConnectReplay(state)
+    for number, (log, kind) in enumerate(found.logs):
+        place, end = log_name(log), 0
+        replay.log = number
+        replay.on_change = None if on_change is None else on_change(log)
+
+        def note(problem: str, place: str = place) -> None:
+            replay.note(within(place, problem))
+
+        if not log.segments:
+            note("no segments")
+        for record in committed_records(log, moment or AsOf(), note, run):
+            end = (record.offset or 0) + 1
+            if not record.is_control:
+                problem = replay.apply(kind, record)
+                if problem:
+                    note(problem)
+        state.end_offsets.append(end)
+    configs = {(log.topic, log.partition) for log, kind in found.logs if kind == CONFIGS}
+    if len({topic for topic, _ in configs}) < len(configs):
+        replay.note("workers refuse a topic of configs with several partitions: their order is unknown")
+    return state
+
+
+def committed_records(
+    log: CoordinatorLog,
+    moment: AsOf,
+    note: Callable[[str], None],
+    run: Run = PLAIN_RUN,
+) -> Iterator[Record]:
+    """Yield the records of a log that a read_committed consumer receives, and the control records."""
+    view, begun = ReadCommittedView(), dict[int, int]()
+    for record in log_records(log, moment, ignore, Run(run.limits)):
+        batch, offset = record.batch, record.offset or 0
+        if not batch.isTransactional or batch.producerId is None:
+            continue
+        if not batch.isControlBatch:
+            begun.setdefault(batch.producerId, offset)
+            continue
+        first = begun.pop(batch.producerId, None)
+        if first is not None and decode_control(record.key, record.value).type == ABORT:
+            view.add(batch.producerId, first, offset)
+    view.stable = min(begun.values(), default=None)
+    left_out = 0
+    for record in log_records(log, moment, note, run):
+        batch, offset = record.batch, record.offset or 0
+        is_aborted = batch.isTransactional and view.aborted(batch.producerId or 0, offset) is not None
+        if not batch.isControlBatch and (is_aborted or (view.stable is not None and offset >= view.stable)):
+            left_out += 1
+            continue
+        yield record
+    if view.is_full:
+        note("too many aborted transactions: records of some of them are applied")
+    if left_out:
+        note(f"{count_text(left_out, 'record')} of aborted or open transactions, or after these, are not applied")
+
+
+class Checkpoint(NamedTuple):
+    """The last checkpoint of a group and partition."""
+
+    group: str
+    topic: str
+    partition: int
+    upstreamOffset: int
+    offset: int
+    metadata: str
+    record_offset: int
+    timestamp: int | None
+
+
+def read_checkpoints(
+    log: CoordinatorLog,
+    moment: AsOf,
+    note: Callable[[str], None],
+    run: Run = PLAIN_RUN,
+) -> list[Checkpoint]:
+    """Return the last checkpoint of each group and partition. Source: org.apache.kafka.connect.mirror.Checkpoint."""
+    found: dict[bytes, Checkpoint] = {}
+    room = ROOM
+    for record in log_records(log, moment, note, run):
+        if record.is_control or record.key is None:
+            continue
+        if record.value is None:
+            found.pop(record.key, None)
+            continue
+        key, key_error = try_decode(MIRROR_MESSAGES["CheckpointKey"], 0, record.key)
+        value, error = try_decode(MIRROR_MESSAGES["CheckpointValue"], 0, record.value)
+        if key_error or error:
+            note(f"at offset {record.offset}: {key_error or error}")
+            continue
+        if record.key not in found:
+            room -= ENTRY + 2 * len(record.key) + len(record.value)
+            if room < 0:
+                note(f"at offset {record.offset}: too many checkpoints to keep in memory ({ROOM} bytes)")
+                break
+        fields = value.value
+        found[record.key] = Checkpoint(
+            **key.value,
+            upstreamOffset=fields["upstreamOffset"],
+            offset=fields["offset"],
+            metadata=fields["metadata"],
+            record_offset=record.offset or 0,
+            timestamp=record.timestamp,
+        )
+    return list(found.values())

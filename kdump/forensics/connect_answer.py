@@ -1,0 +1,294 @@
+"""Answers of `kdump connect`: connectors, tasks, offsets, and MirrorMaker's checkpoints. Secrets are hidden."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
+
+from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
+from kdump.cluster.connect_clusters import CONFIGS, Checkpoint, ConnectCluster
+from kdump.cluster.read_groups import CoordinatorLog
+from kdump.format.count_text import count_text
+from kdump.state.connect import DELETED, ConnectState, Stored
+from kdump.state.connect_records import connect_value, offset_key, without_secrets
+from kdump.state.groups import GroupCoordinatorState
+
+SOURCE, SINK = "source", "sink"
+CHECKPOINTS_TOPIC = re.compile(r"(.*)(?:\W|_)checkpoints(?:\W|_)internal")
+ConnectClusterName = Annotated[str, Doc("topics of the Connect cluster, * in place of configs, offsets and status")]
+ConnectorName = Annotated[str, Doc("connector")]
+StatusState = Annotated[
+    str | None, Doc("last state: UNASSIGNED, RUNNING, PAUSED, STOPPED, FAILED, RESTARTING; null if there is none")
+]
+WorkerId = Annotated[str | None, Doc("worker that reported it")]
+Generation = Annotated[int | None, Doc("generation of the worker group in which it was reported")]
+PluginVersion = Annotated[str | None, Doc("version of the plugin, as of Kafka 4.3")]
+Trace = Annotated[str | None, Doc("stack trace of a failure")]
+RecordSource = Annotated[PathText | None, Doc("partition directory of the record; null if there is none")]
+RecordOffset = Annotated[int | None, Doc("offset of the record", OFFSET)]
+RecordTime = Annotated[int | None, Doc("timestamp of the record", EPOCH_MS)]
+RemovedAt = Annotated[int | None, Doc("offset of the record that deleted it", OFFSET)]
+RemovedTime = Annotated[int | None, Doc("timestamp of the record that deleted it", EPOCH_MS)]
+
+
+@answer("connector")
+class Connector(NamedTuple):
+    """A connector. Its source, offset and timestamp are those of the record with its config."""
+
+    connectCluster: ConnectClusterName
+    name: ConnectorName
+    connectorType: Annotated[str | None, Doc("source or sink; null if nothing shows which")]
+    targetState: Annotated[str | None, Doc("state that was asked for: STARTED, PAUSED or STOPPED")]
+    state: StatusState
+    tasks: Annotated[int | None, Doc("number of tasks as of the last commit; null if there was none")]
+    config: Annotated[dict[str, Any] | None, Doc("config; null if only statuses or offsets are left")]
+    topics: Annotated[list[str], Doc("topics that its tasks have used")]
+    consumerGroup: Annotated[str | None, Doc("of a sink: the group that commits its offsets")]
+    workerId: WorkerId
+    generation: Generation
+    version: PluginVersion
+    trace: Trace
+    deleted: Annotated[bool, Doc("whether it was deleted")]
+    source: RecordSource
+    offset: RecordOffset
+    timestamp: RecordTime
+    removedAt: RemovedAt
+    removedTime: RemovedTime
+    remarks: Annotated[tuple[str, ...], Doc("what is not in effect, or not known")]
+
+
+@answer("connectorTask")
+class ConnectorTask(NamedTuple):
+    """A task. Its source, offset and timestamp are those of the record with its config."""
+
+    connectCluster: ConnectClusterName
+    connector: ConnectorName
+    task: Annotated[int, Doc("number of the task")]
+    state: StatusState
+    committed: Annotated[
+        bool | None,
+        Doc("whether its config is in effect; false: no commit follows it; null if only a status is left"),
+    ]
+    config: Annotated[dict[str, Any] | None, Doc("config")]
+    workerId: WorkerId
+    generation: Generation
+    version: PluginVersion
+    trace: Trace
+    source: RecordSource
+    offset: RecordOffset
+    timestamp: RecordTime
+
+
+@answer("connectorOffset")
+class ConnectorOffset(NamedTuple):
+    """Where a connector goes on, in Connect's own terms: of a sink, as its REST interface shows it."""
+
+    connectCluster: ConnectClusterName
+    connector: ConnectorName
+    partition: Annotated[dict[str, Any] | None, Doc("partition of the source, or kafka_topic and kafka_partition")]
+    offset: Annotated[Any, Doc("offset in it, or kafka_offset: the next one that it reads")]
+    state: Annotated[
+        str,
+        Doc(
+            "live; deleted: by the record at removedAt; connectorDeleted: its connector was deleted; unknownConnector: "
+            "no record of its connector is left"
+        ),
+    ]
+    source: RecordSource
+    recordOffset: RecordOffset
+    timestamp: RecordTime
+    removedAt: RemovedAt
+    removedTime: RemovedTime
+
+
+@answer("mirrorCheckpoint")
+class MirrorCheckpoint(NamedTuple):
+    """Where a group of another cluster would go on in this one, as MirrorMaker has translated its offset last."""
+
+    sourceClusterAlias: Annotated[str, Doc("alias of the other cluster, from the topic's name")]
+    group: Annotated[str, Doc("group")]
+    topic: Annotated[str, Doc("topic in this cluster")]
+    partition: Annotated[int, Doc("partition")]
+    upstreamOffset: Annotated[int, Doc("offset that the group has committed in the other cluster", OFFSET)]
+    offset: Annotated[int, Doc("offset in this cluster that it was translated to", OFFSET)]
+    committedOffset: Annotated[
+        int | None,
+        Doc("offset that the group has committed in this cluster: it goes on there; null if there is none", OFFSET),
+    ]
+    metadata: Annotated[str, Doc("metadata of the commit")]
+    source: RecordSource
+    recordOffset: RecordOffset
+    timestamp: RecordTime
+
+
+def connectors(found: ConnectCluster, state: ConnectState) -> Iterator[Connector]:
+    """Yield all connectors, those that were deleted after the others."""
+    for name in sorted({*state.configs, *state.statuses}):
+        yield _connector(found, state, name, state.configs.get(name), None)
+    for name, each in sorted(state.removed.items()):
+        yield _connector(found, state, name, each.config, each.removed)
+
+
+def _connector(
+    found: ConnectCluster, state: ConnectState, name: str, config: Stored | None, removed: Stored | None
+) -> Connector:
+    status = state.statuses.get(name)
+    fields = {} if status is None else status.value
+    shown = None if config is None else without_secrets(config.value)
+    kind = connector_type(state, name)
+    target, count = state.target_states.get(name), state.task_counts.get(name)
+    return Connector(
+        connectCluster=found.name,
+        name=name,
+        connectorType=kind,
+        targetState=None if target is None else target.value,
+        state=_text(fields, "state"),
+        tasks=None if count is None else count.value,
+        config=shown,
+        topics=sorted(state.topics.get(name, ())),
+        consumerGroup=consumer_group(state, name) if kind == SINK else None,
+        workerId=_text(fields, "worker_id"),
+        generation=fields.get("generation"),
+        version=_text(fields, "version"),
+        trace=_text(fields, "trace"),
+        deleted=removed is not None,
+        **_place(found, config),
+        removedAt=None if removed is None else removed.offset,
+        removedTime=None if removed is None else removed.timestamp,
+        remarks=tuple(_remarks(found, state, name, removed)),
+    )
+
+
+def _remarks(found: ConnectCluster, state: ConnectState, name: str, removed: Stored | None) -> Iterator[str]:
+    if removed is not None:
+        return
+    config, applied = state.configs.get(name), state.applied.get(name)
+    if config is None and any(each.kind == CONFIGS for each in found.logs):
+        yield "no config is left"
+    if name in state.inconsistent:
+        yield "the last commit lacks configs of tasks: workers run no task"
+    elif config is not None and applied is not None and applied.value != config.value:
+        yield f"its tasks run with the config at offset {applied.offset}"
+    elif config is not None and applied is None:
+        yield "no commit of its tasks yet"
+    waiting = state.deferred.get(name)
+    if waiting:
+        yield f"{count_text(len(waiting), 'config')} of tasks without a commit, not in effect"
+
+
+def connector_type(state: ConnectState, name: str) -> str | None:
+    """Return whether a connector is a source or a sink, as far as its config shows it."""
+    removed = state.removed.get(name)
+    stored = state.configs.get(name) or (removed and removed.config)
+    config = {} if stored is None else stored.value
+    if re.search(r"Source(Connector)?$|\.mirror\.Mirror", str(config.get("connector.class", ""))):
+        return SOURCE
+    return SINK if config.get("topics") or config.get("topics.regex") else None
+
+
+def consumer_group(state: ConnectState, name: str) -> str:
+    """Return the group of a sink. Source: SinkUtils.consumerGroupId."""
+    removed = state.removed.get(name)
+    stored = state.configs.get(name) or (removed and removed.config)
+    named = {} if stored is None else stored.value
+    return str(named.get("consumer.override.group.id") or f"connect-{name}")
+
+
+def tasks(found: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTask]:
+    """Yield the tasks with a config in effect, those whose config no commit follows, and those that only have a
+    status."""
+    for name in sorted({*state.tasks, *state.deferred, *state.task_statuses}):
+        effective, deferred = state.effective_tasks(name), state.deferred.get(name, {})
+        statuses = state.task_statuses.get(name, {})
+        rows: list[tuple[int, bool | None, Stored | None]] = [(each, True, effective[each]) for each in effective]
+        rows += [(each, False, deferred[each]) for each in deferred]
+        rows += [(each, None, None) for each in statuses if each not in effective and each not in deferred]
+        for number, committed, config in sorted(rows, key=lambda row: (row[0], row[1] is False)):
+            status = statuses.get(number)
+            fields = {} if status is None else status.value
+            yield ConnectorTask(
+                connectCluster=found.name,
+                connector=name,
+                task=number,
+                state=_text(fields, "state"),
+                committed=committed,
+                config=None if config is None else without_secrets(config.value),
+                workerId=_text(fields, "worker_id"),
+                generation=fields.get("generation"),
+                version=_text(fields, "version"),
+                trace=_text(fields, "trace"),
+                **_place(found, config),
+            )
+
+
+def source_offsets(found: ConnectCluster, state: ConnectState) -> Iterator[ConnectorOffset]:
+    """Yield the offsets of sources, by connector, in the order of their records."""
+    order = sorted((offset_key(key)[0], each.at, each.offset, key) for key, each in state.offsets.items())
+    for name, _, _, key in order:
+        each, partition = state.offsets[key], offset_key(key)[1]
+        yield ConnectorOffset(
+            connectCluster=found.name,
+            connector=name,
+            partition=without_secrets(partition),
+            offset=without_secrets(connect_value(each.value)),
+            state=DELETED if each.removed else state.state_of(name),
+            source=found.logs[each.at].log.path,
+            recordOffset=each.offset,
+            timestamp=each.timestamp,
+            removedAt=each.removed.offset if each.removed else None,
+            removedTime=each.removed.timestamp if each.removed else None,
+        )
+
+
+def sink_offsets(
+    found: ConnectCluster, state: ConnectState, groups: GroupCoordinatorState
+) -> Iterator[ConnectorOffset]:
+    """Yield the offsets of sinks: those that their groups have committed."""
+    for name in sorted({*state.configs, *state.removed}):
+        group = consumer_group(state, name)
+        if connector_type(state, name) != SINK or group not in groups.offsets:
+            continue
+        for (topic, partition), commit in sorted(groups.offsets[group].items()):
+            yield ConnectorOffset(
+                connectCluster=found.name,
+                connector=name,
+                partition={"kafka_topic": topic, "kafka_partition": partition},
+                offset={"kafka_offset": commit.offset},
+                state=state.state_of(name),
+                source=None,
+                recordOffset=commit.recordOffset,
+                timestamp=commit.commitTimestamp,
+                removedAt=None,
+                removedTime=None,
+            )
+
+
+def checkpoint_answer(log: CoordinatorLog, each: Checkpoint, groups: GroupCoordinatorState) -> MirrorCheckpoint:
+    commit = groups.offsets.find(each.group, (each.topic, each.partition))
+    alias = CHECKPOINTS_TOPIC.fullmatch(log.topic)
+    return MirrorCheckpoint(
+        sourceClusterAlias=alias[1] if alias else log.topic,
+        group=each.group,
+        topic=each.topic,
+        partition=each.partition,
+        upstreamOffset=each.upstreamOffset,
+        offset=each.offset,
+        committedOffset=None if commit is None else commit.offset,
+        metadata=each.metadata,
+        source=log.path,
+        recordOffset=each.record_offset,
+        timestamp=each.timestamp,
+    )
+
+
+def _place(found: ConnectCluster, stored: Stored | None) -> dict[str, Any]:
+    if stored is None:
+        return {"source": None, "offset": None, "timestamp": None}
+    return {"source": found.logs[stored.at].log.path, "offset": stored.offset, "timestamp": stored.timestamp}
+
+
+def _text(fields: dict[str, Any], name: str) -> str | None:
+    found = fields.get(name)
+    return found if found is None or isinstance(found, str) else json.dumps(found)
