@@ -18,6 +18,7 @@ from kdump.browse.row_factory import RowFactory
 from kdump.browse.row_listings import BrowseRow, CountedListing, FullListing, ListingSlice
 from kdump.browse.segment_pages import Pages
 from kdump.browse.sorting import SortedListing, SortOrder
+from kdump.format.count_text import plain_count
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import read_problem
@@ -298,7 +299,7 @@ class Browser:
             raise NotFound("no file is selected; select one to go to a position")
         size = file_system.getsize(path) if "://" not in path else position + 1
         if position >= size:
-            raise NotFound(f"position {position} is after the end of the file ({size} bytes)")
+            raise NotFound(f"position {position} is after the end of the file ({plain_count(size, 'byte')})")
         return self.reach(path, position=position, run=run)
 
     def to_time(self, time: int, run: Run) -> list[Level]:

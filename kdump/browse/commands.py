@@ -40,6 +40,7 @@ from kdump.browse.sorting import SortOrder, chosen_order
 from kdump.browse.time_histogram import Bin
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import Transaction
+from kdump.format.count_text import plain_count
 from kdump.format.numbers import parse_long
 from kdump.format.size_text import size_text
 from kdump.log.errors import SourceError
@@ -302,7 +303,7 @@ class Commands:
         def chosen(found: Transaction) -> None:
             text = f"{found.state} transaction of producer {found.producerId}/{found.producerEpoch}"
             text += f" ({found.transactionalId})" if found.transactionalId else ""
-            text += f", offsets {found.firstOffset}..{found.lastOffset}, {found.records} records"
+            text += f", offsets {found.firstOffset}..{found.lastOffset}, {plain_count(found.records, 'record')}"
             text += f", marker at {found.markerOffset}" if found.markerOffset is not None else ""
             self._visit(
                 "transaction",

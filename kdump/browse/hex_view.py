@@ -12,6 +12,7 @@ from kdump.browse.level import Level
 from kdump.browse.panes import Bar, Pane
 from kdump.browse.row_listings import BrowseRow
 from kdump.check.finding import Finding
+from kdump.format.count_text import plain_count
 from kdump.render.escape import printable
 
 
@@ -105,7 +106,7 @@ class HexView:
         if row.type == "record":  # its first line at the top, because the lines after it are the relevant ones
             pane.top = max(0, min(number, len(dump.lines) - pane.room))
             pane.refresh()
-        more = "" if len(dump.lines) <= pane.room else f", {len(dump.lines)} lines"
+        more = "" if len(dump.lines) <= pane.room else f", {plain_count(len(dump.lines), 'line')}"
         self.bar.show((f"─ {printable(dump.title)}{more} ".ljust(self.bar.size.width, "─"), "dim"))
 
 

@@ -17,6 +17,7 @@ from kdump.check.engine.check_small_files import file_finding
 from kdump.check.finding import Finding
 from kdump.cluster.directory_summary import LogDirectorySummary, log_directory_summary, single_partition_summary
 from kdump.cluster.disks import Disks
+from kdump.format.count_text import plain_count
 from kdump.log import file_system
 from kdump.log.entries import Entry, entries
 from kdump.log.errors import SourceError
@@ -265,7 +266,9 @@ def _partition_dump(show: AnnotatedDump, facts: PartitionSummary, label: str) ->
     for segment in facts.segments:
         name = segment.segment.name
         show.text(
-            f"  {name}.log  {segment.size} bytes, with {', '.join(segment.sibling_kinds) or 'no other files'}", "dim"
+            f"  {name}.log  {plain_count(segment.size, 'byte')}"
+            f", with {', '.join(segment.sibling_kinds) or 'no other files'}",
+            "dim",
         )
     for text in facts.partition.listing_errors:
         show.text(text, "bad")

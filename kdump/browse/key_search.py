@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kdump.browse.marks import Mark
 from kdump.browse.scopes import Scope, ScopePart
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.format.murmur2 import partition_of
 from kdump.format.size_text import size_text
 from kdump.log.batch_records import decode_columns, records
@@ -212,7 +212,10 @@ def _hits(search: KeySearch, target: Target, read: _Read, run: Run) -> Iterator[
             elif not batch.crcValid:
                 search.note(f"{name}, batch at byte {batch.position}: its checksum does not match")
         if not isinstance(region, (Batch, BatchRun)) and region.kind != PADDING:
-            search.note(f"{name}, {region.size} bytes at byte {region.position} belong to no batch ({region.kind})")
+            search.note(
+                f"{name}, {plain_count(region.size, 'byte')}"
+                f" at byte {region.position} belong to no batch ({region.kind})"
+            )
         search.bytes += region.size
         run.more(region.size)
     if absent:

@@ -20,7 +20,7 @@ from kdump.browse.sorting import SortOrder
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.forensics.transactions import transactions
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.log.errors import SourceError
 from kdump.log.run import Limits
 from kdump.render.escape import path_text, printable
@@ -273,7 +273,13 @@ class KeySearchScreen(Overlay):
             Column("partition", "partition", lambda h: printable(h.name), rank=8, least=16, cuts=NAME),
             Column("offset", "offset", lambda h: "?" if h.offset is None else str(h.offset), right=True),
             Column("timestamp", "timestamp", lambda h: iso(h.timestamp, zone), rank=7),
-            Column("value", "value", lambda h: "null" if h.size < 0 else f"{h.size} bytes", right=True, rank=6),
+            Column(
+                "value",
+                "value",
+                lambda h: "null" if h.size < 0 else plain_count(h.size, "byte"),
+                right=True,
+                rank=6,
+            ),
             Column("position", "batch at", lambda h: str(h.position), right=True, rank=4),
             Column("flags", "flags", lambda h: "CRC!" if h.doubtful else "", rank=5),
         ]

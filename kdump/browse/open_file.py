@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kdump.format.count_text import plain_count
 from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, FileKind, by_content
@@ -71,5 +72,5 @@ class OpenFile:
                 return "this file has been deleted; what is still readable is shown"
             if grown:
                 how = "grew" if grown > 0 else "was truncated"
-                return f"{how} by {abs(grown)} bytes since it was opened; r reads it again"
+                return f"{how} by {plain_count(abs(grown), 'byte')} since it was opened; r reads it again"
         return ""

@@ -12,6 +12,7 @@ from kdump.browse.hexdump_lines import HexField
 from kdump.browse.row_listings import BrowseRow
 from kdump.browse.segment_pages import as_if_valid, is_unchecked
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
+from kdump.format.count_text import plain_count
 from kdump.log import file_system
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
@@ -109,7 +110,7 @@ class RowFactory:
     def directory(self, place: LogDirectory | PartitionDirectory | Target) -> BrowseRow:
         """Return the row of one of several places below a path."""
         if isinstance(place, LogDirectory):
-            shown = FileRow(place.path, f"log directory, {len(place.partitions)} partitions", None)
+            shown = FileRow(place.path, f"log directory, {plain_count(len(place.partitions), 'partition')}", None)
             return self.file_row("directory", place.path, place, shown)
         if isinstance(place, PartitionDirectory):
             return self.file_row("partition", place.path, place, FileRow(place.path, "partition", None))
@@ -130,7 +131,7 @@ class RowFactory:
     def region(self, region: Region) -> BrowseRow:
         """Return the row of a batch, or of bytes that belong to no batch."""
         if not isinstance(region, Batch):
-            text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
+            text = f"{region.kind}: {plain_count(region.size, 'byte')} at {region.position}..{region.end - 1}"
             text += f": {region.reason}" if region.reason else ""
             return BrowseRow("region", region.position, region, region.kind, (), printable(text), region.kind)
         if isinstance(region, LegacyRecordBatch):

@@ -12,7 +12,7 @@ from kdump.browse.export import row_json
 from kdump.browse.level import Level
 from kdump.browse.row_listings import BrowseRow
 from kdump.forensics.output_directory import OutputError, OutputExists, OutputFile
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.log.bundle_log import RedactedBatch
 from kdump.log.entries import Entry
 from kdump.log.record import Record
@@ -65,7 +65,10 @@ def save(browser: Browser, level: Level, row: BrowseRow, part: str, path: str, r
                 written += len(piece)
                 run.at(written, None)
             if written != saved.size:
-                raise NotFound(f"the file was truncated: {written} of {saved.size} bytes could be read; nothing saved")
+                raise NotFound(
+                    f"the file was truncated: {written} of {plain_count(saved.size, 'byte')}"
+                    f" could be read; nothing saved"
+                )
     except OutputExists as error:
         raise Exists(str(error)) from None
     except OutputError as error:

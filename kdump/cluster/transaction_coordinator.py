@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kdump.cluster.internal_log import bounded, read_records
+from kdump.format.count_text import plain_count
 from kdump.format.transaction_record import TransactionMetadata, decode_transaction
 from kdump.log.errors import Gone, NotKnown, SourceError, Unread, listing_error, unread
 from kdump.log.internal_topics import TRANSACTION_TOPIC
@@ -137,8 +138,8 @@ class _Replay:
     def apply(self, record: Record) -> None:
         if too_large(record):
             self.note(
-                f"offset {record.offset}: the record is too large: key {record.keySize} bytes, value "
-                f"{record.valueSize} bytes"
+                f"offset {record.offset}: the record is too large: key {plain_count(record.keySize, 'byte')}, value "
+                f"{plain_count(record.valueSize, 'byte')}"
             )
             return
         decoded = decode_transaction(record.key, record.value)

@@ -20,6 +20,7 @@ from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.carve.run import CarvedFile, carve
 from kdump.forensics.carve.search import CarvedBatch
 from kdump.forensics.output_directory import OutputError
+from kdump.format.count_text import count_text
 from kdump.log.batch_validity import impossible_count
 from kdump.log.errors import SourceError
 from kdump.log.inspect_answer import InspectedBatch
@@ -142,10 +143,14 @@ class CarveCommand:
             report_unreadable(SourceError(note))
         if done.unchecked:
             print_error(
-                f"{done.file}: {done.unchecked:,} possible headers were not checked: too many bytes look like headers"
+                f"{done.file}: {count_text(done.unchecked, 'possible header')}"
+                f" were not checked: too many bytes look like headers"
             )
         if done.unreadable:
-            print_error(f"{done.file}: the device could not read {done.unreadable:,} bytes; they were treated as zeros")
+            print_error(
+                f"{done.file}: the device could not read {count_text(done.unreadable, 'byte')}"
+                f"; they were treated as zeros"
+            )
 
     def _end(self, seconds: float) -> None:
         counts = self.counts

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
@@ -279,9 +279,9 @@ class Files:
         if isinstance(source, FileSource) and not self.follow:
             grown = source.grown()
             if grown > 0:
-                print_error(f"{name}: grew by {grown} bytes while being read; use --follow to show them")
+                print_error(f"{name}: grew by {plain_count(grown, 'byte')} while being read; use --follow to show them")
             elif grown < 0:
-                print_error(f"{name}: was truncated by {-grown} bytes while being read")
+                print_error(f"{name}: was truncated by {plain_count(-grown, 'byte')} while being read")
         if source.size == 0:
             print_error(f"{name}: is empty")
         elif not count and self.scan.selection.is_all:
@@ -296,6 +296,7 @@ class Files:
         if scan.unshown and self.coverage is None:
             regions = "region is" if scan.unshown == 1 else "regions are"
             print_error(
-                f"{scan.unshown} {regions} not shown ({scan.unshown_bytes} bytes without a readable batch);"
+                f"{scan.unshown} {regions} not shown ({plain_count(scan.unshown_bytes, 'byte')}"
+                f" without a readable batch);"
                 " omit the filter options to show all"
             )

@@ -19,6 +19,7 @@ from kdump.commands.typed_options import CommandOptions, added, argument, flag, 
 from kdump.forensics.space.answers import SpaceStep, SpaceSummary
 from kdump.forensics.space.query import SpaceQuery
 from kdump.forensics.space.run import run_space
+from kdump.format.count_text import count_text
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.run import Run
 from kdump.render.progress import Progress
@@ -106,7 +107,7 @@ def _run(options: SpaceOptions) -> int:
             nonlocal count
             count += 1
             if not count % 100:
-                progress.show(f"{count:,} partitions")
+                progress.show(count_text(count, "partition"))
 
         for answer in run_space(
             options.paths, question, run=Run(options.reading.limits, report_unreadable, begin=begin)

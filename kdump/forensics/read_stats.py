@@ -37,7 +37,7 @@ from kdump.forensics.find_copies import of_places, reject_others
 from kdump.forensics.record_sums import newest_before, sums_of
 from kdump.forensics.stats import Codec, RecordLocation, Stats
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns, records
@@ -171,7 +171,8 @@ class StatsReader:
         elif region.kind == PADDING or (region.kind == TORN and last):
             stats.padding += region.size
             stats.note(
-                f"{target.path}: {region.size} bytes at byte {region.position} belong to no batch: {region.kind}"
+                f"{target.path}: {plain_count(region.size, 'byte')}"
+                f" at byte {region.position} belong to no batch: {region.kind}"
             )
         else:
             stats.miss(FilePosition(target.path, region.position, region.size), region.reason)

@@ -10,6 +10,11 @@ def count_text(count: int, one: str, more: str = "") -> str:
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 
+def plain_count(count: int, one: str, more: str = "") -> str:
+    """Same as count_text, without separators: for messages, in which numbers are as they are stored."""
+    return f"{count} {one if count == 1 else more or one + 's'}"
+
+
 def first_of(names: Sequence[str], limit: int = 5) -> str:
     """Return at most `limit` names, and the number of the others: a-0, a-1 and 33 more."""
     return ", ".join(names[:limit]) + (f" and {len(names) - limit:,} more" if len(names) > limit else "")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
 from kdump.kafka.errors import CorruptRecord
 from kdump.log.bundle_bytes import BundleBytes
@@ -102,14 +102,14 @@ class FileLogInputStream:
         base = int.from_bytes(view[:8], "big", signed=True)
         length = int.from_bytes(view[8:12], "big", signed=True)
         if length < MIN_MESSAGE_SIZE:
-            reason = f"a length of {length} bytes, below the minimum, {MIN_MESSAGE_SIZE}"
+            reason = f"a length of {plain_count(length, 'byte')}, below the minimum, {MIN_MESSAGE_SIZE}"
             exception = f"Found record size {length} smaller than minimum record overhead ({MIN_MESSAGE_SIZE})"
             return NoBatch(reason if any(view) else "zeros where a batch should start", exception)
         size = LOG_OVERHEAD + length
         if position + size > end if end is not None else not self.reaches(position + size):
             if self.end is not None and window.reaches(position + size):
                 return NoBatch()
-            return NoBatch(f"a batch of {size} bytes, of which only {_left(window, position)} are there")
+            return NoBatch(f"a batch of {plain_count(size, 'byte')}, of which only {_left(window, position)} are there")
         magic = view[16]
         if magic < 2 or magic > 127:
             timestamp = int.from_bytes(view[18:26], "big", signed=True) if magic else -1

@@ -15,6 +15,7 @@ from bisect import bisect_left
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_START, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.index_entries import matching_positions
+from kdump.format.count_text import plain_count
 from kdump.format.index import INDEX_ENTRY
 from kdump.kafka.index_judge import BEYOND, IndexJudge, base_offset
 from kdump.log.entries import Entry
@@ -157,7 +158,9 @@ class OffsetIndexJudge(IndexJudge):
         while self.entry is not None:
             offset, position = self.entry.values["offset"], self.entry.values["position"]
             if size is not None and position >= size:
-                message = f"offset {offset} points to byte {position}, but the segment has only {size} bytes"
+                message = (
+                    f"offset {offset} points to byte {position}, but the segment has only {plain_count(size, 'byte')}"
+                )
                 self.wrong(self.entry, message, what=BEYOND, offset=offset, expected=size)
             else:
                 self._no_batch_there(self.entry)

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from kdump.format.control_record import KEY, decode_control
+from kdump.format.count_text import plain_count
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.producer_snapshot import SNAPSHOT_HEADER, newer_snapshot
 from kdump.kafka.errors import CorruptRecord, RejectedBatch
@@ -81,7 +82,9 @@ class SnapshotFiles:
         size = window.source.size or 0
         if size > LARGEST:
             window.source.close()
-            raise SourceError(f"{target.path}: {size} bytes, too large for a snapshot (at most {LARGEST} are read)")
+            raise SourceError(
+                f"{target.path}: {plain_count(size, 'byte')}, too large for a snapshot (at most {LARGEST} are read)"
+            )
         found: dict[int, int] = {}
         try:
             for item in entries(file_kinds.PRODUCER_SNAPSHOT, window, offset):
@@ -237,7 +240,7 @@ def _marker(batch: Batch, release: KafkaRelease) -> str | None:
         )
         raise CorruptRecord(batch.position, f"{reason} only {len(value or b'')}", invalid=True)
     if value is None or len(value) < END_TXN_VALUE:
-        message = f"the value of a transaction marker has {len(value or b'')} bytes"
+        message = f"the value of a transaction marker has {plain_count(len(value or b''), 'byte')}"
         raise RejectedBatch(message, "BufferUnderflowException", batch.position, batch.baseOffset)
     if int.from_bytes(value[:2], "big", signed=True) < 0:
         raise CorruptRecord(batch.position, "Invalid version found for end transaction marker", invalid=True)

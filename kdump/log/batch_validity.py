@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kdump.format.batch_header import BATCH_HEADER, max_records
+from kdump.format.count_text import plain_count
 from kdump.log.legacy_records import last_record_offset, read_wrapper
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
 
@@ -55,7 +56,7 @@ def impossible_count(batch: Batch) -> Invalid | None:
     reason = f"recordCount {count} is negative"
     if count > 0:
         max_count = max_records(batch.size, batch.header.codec)
-        reason = f"recordCount is {count}, but the batch has room for at most {max_count} records"
+        reason = f"recordCount is {count}, but the batch has room for at most {plain_count(max_count, 'record')}"
     return Invalid(COUNT, reason)
 
 
@@ -82,7 +83,7 @@ def cleaner_trace(batch: Batch) -> str:
     if base is None or count is None or not 0 <= base <= last:
         return ""
     if count < last - base + 1:
-        return f"its batch {base}..{last} has {count} of {last - base + 1} records"
+        return f"its batch {base}..{last} has {count} of {plain_count(last - base + 1, 'record')}"
     return f"its batch {base}..{last} has a delete horizon" if batch.hasDeleteHorizonMs else ""
 
 

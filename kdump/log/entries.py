@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kdump.format import java_properties, text_files
 from kdump.format.checksum import checksum
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY, TxnIndexEntry
 from kdump.format.layout import Layout
 from kdump.format.producer_snapshot import (
@@ -191,7 +191,7 @@ def _fixed(
                 TORN,
                 position,
                 len(left),
-                f"{count_text(len(left), 'byte')} left at the end, less than one entry ({size} bytes)",
+                f"{count_text(len(left), 'byte')} left at the end, less than one entry ({plain_count(size, 'byte')})",
             )
         return
 
@@ -215,9 +215,9 @@ def _snapshot(window: Window) -> Iterator[Item]:
                 TORN,
                 0,
                 len(data),
-                f"{count_text(len(data), 'byte')}, less than a header ({SNAPSHOT_HEADER.size} bytes)",
+                f"{count_text(len(data), 'byte')}, less than a header ({plain_count(SNAPSHOT_HEADER.size, 'byte')})",
             )
-        reason = f"{count_text(len(data), 'byte')}, less than a header ({SNAPSHOT_HEADER.size} bytes)"
+        reason = f"{count_text(len(data), 'byte')}, less than a header ({plain_count(SNAPSHOT_HEADER.size, 'byte')})"
         yield Problem("snapshot-invalid", name, "version", 0, reason)
         return
     header = SNAPSHOT_HEADER.read(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from bisect import bisect_right
 
+from kdump.format.count_text import plain_count
 from kdump.log.errors import SourceError
 from kdump.log.source import FileSource, Source, open_source
 from kdump.log.unreadable_paths import note
@@ -58,7 +59,10 @@ class FaultTolerantSource(FileSource):
     def unreadable_text(self) -> str:
         """How much of the file cannot be read, and why."""
         count = sum(size for _, size in self.unreadable)
-        return f"{self.name}: cannot read {count} bytes, the first at byte {self.unreadable[0][0]}: {self.fault}"
+        return (
+            f"{self.name}: cannot read {plain_count(count, 'byte')}"
+            f", the first at byte {self.unreadable[0][0]}: {self.fault}"
+        )
 
     def unreadable_in(self, position: int, size: int) -> list[tuple[int, int]]:
         """Return (position, size) of each byte range in these bytes that is known to be unreadable."""

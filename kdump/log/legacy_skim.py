@@ -6,6 +6,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
+from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import (
     CRC_START,
@@ -73,4 +74,4 @@ def skim(head: bytes, pieces: Iterator[bytes], size: int, keys: bool) -> tuple[M
 def cut(count: int) -> DecodeError:
     """Return the error for a payload that ends with `count` bytes of a message."""
     # Java's reader treats a message truncated at the end as the end of the set; a broker that validates does not.
-    return DecodeError("Message", "offset", 0, f"{count} bytes after the last inner message")
+    return DecodeError("Message", "offset", 0, f"{plain_count(count, 'byte')} after the last inner message")

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple, overload
 
+from kdump.format.count_text import plain_count
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import file_kinds
 from kdump.log.directory_listing import is_url
@@ -37,7 +38,7 @@ def index_size(path: str, source: Source) -> int:
     """Return the size in bytes of the index at `path`, 0 if it is unknown. Raises SourceError if it is too large."""
     size = source.size or 0
     if size > LARGEST:
-        raise SourceError(f"{path}: {size} bytes, too large for an index (at most {LARGEST} are read)")
+        raise SourceError(f"{path}: {plain_count(size, 'byte')}, too large for an index (at most {LARGEST} are read)")
     return size
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from kdump.core.batch_scan import FURTHEST, ValidRun, read_one_header, scan_valid_batches
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, LAST_OFFSET, MAGIC_AT, RECORD_COUNT
 from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
+from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MessageHeader
 from kdump.log.bundle_log import BundleLog
 from kdump.log.embedded_batch import LOOK_BACK
@@ -269,7 +270,7 @@ class Reader:
         end = self._end() if next_valid is None else next_valid
         if next_valid is None or claim.end <= next_valid:
             return self._junk(position, end, "its checksum does not match, and its offset is impossible here", header)
-        reason = f"its header states {claim.size} bytes, but a valid batch starts after {end - position}"
+        reason = f"its header states {plain_count(claim.size, 'byte')}, but a valid batch starts after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
     def _broken(self, claim: HeaderCandidate) -> Region:
@@ -290,10 +291,10 @@ class Reader:
             return self._junk(position, end, error.reason, header, code)
         assert header is not None
         if next_valid is None and self._fits_in(claim):
-            reason = f"a batch of {claim.size} bytes, of which the last {claim.end - end} are missing"
+            reason = f"a batch of {plain_count(claim.size, 'byte')}, of which the last {claim.end - end} are missing"
             return Region(TORN, position, end - position, reason, header)
         follows = "the end of the file" if next_valid is None else "the next valid batch"
-        reason = f"its header states {claim.size} bytes, but {follows} comes after {end - position}"
+        reason = f"its header states {plain_count(claim.size, 'byte')}, but {follows} comes after {end - position}"
         return self._junk(position, end, reason, header, "batch-length-invalid" if self._fits_in(claim) else "")
 
     def _junk(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kdump.core.record_checks import walk_headers
 from kdump.core.record_columns import RecordColumns, past_end
+from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.varint import Bytes, read_varint, read_varlong
 
@@ -113,14 +114,14 @@ class Skim:
         count = self._varint("headersCount", 5, stop)
         headers_start = self.position - self.start
         if count < 0 or count * 2 > stop - self.position:
-            reason = f"headersCount {count}, {stop - self.position} bytes left"
+            reason = f"headersCount {count}, {plain_count(stop - self.position, 'byte')} left"
             raise DecodeError("Record", "headersCount", at, reason)
         if self.keep.header_keys:
             self.kept += key + value
             headers_start = len(self.kept)
         self._headers(count)
         if self.position != stop:
-            reason = f"{stop - self.position} bytes are left over in the record"
+            reason = f"{plain_count(stop - self.position, 'byte')} are left over in the record"
             raise DecodeError("Record", "length", self.start, f"length {length}: {reason}")
         found = RecordColumns(self.kept if self.keep.header_keys else key + value)
         found.skimmed, found.digest, found.header_problem, found.count = True, digest, self.header_problem, 1
@@ -154,7 +155,9 @@ class Skim:
         at = self.position
         size = self._varint(field, 5, self.stop)
         if size < -1 or max(0, size) > self.stop - self.position:
-            raise DecodeError("Record", field, at, f"{field} {size}, {self.stop - self.position} bytes left")
+            raise DecodeError(
+                "Record", field, at, f"{field} {size}, {plain_count(self.stop - self.position, 'byte')} left"
+            )
         return size
 
     def _skip(self, count: int) -> bytes:
@@ -216,7 +219,7 @@ class Skim:
         if size < 0 or size > self.stop - self.position:
             # As in columns.decode.
             code = "header-key-invalid" if size == -1 else "record-malformed"
-            reason = f"headerKeySize {size}, {self.stop - self.position} bytes left"
+            reason = f"headerKeySize {size}, {plain_count(self.stop - self.position, 'byte')} left"
             raise DecodeError("RecordHeader", "headerKeySize", at, reason, code)
         if self.keep.header_keys:
             self.kept += self._piece[begun : self._at]
@@ -227,7 +230,7 @@ class Skim:
         at = self.position
         size = self._varint("headerValueSize", 5, self.stop, "RecordHeader")
         if size < -1 or max(0, size) > self.stop - self.position:
-            reason = f"headerValueSize {size}, {self.stop - self.position} bytes left"
+            reason = f"headerValueSize {size}, {plain_count(self.stop - self.position, 'byte')} left"
             raise DecodeError("RecordHeader", "headerValueSize", at, reason)
         self._skip(size)
 
@@ -249,7 +252,7 @@ class Skim:
         if has_null:
             self.header_problem = "a header key with a null character"
         elif not (is_text and _decodes(decoder, b"", True)):
-            self.header_problem = f"a header key of {size} bytes that is not UTF-8"
+            self.header_problem = f"a header key of {plain_count(size, 'byte')} that is not UTF-8"
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, part: bytes, final: bool = False) -> bool:

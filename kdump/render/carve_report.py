@@ -10,6 +10,7 @@ from kdump.check.finding import Finding
 from kdump.forensics.carve.answer import CarveSummary, NestedBatch
 from kdump.forensics.carve.carved_runs import CarvedRun
 from kdump.forensics.carve.search import CarvedBatch
+from kdump.format.count_text import count_text
 from kdump.log.paths import target
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import columns_of
@@ -81,10 +82,13 @@ class CarveReport(Sink[Found]):
         if summary.batches:
             self.output.line("")
         nested = f" ({summary.nested:,} nested)" if summary.nested else ""
-        text = f"{summary.batches:,} batches{nested} in {summary.runs:,} runs, {summary.batchBytes:,} of"
-        text += f" {summary.bytes:,} bytes"
+        text = (
+            f"{count_text(summary.batches, 'batch', 'batches')}{nested} in {count_text(summary.runs, 'run')}"
+            f", {summary.batchBytes:,} of"
+        )
+        text += f" {count_text(summary.bytes, 'byte')}"
         if summary.written:
-            text += f"; {summary.written:,} segments written to {self.out}"
+            text += f"; {count_text(summary.written, 'segment')} written to {self.out}"
         self.output.line(printable(path_text(text)))
 
 
@@ -115,7 +119,7 @@ def batch_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
 def run_line(run: CarvedRun) -> str:
     """Return the line after the batches of a run."""
     count = f"{run.batches:,} batch{'es' * (run.batches != 1)}"
-    where = f"{run.size:,} bytes at byte {run.position}, offsets {run.firstOffset}..{run.lastOffset}"
+    where = f"{count_text(run.size, 'byte')} at byte {run.position}, offsets {run.firstOffset}..{run.lastOffset}"
     text = f"run {run.number}: {count}, {where}"
     if run.mayFollow:
         text += f"; may follow run {' or '.join(map(str, run.mayFollow))}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import Any
 
-from kdump.format.count_text import first_of
+from kdump.format.count_text import first_of, plain_count
 from kdump.render.escape import printable
 from kdump.render.state_tables import HeadedTables
 from kdump.render.stdout import Output
@@ -76,7 +76,9 @@ def _lines(cluster: Object, zone: tzinfo) -> list[tuple[str, str, str]]:
     ]
     state = f": {', '.join(wrong)}" if wrong else ", all online and in sync" if cluster["partitions"] else ""
     style = "bad" if cluster["offlinePartitions"] else "torn" if wrong else ""
-    lines.append(("topics", f"{cluster['topics']} with {cluster['partitions']} partitions{state}", style))
+    lines.append(
+        ("topics", f"{cluster['topics']} with {plain_count(cluster['partitions'], 'partition')}{state}", style)
+    )
     others = [
         f"{cluster[name]} {word}{'' if cluster[name] == 1 else 's'}"
         for name, word in (

@@ -27,7 +27,7 @@ from kdump.forensics.differences import (
     DifferingRange,
     Sample,
 )
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.render.diff_next_steps import letter, next_steps, save_commands
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.sink import Sink
@@ -199,7 +199,8 @@ class DiffReport(Sink["Diff | DiffSummary"]):
             DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {each.reason}",
             CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {each.reason}",
             REWRITTEN: f"  legal: {count} within {where} are the same, in batches that differ in {names}",
-            LEADER_EPOCH: f"  legal: {each.batches:,} batches within {where} differ only in their leader epoch",
+            LEADER_EPOCH: f"  legal: {count_text(each.batches, 'batch', 'batches')}"
+            f" within {where} differ only in their leader epoch",
             DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte the same",
             UNREAD: f"  {where}: {count} cannot be compared with {lacks}, where a file could not be read",
             NOT_IN_BUNDLE: f"  {where}: batches differ; whether {count} in them differ is not in the bundle",
@@ -213,7 +214,10 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if each.kind in (RECORDS, MISSING, DAMAGE):
             for number, place in zip(pair, (each.left, each.right)):
                 if place is not None and (each.kind != MISSING or pair[1 - (each.lacking or 0)] == number):
-                    yield f"    {letter(number)}  batch at byte {place.position}, {place.size} bytes, of {place.file}"
+                    yield (
+                        f"    {letter(number)}  batch at byte {place.position}, {plain_count(place.size, 'byte')}"
+                        f", of {place.file}"
+                    )
         shown = each.samples[: None if self.full else SAMPLES]
         for sample in shown:
             yield from self._sample(sample, pair)
@@ -234,9 +238,9 @@ class DiffReport(Sink["Diff | DiffSummary"]):
         if name in ("key", "value"):
             size = sizes[name == "value"]
             text = bytes_text(getattr(row, name), limit)
-            return f"{name} {text}" + (f" ({size} bytes)" if size > CELL else "")
+            return f"{name} {text}" + (f" ({plain_count(size, 'byte')})" if size > CELL else "")
         if name == "headers":
-            return f"{row.headers[0]} headers, {bytes_text(row.headers[1], limit)}"
+            return f"{plain_count(row.headers[0], 'header')}, {bytes_text(row.headers[1], limit)}"
         return f"{name} {getattr(row, name)}"
 
 
@@ -263,14 +267,14 @@ def verdict(diff: Diff) -> tuple[str, str]:
         records = max(pair.alike for pair in diff.pairs.values())
         last = (copy.logEndOffset or 0) - 1  # known: everything was read
         offsets = f"offsets {copy.logStartOffset}..{last}, " if records else ""
-        return "the same", f": {offsets}{records:,} records"
+        return "the same", f": {offsets}{count_text(records, 'record')}"
     if diff.relation == PREFIX:
         parts = []
         for (left, right), pair in diff.pairs.items():
             if pair.shorter is not None:
                 short, long = ((left, right), (right, left))[pair.shorter]
                 end, beyond = diff.copies[short].logEndOffset or 0, diff.copies[long].logEndOffset or 0
-                rest = f"{beyond - end:,} more offsets" if beyond > end else "more bytes, which are damaged"
+                rest = count_text(beyond - end, "more offset") if beyond > end else "more bytes, which are damaged"
                 parts.append(f"{letter(short)} ends at offset {end}, {letter(long)} has {rest}")
         return "prefix", ": " + "; ".join(parts)
     if any(copy.unread for copy in diff.copies):
@@ -335,7 +339,7 @@ def _damage_cell(copy: CopyFacts) -> str:
 
 def _tail_text(diff: Diff, number: int) -> str:
     tail = diff.tail(number)
-    return "" if tail is None else f"{tail.records:,} records"
+    return "" if tail is None else count_text(tail.records, "record")
 
 
 def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
@@ -353,7 +357,10 @@ def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
 
 
 def _bytes(damage: UnreadableSpan) -> str:
-    return f"{damage.place.size:,} bytes at byte {damage.place.position} of {os.path.basename(damage.place.file)}"
+    return (
+        f"{count_text(damage.place.size, 'byte')}"
+        f" at byte {damage.place.position} of {os.path.basename(damage.place.file)}"
+    )
 
 
 def _tail(damage: UnreadableSpan) -> str:

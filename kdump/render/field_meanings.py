@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kdump.decode.decoder_interface import DecodedPart
 from kdump.format.coordinator_record import KEY
+from kdump.format.count_text import plain_count
 from kdump.format.enum_names import enum_names, is_timestamp
 from kdump.format.layout import Bits, Span
 from kdump.format.metadata_record import API_KEY
@@ -42,7 +43,7 @@ def plain_value(span: Span) -> str:
     """Return the value alone, formatted for its unit."""
     value, unit = span.value, span.field.unit
     if isinstance(value, (bytes, memoryview)):
-        return "1 byte" if len(value) == 1 else f"{len(value)} bytes"
+        return "1 byte" if len(value) == 1 else plain_count(len(value), "byte")
     if value is None:
         return "null"
     if isinstance(value, str):
@@ -148,7 +149,7 @@ class BatchFieldMeanings:
         if count == 0:
             return "no records are left: compaction keeps the empty batch"
         if delta is not None and count <= delta:
-            return f"records for {delta + 1} offsets: compaction has removed some"
+            return f"records for {plain_count(delta + 1, 'offset')}: compaction has removed some"
         return "records in the batch"
 
 
@@ -224,7 +225,9 @@ class MessageFieldMeanings:
             if value in self.names:
                 return FieldMeaning(value, printable(self.names[value]))
             text = printable(value[:LONGEST]) + ("…" if len(value) > LONGEST else "")
-            return FieldMeaning(text) if len(text) <= SHORT else FieldMeaning(f"{len(value)} characters", text)
+            return (
+                FieldMeaning(text) if len(text) <= SHORT else FieldMeaning(plain_count(len(value), "character"), text)
+            )
         if isinstance(value, int) and not isinstance(value, bool):
             if span.field in NUMBERS:
                 return FieldMeaning(str(value), self.decoded.message or "which message follows")
@@ -246,4 +249,7 @@ def title(batch: Batch) -> str:
     words = [batch.compression if batch.is_compressed else "not compressed", batch.timestampType]
     words += ["transactional"] if batch.isTransactional else []
     words += ["control"] if batch.isControlBatch else []
-    return f"{kind} at {batch.position}..{batch.end - 1} ({batch.size} bytes), {offsets}: {', '.join(words)}"
+    return (
+        f"{kind} at {batch.position}..{batch.end - 1} ({plain_count(batch.size, 'byte')}"
+        f"), {offsets}: {', '.join(words)}"
+    )

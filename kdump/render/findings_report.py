@@ -20,7 +20,7 @@ from kdump.check.rules.newer_release import NEWER_RELEASE
 from kdump.check.rules.offsets import missing_text
 from kdump.check.summary import CheckSummary
 from kdump.check.totals import CheckTotals
-from kdump.format.count_text import count_text, first_of
+from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import AT_ROOT
 from kdump.render.amounts import size_text
@@ -186,7 +186,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
             kinds = ", ".join(f"{count} {code}" for code, count in self.shown_info.most_common())
             self._text(f"informational: {kinds} (show with --info)", "dim")
         if totals.known:
-            self._text(f"{totals.known} findings in the baseline are not shown", "dim")
+            self._text(f"{plain_count(totals.known, 'finding')} in the baseline are not shown", "dim")
         families += ", as far as it is in the bundle" if totals.not_in_bundle else ""
         self._text(f"checked {families}: {totals_text(totals, seconds if self.output.terminal else None)}", "")
         for note in totals.notes:
@@ -239,7 +239,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         shown = ", ".join(printable(path_text(name)) for name in names[:EVERYWHERE])
         head = f"  {finding.severity:7} {code}"
         self.output.line("")
-        self.output.line(self.output.paint(f"{len({id(group) for group, _ in groups}):,} partitions", "head"))
+        self.output.line(self.output.paint(count_text(len({id(group) for group, _ in groups}), "partition"), "head"))
         self.output.line(self.output.paint(head, STYLE[finding.severity]))
         self._text(f"          {printable(finding.message)}", "")
         self._text(f"          {shown} … (--json)", "")
@@ -248,7 +248,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
     def _verdict(self, totals: CheckTotals) -> None:
         errors, warnings = self.counts[ERROR], self.counts[WARNING]
         parts = [count_text(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
-        places = f"{len(self.hit)} of {self.places} places" if self.places > 1 else ""
+        places = f"{len(self.hit)} of {plain_count(self.places, 'place')}" if self.places > 1 else ""
         word, style = verdict(errors, warnings, totals)
         counts = ", ".join(parts) + (f" in {places}" if places and parts else "")
         headline = "; ".join([word + (f": {counts}" if counts else ""), *newer(self.newer), *incomplete(totals)])
@@ -265,7 +265,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         for story in group.stories:
             self._story(story, group.name)
         if group.not_shown:
-            self._text(f"  and {group.not_shown} more findings (--json)", "dim")
+            self._text(f"  and {plain_count(group.not_shown, 'more finding')} (--json)", "dim")
 
     def _story(self, story: FindingGroup, place: str) -> None:
         finding = story.first
@@ -276,7 +276,7 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         if finding.size or finding.position:
             at += f" at byte {finding.position}"
             if finding.size:
-                at += f", {finding.size:,} bytes"
+                at += f", {count_text(finding.size, 'byte')}"
         if finding.offset is not None:
             at += f", offset {finding.offset}"
         first, *rest = wrap(head + at, self.width, subsequent_indent=" " * 10, break_on_hyphens=False)
@@ -289,7 +289,9 @@ class FindingsReport(Sink["Finding | CheckEnd"]):
         elif count > 1:
             kinds = ", ".join(f"{number} {code}" for code, number in story.codes.most_common())
             reach = f", offset {story.last_offset}" if story.last_offset is not None else ""
-            self._text(f"          first of {count} findings here ({kinds}), up to byte {story.end}{reach}", "")
+            self._text(
+                f"          first of {plain_count(count, 'finding')} here ({kinds}), up to byte {story.end}{reach}", ""
+            )
         if story.lost:
             self._text(f"          {story.lost}", "")
         self._text(f"          impact: {printable(finding.consequence)}", "dim")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kdump.answer import answer_keys, answer_object
 from kdump.cluster.lag import LagContext, SharePosition, positions, share_positions
 from kdump.forensics.groups_answer import group_object, member_objects
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
@@ -177,7 +177,10 @@ class GroupReport(Sink[GroupDescription]):
         if group["topologyEpoch"] is not None:
             facts.append(f"topology epoch {group['topologyEpoch']}")
         facts += [f"topic {printable(name)} {state}" for name, state in group["shareTopics"].items()]
-        facts += [f"regex {printable(name)} matches {len(topics)} topics" for name, topics in group["regexes"].items()]
+        facts += [
+            f"regex {printable(name)} matches {plain_count(len(topics), 'topic')}"
+            for name, topics in group["regexes"].items()
+        ]
         if group["stateTimestamp"] is not None:
             facts.append(f"since {iso(group['stateTimestamp'], zone)}")
         if group["lag"] is not None:

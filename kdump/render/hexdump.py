@@ -14,6 +14,7 @@ from kdump.check.rules.records import header_findings, verdict
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control_record import control_spans
+from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.layout import LARGE, Layout, Span
 from kdump.format.legacy_message import MESSAGES
@@ -82,7 +83,10 @@ class Hexdump:
 
     def region(self, region: Region, window: Window) -> None:
         """Write bytes that are not a batch: the fields of a torn header, or the first bytes."""
-        head = f"{region.kind} at {region.position}..{region.end - 1} ({region.size} bytes): {region.reason}"
+        head = (
+            f"{region.kind} at {region.position}..{region.end - 1} ({plain_count(region.size, 'byte')}"
+            f"): {region.reason}"
+        )
         self._text(head, region.kind)
         if region.kind == PADDING:
             self.output.line("")
@@ -96,7 +100,7 @@ class Hexdump:
                 self._bytes(region.position + rest, bytes(piece), "", FieldMeaning(""))
                 rest += len(piece)
             if rest < region.size:
-                self._text(f"{'':11}… {region.size - rest} more bytes (--full)", "dim")
+                self._text(f"{'':11}… {plain_count(region.size - rest, 'more byte')} (--full)", "dim")
         except SourceError:
             why = "they are not in the bundle" if BYTES in window.source.lacks else "a stream cannot be read twice"
             self._text(f"{'':11}these bytes cannot be shown: {why}", "dim")
@@ -176,7 +180,8 @@ class Hexdump:
             return
         first = batch.position + start
         self._text(
-            f"payload: {size} bytes of {batch.compression} at {first}..{first + size - 1}. From here on, positions "
+            f"payload: {plain_count(size, 'byte')}"
+            f" of {batch.compression} at {first}..{first + size - 1}. From here on, positions "
             f"marked + are in the decompressed payload.",
             "note",
         )
@@ -262,7 +267,7 @@ class Hexdump:
             self._bytes(batch.position + start, bytes(piece), "", FieldMeaning(""))
             start += len(piece)
         if start < batch.size:
-            self._text(f"{'':11}… {batch.size - start} more bytes (--full)", "dim")
+            self._text(f"{'':11}… {plain_count(batch.size - start, 'more byte')} (--full)", "dim")
 
     def _record(self, record: Record) -> None:
         inner = record.batch.is_compressed
@@ -355,7 +360,7 @@ class Hexdump:
             text = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in row)
             yield place, row.hex(" "), text
         if cut_at < len(data):
-            yield "", f"… {len(data) - cut_at} more bytes (--full)", ""
+            yield "", f"… {plain_count(len(data) - cut_at, 'more byte')} (--full)", ""
 
     def _words(self, name: str, words: FieldMeaning) -> Iterator[str]:
         """Yield the right-hand side: name, value and meaning in columns if there is room, else as running text."""

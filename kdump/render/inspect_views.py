@@ -12,6 +12,7 @@ from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings, record_findings
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
+from kdump.format.count_text import plain_count
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.paths import Target
@@ -218,7 +219,7 @@ class TableView:
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.target = target
-        text = f"{region.kind}: {region.size} bytes at {region.position}..{region.end - 1}"
+        text = f"{region.kind}: {plain_count(region.size, 'byte')} at {region.position}..{region.end - 1}"
         if region.claimed is not None and region.kind == "torn":
             text += f", offset {region.claimed[0]}"
         self._current.line(f"{text}: {region.reason}" if region.reason else text, region.kind)
@@ -477,7 +478,7 @@ class TemplateView:
     def end(self) -> None:
         self.output.flush()
         if self.undecoded:
-            some = "1 record does" if self.undecoded == 1 else f"{self.undecoded} records do"
+            some = "1 record does" if self.undecoded == 1 else f"{plain_count(self.undecoded, 'record')} do"
             self.complain(f"{some} not decode, the first at {self.first}")
 
 

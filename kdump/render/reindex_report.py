@@ -18,7 +18,7 @@ from kdump.forensics.reindex.verdict import (
     Verdict,
     WrongEntry,
 )
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -95,7 +95,7 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             text += f"; {shown} not shown; use --all"
         self.output.text(text)
         if summary.written:
-            self.output.text(f"{summary.written:,} files written to {self.out}")
+            self.output.text(f"{count_text(summary.written, 'file')} written to {self.out}")
         if summary.wrong or summary.missing or summary.cut or summary.refused:
             self._next(summary)
 
@@ -176,9 +176,9 @@ def _ending(made: Reindexed, ending: RecoveryEnd) -> str:
         return f"{where}: recovery of the log empties the whole segment, and deletes those after it"
     if ending.does != TRUNCATES:
         return f"{where}: recovery throws an exception here, and the broker does not start"
-    text = f"{where}: recovery of the segment truncates it here, by {left:,} bytes"
+    text = f"{where}: recovery of the segment truncates it here, by {count_text(left, 'byte')}"
     if made.segmentsBehind:
-        text += f", and recovery of the log also deletes the {made.segmentsBehind} segments after it"
+        text += f", and recovery of the log also deletes the {plain_count(made.segmentsBehind, 'segment')} after it"
     if ending.sound is not None:
         text += f"; a valid batch starts at byte {ending.sound}"
 

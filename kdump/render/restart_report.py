@@ -37,7 +37,7 @@ from kdump.forensics.restart.plan_values import (
 )
 from kdump.forensics.restart.replica_answer import ClusterSummary, PartitionReplicas
 from kdump.forensics.restart.summary import summary, totals
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
@@ -135,7 +135,9 @@ class RestartReport(Sink[PlanAnswer]):
             for line in partition_lines(each):
                 self.output.text(line)
         if len(shown) < len(ordered):
-            self.output.text(f"… and {len(ordered) - len(shown):,} more partitions whose replicas differ (--full)")
+            self.output.text(
+                f"… and {count_text(len(ordered) - len(shown), 'more partition')} whose replicas differ (--full)"
+            )
         self.output.title("assumed of the cluster")
         for text in summary.assumptions:
             self.output.text(f"  {text}")
@@ -252,7 +254,7 @@ class RestartReport(Sink[PlanAnswer]):
             shown = steps if self.full else steps[:MAX_SHOWN]
             lines += [step_text(step) for step in shown]
             if len(shown) < len(steps):
-                lines.append(f"… and {len(steps) - len(shown):,} more steps of {each.name} (--full)")
+                lines.append(f"… and {count_text(len(steps) - len(shown), 'more step')} of {each.name} (--full)")
             lines += [f"{each.name}: {note}" for note in each.notes]
         if lines:
             self.output.title("other steps")
@@ -444,7 +446,11 @@ def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
         for some in [[cut] for cut in alike] if apart else [alike]:
             first, last = (os.path.basename(each.file) for each in (some[0], some[-1]))
             size = size_text(sum(cut.size for cut in some))
-            where = f"{len(some)} files, {first} to {last}" if len(some) > 1 else f"{first} at byte {some[0].position}"
+            where = (
+                f"{plain_count(len(some), 'file')}, {first} to {last}"
+                if len(some) > 1
+                else f"{first} at byte {some[0].position}"
+            )
 
             yield f"{GOES[kind]}: {size}, {where}: {reason}"
 

@@ -162,7 +162,7 @@ class RetentionReport(Sink[Any]):
         due = sum(row.deletableBytes for row in self._rows)
         if due:
             count = sum(bool(row.deletableBytes) for row in self._rows)
-            text += f"; {due:,} bytes in {count_text(count, 'partition')} are due now"
+            text += f"; {count_text(due, 'byte')} in {count_text(count, 'partition')} are due now"
         self.lines.text(text, text.partition(":")[0], "bad" if held or lost else "head")
         self.output.line("")
 
@@ -204,7 +204,7 @@ class RetentionReport(Sink[Any]):
             if answer.wouldClean is not None:
                 parts.append(self._cleaning(answer, any(blocker.keeps == "compaction" for blocker in against)))
         elif answer.state == "delete":
-            parts.append(f"{answer.bytes:,} bytes are deleted with it")
+            parts.append(f"{count_text(answer.bytes, 'byte')} are deleted with it")
         self.lines.text(f"{name}: {'; '.join(part for part in parts if part)}", name, "bad" if against else "head")
 
     def _deletion(self, answer: PartitionRetention) -> str:
@@ -216,9 +216,9 @@ class RetentionReport(Sink[Any]):
                 if answer.deletableSegments == answer.segments
                 else f"{answer.deletableSegments} of {count_text(answer.segments, 'segment')}"
             )
-            return f"the next check deletes {which}, {answer.deletableBytes:,} bytes{by}"
+            return f"the next check deletes {which}, {count_text(answer.deletableBytes, 'byte')}{by}"
         if answer.heldSegments:
-            return f"{count_text(answer.heldSegments, 'segment')} ({answer.heldBytes:,} bytes) kept"
+            return f"{count_text(answer.heldSegments, 'segment')} ({count_text(answer.heldBytes, 'byte')}) kept"
         if any(each.blockedBy == "roll" for each in self._segments):
             return "the next check rolls the active segment, which is deleted once remote storage has it"
         if answer.nextDeletionAt is not None:
@@ -246,7 +246,7 @@ class RetentionReport(Sink[Any]):
         ratio = 0 if answer.dirtyRatio is None else answer.dirtyRatio
         text = f"first dirty offset {answer.firstDirtyOffset}, first uncleanable {answer.firstUncleanableOffset}; "
         dirty = answer.cleanableBytes or 0
-        text += f"{answer.cleanableBytes:,} of {(answer.cleanBytes or 0) + dirty:,} bytes are dirty: "
+        text += f"{answer.cleanableBytes:,} of {count_text((answer.cleanBytes or 0) + dirty, 'byte')} are dirty: "
         text += f"ratio {ratio:.3g}, {'above' if ratio > least else 'not above'} {least:g}"
         yield text
         if answer.droppedRecords is not None and answer.cleanedRecords:
@@ -316,7 +316,10 @@ class RetentionReport(Sink[Any]):
             ago = self.now - blocker.timestamp
             when = f"in {duration_text(-ago)}" if ago < 0 else f"{duration_text(ago)} ago"
             text += f"{self._iso(blocker.timestamp)} ({when}), "
-        text += f"{printable(blocker.message)}; {count_text(blocker.segments, 'segment')}, {blocker.bytes:,} bytes"
+        text += (
+            f"{printable(blocker.message)}; {count_text(blocker.segments, 'segment')}"
+            f", {count_text(blocker.bytes, 'byte')}"
+        )
         if blocker.until is not None:
             text += f", until {self._iso(blocker.until)}"
         self.lines.text(text, f"{head}:", "bad" if blocker.isAgainstPolicy else "torn")

@@ -107,7 +107,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
         for hole in known[:limit]:
             yield f"no record of {hole_text(hole)}"
         if made.absentOffsets:
-            where = f"{made.absentOffsets:,} offsets in {count_text(made.absentHoles, 'gap')}"
+            where = f"{count_text(made.absentOffsets, 'offset')} in {count_text(made.absentHoles, 'gap')}"
             which = "no source" + (", or only in batches that compaction may have removed" if _has_unused(made) else "")
             yield f"{where} are in {which}: compaction, retention or a missing file"
 
@@ -160,7 +160,7 @@ class SalvageReport(Sink[Salvaged | SalvageSummary]):
             parts = [f"{summary.whole:,} complete"] if summary.whole else []
             parts += [f"{partial:,} partial"] if partial else []
             parts += [f"{summary.empty:,} of which nothing could be kept"] if summary.empty else []
-            self.output.text(f"{summary.partitions:,} partitions: {', '.join(parts)}")
+            self.output.text(f"{count_text(summary.partitions, 'partition')}: {', '.join(parts)}")
         self.output.text(f"written to {out}; the outcome of every byte is in {ledger}")
         if not written or not self.loads:
             return

@@ -113,7 +113,7 @@ class ScanReport(Sink[FleetEnd]):
                 here = count_text(records, "record")
                 self.output.text(f"    {owner}{printable(source)}: {here} there; its log is up to offset {last}")
             if each["lost"]:
-                self.output.text(f"    {each['lost']:,} records are {LOST[each['kind']]}")
+                self.output.text(f"    {count_text(each['lost'], 'record')} are {LOST[each['kind']]}")
             self.output.text(f"    {printable(each['explanation'])}", style="dim")
 
     def _transactions(self, summary: Object) -> None:

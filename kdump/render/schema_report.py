@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import NamedTuple
 
 from kdump.forensics.schema_answer import versions_text
+from kdump.format.count_text import plain_count
 from kdump.format.layout import Bits
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import NamedStruct
@@ -47,7 +48,7 @@ def _extent(struct: NamedStruct) -> str:
     if struct.schema is not None:
         valid = versions_text(struct.schema.valid)
         return f"version {valid}" if valid.isdigit() else f"versions {valid}"
-    return "any size" if struct.size is None else f"{struct.size} bytes"
+    return "any size" if struct.size is None else plain_count(struct.size, "byte")
 
 
 class StructReport(Sink[NamedStruct]):
@@ -90,7 +91,7 @@ def _title(struct: NamedStruct, version: int | None) -> str:
     if struct.text_fields:
         return "text"
     if schema is None:
-        return "variable size" if struct.size is None else f"{struct.size} bytes"
+        return "variable size" if struct.size is None else plain_count(struct.size, "byte")
     flexible = versions_text(schema.flexible)
     if version is not None:
         kind = "flexible" if schema.flexible.hold(version) else "not flexible"

@@ -209,7 +209,7 @@ class SpaceReport(Sink[Any]):
                 self.output.text("     afterwards:")
                 self.output.line(self.output.paint("       " + printable(path_text(each.undo)), "dim"))
             if len(lines) > len(shown):
-                self.output.text(f"       … and {len(lines) - len(shown):,} more lines (--full)")
+                self.output.text(f"       … and {count_text(len(lines) - len(shown), 'more line')} (--full)")
         if steps and summary.broker == answers.STOPPED and not summary.missingToStart:
             self.output.text("  Then see in kdump restart-plan what a startup does, and start the broker.", indent=2)
 

@@ -13,7 +13,7 @@ from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.histograms import SizeClass, late_classes, median, size_classes
 from kdump.forensics.stats import RecordLocation, Stats, codecs_of
 from kdump.forensics.stats_answer import split_key
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.render.amounts import average, duration_text, number, per, size_text
 from kdump.render.charts import bar, heights, share, spread_over
 from kdump.render.escape import bytes_text, path_text, printable
@@ -74,7 +74,7 @@ class StatsReport(Sink[StatsPart]):
             self._rows.flush()
             if not self.detail:
                 self.output.line("")
-            self.write(stats, f"all {stats.partitions:,} partitions")
+            self.write(stats, f"all {count_text(stats.partitions, 'partition')}")
             return
         self._count += 1
         if self.detail:
@@ -152,7 +152,8 @@ class StatsReport(Sink[StatsPart]):
     def remarks(self, stats: Stats) -> None:
         """Write what the numbers do not include, and notes."""
         lines = [
-            f"not counted: {each.place.size:,} bytes at byte {each.place.position} of {each.place.file}: {each.reason}"
+            f"not counted: {count_text(each.place.size, 'byte')}"
+            f" at byte {each.place.position} of {each.place.file}: {each.reason}"
             for each in stats.missed[: None if self.full else MAX_SHOWN]
         ]
         left = stats.damaged - len(lines)
@@ -173,12 +174,14 @@ class StatsReport(Sink[StatsPart]):
     # -- parts
 
     def _overview(self, stats: Stats) -> None:
-        parts = f" of {stats.partitions:,} partitions" if stats.partitions != 1 else ""
+        parts = f" of {count_text(stats.partitions, 'partition')}" if stats.partitions != 1 else ""
         self._pair("size", f"{size_text(stats.bytes)} in {count_text(stats.files, 'file')}{parts}")
-        control = f", including {stats.controlRecords:,} control records" if stats.controlRecords else ""
+        control = f", including {count_text(stats.controlRecords, 'control record')}" if stats.controlRecords else ""
         damaged = stats.batches - stats.soundBatches
         broken = f" (and {damaged:,} damaged)" if damaged else ""
-        self._pair("records", f"{stats.records:,} in {stats.soundBatches:,} batches{broken}{control}")
+        self._pair(
+            "records", f"{stats.records:,} in {count_text(stats.soundBatches, 'batch', 'batches')}{broken}{control}"
+        )
         if stats.firstOffset is not None and stats.partitions == 1:
             self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}")
         if stats.oldest is not None and not stats.unknown:
@@ -192,9 +195,9 @@ class StatsReport(Sink[StatsPart]):
             peak = stats.peak
             if peak is not None:
                 width = duration_text(stats.moments.width)
-                self._pair("peak", f"{peak[1]:,} records in {width}, from {iso(peak[0], self.zone)}")
+                self._pair("peak", f"{count_text(peak[1], 'record')} in {width}, from {iso(peak[0], self.zone)}")
         if stats.untimed and not stats.unknown:
-            self._pair("untimed", f"{stats.untimed:,} records without a valid timestamp")
+            self._pair("untimed", f"{count_text(stats.untimed, 'record')} without a valid timestamp")
         types = ", ".join(f"{name} {share(n, stats.dataRecords)}" for name, n in stats.timestampTypes.most_common())
         if types and not stats.unknown and (len(stats.timestampTypes) > 1 or "CreateTime" not in stats.timestampTypes):
             self._pair("times", types)
@@ -202,15 +205,22 @@ class StatsReport(Sink[StatsPart]):
         if set(stats.formats) - {2}:
             self._pair("formats", f"{formats} batches")
         if stats.transactionalBatches:
-            text = f"{stats.transactionalRecords:,} records in {stats.transactionalBatches:,} batches"
-            self._pair("transactions", f"{text}, {stats.controlBatches:,} control batches")
+            text = (
+                f"{count_text(stats.transactionalRecords, 'record')}"
+                f" in {count_text(stats.transactionalBatches, 'batch', 'batches')}"
+            )
+            self._pair(
+                "transactions", f"{text}, {count_text(stats.controlBatches, 'control batch', 'control batches')}"
+            )
 
     def _times(self, stats: Stats) -> None:
         moments = stats.over_time
         if len(moments) < 2:
             return
         first, width, counts = spread_over(moments, stats.moments.width, self.width - 4)
-        self._head("records over time", f"a column is {duration_text(width)}; the highest {max(counts):,} records")
+        self._head(
+            "records over time", f"a column is {duration_text(width)}; the highest {count_text(max(counts), 'record')}"
+        )
         self._line("  " + heights(counts), "name")
         start, end = (iso(when, self.zone)[:19] for when in (first, moments[-1][0]))
         gap = len(counts) - len(start) - len(end)
@@ -236,14 +246,14 @@ class StatsReport(Sink[StatsPart]):
             )
         if stats.emptyBatches:
             self._pair("empty", f"{count_text(stats.emptyBatches, 'batch', 'batches')} emptied by compaction")
-        self._histogram(size_classes(stats.batchRecords), lambda each: _range(each, str), "records each")
+        self._histogram(size_classes(stats.batchRecords), lambda each: _range(each, str), "record", " each")
 
     def _codecs(self, stats: Stats) -> None:
         if not stats.codecs:
             return
         self._head("compression")
         for name, codec in codecs_of(stats):
-            text = f"{codec.batches:,} batches, {size_text(codec.storedBytes)}"
+            text = f"{count_text(codec.batches, 'batch', 'batches')}, {size_text(codec.storedBytes)}"
             if name != "none" and codec.ratio is not None and not stats.unknown:
                 text += f", {size_text(codec.unpackedBytes)} uncompressed: {codec.ratio:.2f}x"
             self._pair(name, text)
@@ -286,7 +296,7 @@ class StatsReport(Sink[StatsPart]):
         self._head(name)
         for line in lines:
             self._text(line)
-        self._histogram(size_classes(counts), lambda each: _range(each, str), "bytes")
+        self._histogram(size_classes(counts), lambda each: _range(each, str), "byte")
 
     def _late(self, stats: Stats) -> None:
         if not stats.lateRecords or stats.latest is None:
@@ -295,10 +305,10 @@ class StatsReport(Sink[StatsPart]):
         self._head("lateness", "by how much a record is older than an earlier one")
         at = self._at(stats, stats.extremes.get(LATEST))
         self._text(
-            f"{stats.lateRecords:,} records are older, {share(stats.lateRecords, timed)}; the latest by"
+            f"{count_text(stats.lateRecords, 'record')} are older, {share(stats.lateRecords, timed)}; the latest by"
             f" {duration_text(stats.latest)}{at}"
         )
-        self._histogram(late_classes(stats.late), _late_range, "")
+        self._histogram(late_classes(stats.late), _late_range)
 
     def _top_keys(self, stats: Stats) -> None:
         if not stats.keys.total:
@@ -307,7 +317,7 @@ class StatsReport(Sink[StatsPart]):
         rows = []
         for each in stats.keys.top(self.top):
             topic, key, size, is_cut = split_key(stats, each.item)
-            text = bytes_text(key, None if self.full else 200) + (f"… ({size} bytes)" if is_cut else "")
+            text = bytes_text(key, None if self.full else 200) + (f"… ({plain_count(size, 'byte')})" if is_cut else "")
             text = f"{topic}: {text}" if stats.topic is None and topic is not None else text
             rows.append((printable(text), each.times, each.weight))
         self._tops(rows, stats.keys)
@@ -331,13 +341,17 @@ class StatsReport(Sink[StatsPart]):
 
     # -- lines
 
-    def _histogram(self, classes: list[SizeClass], label: Callable[[SizeClass], str], unit: str) -> None:
+    def _histogram(
+        self, classes: list[SizeClass], label: Callable[[SizeClass], str], unit: str = "", more: str = ""
+    ) -> None:
         if len(classes) < 2 and not any(each.amount for each in classes):
             return
         total = sum(each.amount for each in classes)
         maximum = max(each.amount for each in classes)
         for place, each in enumerate(classes):
-            name = label(each) + (f" {unit}" if not place and unit else "")
+            name = label(each)
+            if not place and unit:
+                name += f" {unit}{'' if name == '1' else 's'}{more}"
             self._bar(name, f"{each.amount:,}", each.amount, maximum, total)
 
     def _bar(self, name: str, amount: str, part: int, whole: int, total: int | None = None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
+from kdump.format.count_text import plain_count
 from kdump.render.escape import printable
 from kdump.render.long_value import without_end
 from kdump.render.stdout import Output
@@ -55,7 +56,9 @@ def _unknown_column(name: str, known: Iterable[str]) -> UnknownColumn:
     similar += [by_letters[each] for each in difflib.get_close_matches(typed, by_letters, FEW_NAMES, 0.5)]
     found = list(dict.fromkeys(similar))[:SIMILAR_NAMES]
     hint = f"similar: {', '.join(found)}; " if found else ""
-    return UnknownColumn(f"unknown column {printable(name)!r}; {hint}the {len(names)} columns are the keys of --json")
+    return UnknownColumn(
+        f"unknown column {printable(name)!r}; {hint}the {plain_count(len(names), 'column')} are the keys of --json"
+    )
 
 
 def _letters(name: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, OurLimitError
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, is_usual, plain_values, read_frame
 from kdump.log.record import Record
@@ -65,7 +66,7 @@ class MetadataReplay(ReplayState):
         metadata_record_name of its value."""
         self.offset, self.timestamp, self.source, self.record = record.offset, record.timestamp, record, name
         if too_large(record):
-            self.at(f"the record is too large: {record.valueSize} bytes")
+            self.at(f"the record is too large: {plain_count(record.valueSize, 'byte')}")
             return
         if self.choice is not None and (rule := self.choice.rule(self.log_offset, name, value or b"")) is not None:
             self.refuse(rule)

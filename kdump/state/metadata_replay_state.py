@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
+from kdump.format.count_text import plain_count
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
@@ -118,7 +119,7 @@ class ReplayState:
         caller then drops the item."""
         if size > self.room - reserve:
             if not self.is_full:
-                self.at(f"too much metadata to keep in memory ({self.all_room} bytes)")
+                self.at(f"too much metadata to keep in memory ({plain_count(self.all_room, 'byte')})")
             self.is_full = True
             return False
         self.room -= size

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kdump.format.coordinator_record import decode_coordinator_record
+from kdump.format.count_text import plain_count
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.log.errors import NotKnown, within
 from kdump.log.record import Record
@@ -61,7 +62,10 @@ class OffsetReplay:
     def fits(self, record: Record) -> bool:
         """Return True if a record is small enough to decode; notes a problem if it is not."""
         if too_large(record):
-            self.at(f"the record is too large: key {record.keySize} bytes, value {record.valueSize} bytes")
+            self.at(
+                f"the record is too large: key {plain_count(record.keySize, 'byte')}"
+                f", value {plain_count(record.valueSize, 'byte')}"
+            )
             return False
         return True
 
@@ -93,7 +97,7 @@ class OffsetReplay:
         item."""
         if size > self.room:
             if not self.is_full:
-                self.at(f"too many groups and offsets to keep in memory ({self.all_room} bytes)")
+                self.at(f"too many groups and offsets to keep in memory ({plain_count(self.all_room, 'byte')})")
             self.is_full = True
             return False
         self.room -= size

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from kdump.answer import Unknown
+from kdump.format.count_text import plain_count
 from kdump.log import file_kinds, file_system
 from kdump.log.errors import SourceError, is_gone, unread
 from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
@@ -194,7 +195,7 @@ def segment_damage(segment: SegmentSummary, clean: bool | None) -> str:
     if headers.damage or (segment.last and not clean) or not headers.tail:
         return headers.damage
     size = headers.torn if headers.tail == TORN else headers.padding
-    return f"{size} bytes of {'an incomplete batch' if headers.tail == TORN else 'zeros'} at the end"
+    return f"{plain_count(size, 'byte')} of {'an incomplete batch' if headers.tail == TORN else 'zeros'} at the end"
 
 
 def read_segment(

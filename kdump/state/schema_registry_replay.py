@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from kdump.format.count_text import plain_count
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.internal_records import MAX_PROBLEMS
@@ -62,7 +63,10 @@ class RegistryReplay:
             return
         try:
             if max(record.keySize, record.valueSize) > MAX_RECORD_BYTES:
-                raise SkippedRecord(f"too large: key {record.keySize} bytes, value {record.valueSize} bytes")
+                raise SkippedRecord(
+                    f"too large: key {plain_count(record.keySize, 'byte')}"
+                    f", value {plain_count(record.valueSize, 'byte')}"
+                )
             self._apply(record.key, record.value)
         except SkippedRecord as reason:
             self.note(f"at offset {self.offset}: skipped: {reason}")
@@ -74,7 +78,7 @@ class RegistryReplay:
         raw = json.dumps(value, separators=(",", ":")).encode()
         try:
             if len(raw) > MAX_RECORD_BYTES:
-                raise SkippedRecord(f"too large: {len(raw)} bytes")
+                raise SkippedRecord(f"too large: {plain_count(len(raw), 'byte')}")
             self._schema(value | {"magic": 1}, raw)
         except SkippedRecord as reason:
             self.note(f"version {self.offset}: skipped: {reason}")

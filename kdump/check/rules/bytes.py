@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kdump.check.advice import RECOVER_ONE, RESTORE, SAVE_RECORDS, SKIP, STOPS, TRUNCATES
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
 from kdump.format.batch_header import BatchHeader
+from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MIN_MESSAGE_SIZE
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.paths import Target
@@ -372,5 +373,5 @@ def not_checked(target: Target, reason: str) -> Finding:
 def unreadable_bytes(target: Target, source: Any) -> Iterator[Finding]:
     """Yield findings for the bytes that the device could not read, if the source of the file counts them."""
     for position, size in getattr(source, "unreadable", ()):
-        message = f"the device cannot read {size} bytes"
+        message = f"the device cannot read {plain_count(size, 'byte')}"
         yield UNREADABLE_BYTES.finding(target, message=message, position=position, size=size)

@@ -21,7 +21,7 @@ from kdump.core.record_checks import check_records, invalid_header
 from kdump.core.record_columns import RecordColumns, headers
 from kdump.format.batch_header import KNOWN_ATTRIBUTES
 from kdump.format.control_record import CONTROL_TYPES, decode_control
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.format.kafka_release import newer_text
 from kdump.format.numbers import LONG_MAX, LONG_MIN, int64
 from kdump.log import legacy_records
@@ -270,7 +270,7 @@ def findings(part: SegmentContext, known: PartitionContext, batch: Batch) -> Ite
     target = part.target
     limit = known.max_message_bytes
     if limit is not None and batch.size > limit:
-        message = f"{batch.size} bytes, but max.message.bytes is {limit}"
+        message = f"{plain_count(batch.size, 'byte')}, but max.message.bytes is {limit}"
         yield _found(target, batch, SIZE_OVER_LIMIT, message=message, expected=limit)
     keyed = bool(known.compacted)
     if batch.known_records is not None:
@@ -409,7 +409,7 @@ def _bad_header(columns: RecordColumns) -> tuple[int, str] | None:
             try:
                 key.decode()
             except UnicodeDecodeError:
-                return columns.offset_delta[i], f"a header key of {len(key)} bytes that is not UTF-8"
+                return columns.offset_delta[i], f"a header key of {plain_count(len(key), 'byte')} that is not UTF-8"
     return None
 
 
@@ -431,7 +431,7 @@ def _control(target: Target, make: Make, batch: DefaultRecordBatch) -> Iterator[
                     CONTROL_BATCH_INVALID, message=message, severity=INFO, consequence="brokers and consumers skip it"
                 )
     if markers and count > 1:
-        message = f"{count} records in the batch of a transaction marker, expected 1"
+        message = f"{plain_count(count, 'record')} in the batch of a transaction marker, expected 1"
         yield make(CONTROL_BATCH_INVALID, message=message, severity=WARNING, consequence=FIRST_ONLY)
 
 

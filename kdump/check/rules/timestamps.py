@@ -9,6 +9,7 @@ from kdump.check.finding import WARNING, Code, Finding
 from kdump.check.rule import DAY, NONE, BatchContext, FindingMerger, Observer, SegmentContext
 from kdump.core.column_numbers import MAX_TIMESTAMP
 from kdump.core.header_columns import HeaderColumns, within
+from kdump.format.count_text import plain_count
 
 TIMESTAMP_IN_FUTURE = Code(
     code="timestamp-in-future",
@@ -65,7 +66,7 @@ class TimestampRule(Observer):
         if taken:
             first, count, end, _ = taken
             batch, modified = first.batch, first.part.modified
-            batches = "a batch" if count == 1 else f"{count} batches"
+            batches = "a batch" if count == 1 else plain_count(count, "batch", "batches")
             message = f"timestamps up to {utc(self.largest)} in {batches}; the file was last changed {utc(modified)}"
             yield TIMESTAMP_IN_FUTURE.finding(
                 first.part.target,

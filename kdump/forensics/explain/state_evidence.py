@@ -15,7 +15,7 @@ from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.producers import ProducersQuery, producers
-from kdump.format.count_text import count_text, first_of
+from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.kafka.small_files import properties
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
@@ -185,7 +185,9 @@ class DiskState:
             else:
                 text += ", not in the state that a broker loads at startup"
             if row.gaps or row.duplicates or row.fenced or row.epochStarts:
-                text += f"; {row.gaps} gaps, {row.duplicates} duplicates, {row.fenced} fenced batches"
+                duplicates = plain_count(row.duplicates, "duplicate")
+                fenced = plain_count(row.fenced, "fenced batch", "fenced batches")
+                text += f"; {plain_count(row.gaps, 'gap')}, {duplicates}, {fenced}"
             yield Evidence(PRODUCER, row.file, row.position, row.lastOffset, text)
         if not found:
             text = f"producer {number}: no batch in this log: retention or compaction deleted them, or it never wrote"

@@ -16,6 +16,7 @@ from kdump.check.options import Options
 from kdump.forensics.reindex.index_comparer import OffsetIndexComparer, TimeIndexComparer
 from kdump.forensics.reindex.verdict import RebuiltEntries, Verdict
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.count_text import plain_count
 from kdump.kafka.errors import CorruptRecord, InvalidOffset, KafkaError, Overflow
 from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX, IndexBuilder, IndexBytes
@@ -217,7 +218,9 @@ def rebuild(
     with closing(window.source):
         found = RebuiltSegment(window.source.size or 0)
         if found.size > MAX_SEGMENT_SIZE:
-            reason = f"{found.size} bytes: a broker does not open segments larger than {MAX_SEGMENT_SIZE}"
+            reason = (
+                f"{plain_count(found.size, 'byte')}: a broker does not open segments larger than {MAX_SEGMENT_SIZE}"
+            )
             found.endings.append(RecoveryEnd(0, reason, THROWS))
             return found
         judges = _IndexComparers(segment, question, options) if judged else None
@@ -258,7 +261,9 @@ def _take(
     last = batch.lastOffset
     description = f"the batch with offset {last}"
     if batch.magic > 1 and batch.size < BATCH_HEADER.size:
-        return RecoveryEnd(batch.position, f"a batch of {batch.size} bytes, less than a header", TRUNCATES)
+        return RecoveryEnd(
+            batch.position, f"a batch of {plain_count(batch.size, 'byte')}, less than a header", TRUNCATES
+        )
     if not batch.crcValid:
         return RecoveryEnd(batch.position, f"the checksum of {description} does not match", TRUNCATES)
     try:

@@ -31,7 +31,7 @@ def loss_texts(plan: RestartPlan) -> list[str]:
     lost = sum(1 for each in plan.partitions if each.loses and not each.missing) - new
     parts = []
     if gone:
-        heading = f"{count_text(len(gone), 'MISSING PARTITION', 'MISSING PARTITIONS')}"
+        heading = count_text(len(gone), "MISSING PARTITION", "MISSING PARTITIONS")
         names = first_of([each.name for each in gone])
         is_created = any(each.steps for each in gone)
         parts.append(f"CREATES {heading} EMPTY ({names})" if is_created else f"LACKS {heading} ({names})")

@@ -40,6 +40,7 @@ from kdump.forensics.salvage.survey import survey
 from kdump.forensics.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
 from kdump.forensics.salvage.write_small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.forensics.work_progress import WorkProgress
+from kdump.format.count_text import plain_count
 from kdump.log.directory_listing import is_inside, length, real_path
 from kdump.log.paths import Target
 from kdump.log.region import DefaultRecordBatch
@@ -288,7 +289,7 @@ class PartitionRun:
         if head.recovered is not None:
             fate, code = RECOVERED, head.mended[0]
             mended: tuple[str, ...] = ()
-            reason = ", ".join((f"{head.records} of {head.recovered} records", *head.mended[1:]))
+            reason = ", ".join((f"{head.records} of {plain_count(head.recovered, 'record')}", *head.mended[1:]))
             if head.records < head.recovered:
                 self.lost_since_marker = head.last
         else:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
+from kdump.format.count_text import count_text
 from kdump.render.postmortem import producer_charts, segment_map, statistics_charts, throughput_charts
 from kdump.render.postmortem.labels import PageLabels
 from kdump.render.postmortem.vega import Chart
@@ -47,7 +48,9 @@ def draw_charts(made: PostMortem, names: PageLabels) -> ChartSet:
         drawn.maps = {by: strips.charts(by) for by in segment_map.BY}
         drawn.map_first = strips.first
         if strips.left_out:
-            drawn.map_text = f"{len(strips.rows):,} of {strips.all:,} segments are drawn: no empty ones, and if there "
+            drawn.map_text = (
+                f"{len(strips.rows):,} of {count_text(strips.all, 'segment')} are drawn: no empty ones, and if there "
+            )
             drawn.map_text += "are many, those with findings and the newest."
     drawn.time, drawn.time_text = throughput_charts.over_time(made, names)
     everything = [facts for facts in made.partitions if facts.segments]

@@ -9,6 +9,7 @@ from datetime import timezone, tzinfo
 from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
 from kdump.check.finding import Finding
 from kdump.check.options import Options
+from kdump.format.count_text import plain_count
 from kdump.format.varint import Bytes
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
@@ -190,9 +191,9 @@ def excerpt(lines: list[Line]) -> list[Line]:
     last = -1
     for number in kept:
         if number > last + 1:
-            made.append(((f"… {number - last - 1} lines are left out", "dim"),))
+            made.append(((f"… {plain_count(number - last - 1, 'line')} are left out", "dim"),))
         made.append(lines[number])
         last = number
     if last + 1 < len(lines):
-        made.append(((f"… {len(lines) - last - 1} lines are left out", "dim"),))
+        made.append(((f"… {plain_count(len(lines) - last - 1, 'line')} are left out", "dim"),))
     return made

@@ -12,6 +12,7 @@ from kdump.check.finding import ERROR, INFO, SEVERITIES, Finding
 from kdump.check.options import Options
 from kdump.check.rule import LOST
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
+from kdump.format.count_text import count_text
 from kdump.render.findings_report import EVERYWHERE, FindingGroup, PartitionFindings
 from kdump.render.postmortem.excerpts import Line, hexdump
 from kdump.render.postmortem.labels import PageLabels
@@ -136,16 +137,16 @@ def _explain(
     if len(places) > 1:
         first = ", ".join(names.of(each) for each in places[:EVERYWHERE])
         total = sum(each.codes[finding.severity, finding.code] for each in places)
-        more = f"{total:,} findings, in {first} and others. The first is in {names.of(facts)}:"
+        more = f"{count_text(total, 'finding')}, in {first} and others. The first is in {names.of(facts)}:"
     elif count > 1:
         kinds = ", ".join(f"{times:,} {code}" for code, times in story.codes.most_common())
         reach = f" up to offset {story.last_offset:,}" if story.last_offset is not None else ""
-        more = f"First of {count:,} findings here: {kinds}{reach}."
+        more = f"First of {count_text(count, 'finding')} here: {kinds}{reach}."
     return ExplainedFindings(
         id=f"finding-{number + 1}",
         severity=finding.severity,
         code=finding.code,
-        place=names.of(facts) if len(places) == 1 else f"{len(places):,} partitions",
+        place=names.of(facts) if len(places) == 1 else count_text(len(places), "partition"),
         file=names.file_name(finding.file),
         position=finding.position,
         size=finding.size,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from kdump.check.finding import ERROR, INFO, WARNING
 from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, plain_count
 from kdump.render.amounts import size_text
 from kdump.render.findings_report import incomplete, newer, totals_text, verdict
 from kdump.render.postmortem.charts import ChartSet
@@ -109,7 +109,7 @@ def _context(made: PostMortem, section: FindingsSection, names: PageLabels) -> d
     hit = sum(1 for each in (*made.partitions, *made.others) if each.severities[ERROR] or each.severities[WARNING])
     places = len(made.partitions) + len(made.others)
     severities = [count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name]]
-    where = f" in {hit} of {places} places" if severities and places > 1 else ""
+    where = f" in {hit} of {plain_count(places, 'place')}" if severities and places > 1 else ""
     rows = sorted(made.partitions, key=lambda facts: tuple(-number for number in facts.weight[:3]))
     return {
         "word": word,
@@ -154,7 +154,7 @@ def _tiles(made: PostMortem, names: PageLabels) -> Iterator[tuple[str, str, str]
     yield "records", f"{totals.records:,}", "in " + count_text(totals.batches, "batch", "batches")
     times, far, _ = when(made)
     if times:
-        more = f"; {sum(each.records for each in far):,} records far away" if far else ""
+        more = f"; {count_text(sum(each.records for each in far), 'record')} far away" if far else ""
         yield (
             "last written",
             names.second(times[-1].first)[:10],

@@ -7,6 +7,7 @@ from typing import Any
 
 from kdump.forensics.answers import HANGING, OPEN, Transaction
 from kdump.forensics.postmortem.facts import PartitionFacts
+from kdump.format.count_text import count_text
 from kdump.format.numbers import parse_long
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.postmortem import palette
@@ -187,7 +188,7 @@ def producers(facts: PartitionFacts, names: PageLabels) -> Chart | None:
             "share": (row.last - row.first + 1) / max(1, end - first),
             "epoch": f"{row.epoch}",
             "offsets": f"{row.first:,}..{row.last:,}",
-            "records": f"{row.records:,} in {row.batches:,} batches",
+            "records": f"{row.records:,} in {count_text(row.batches, 'batch', 'batches')}",
             "size": size_text(row.bytes),
         }
         for row in rows

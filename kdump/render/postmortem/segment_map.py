@@ -10,6 +10,7 @@ from kdump.check.finding import SEVERITIES
 from kdump.forensics.answers import HANGING, OPEN
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem, SegmentFacts
 from kdump.forensics.postmortem.segment_strip import CONTROL, NO_BATCH, Cell, CellContent, coarser, joined
+from kdump.format.count_text import count_text
 from kdump.log.region import PADDING
 from kdump.log.source import CHECKSUMS
 from kdump.render.amounts import size_text
@@ -95,7 +96,8 @@ class SegmentMaps:
                     self._place(label, segment, mark.start, mark.end)
                     | {
                         "is": mark.severity,
-                        "what": mark.code + (f" and {mark.findings - 1:,} more findings" if mark.findings > 1 else ""),
+                        "what": mark.code
+                        + (f" and {count_text(mark.findings - 1, 'more finding')}" if mark.findings > 1 else ""),
                     }
                     for mark in sorted(segment.marks, key=lambda each: -SEVERITIES.index(each.severity))
                 ]  # the worst is drawn last, so that it is visible

@@ -8,6 +8,7 @@ from typing import Any
 from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.histograms import size_classes
 from kdump.forensics.stats import Stats, codecs_of
+from kdump.format.count_text import count_text
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette
 from kdump.render.postmortem.labels import PageLabels
@@ -46,7 +47,14 @@ def _histogram(title: str, counts: array[int], show: Any) -> Spec:
         label = show(each.first)
         labels.append(label)
         upto = f"{each.first:,}.." + ("" if each.last is None else f"{each.last:,}")
-        data.append({"class": label, "batches": each.amount, "range": upto, "count": f"{each.amount:,} batches"})
+        data.append(
+            {
+                "class": label,
+                "batches": each.amount,
+                "range": upto,
+                "count": count_text(each.amount, "batch", "batches"),
+            }
+        )
     return {
         "data": {"values": data},
         "width": HALF,

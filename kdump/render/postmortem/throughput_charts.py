@@ -215,7 +215,7 @@ def _kind(gap: Gap, facts: PartitionFacts) -> str:
 
 def _gap(gap: Gap, facts: PartitionFacts, of: str) -> dict[str, Any]:
     row = {"kind": "gap", "of": of, "a": gap.first, "b": gap.last + 1, "offsets": f"{gap.first:,}..{gap.last:,}"}
-    return row | {"gap": f"gap: {_kind(gap, facts)}", "size": f"{gap.size:,} offsets"}
+    return row | {"gap": f"gap: {_kind(gap, facts)}", "size": count_text(gap.size, "offset")}
 
 
 class Bucket(NamedTuple):
