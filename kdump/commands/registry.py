@@ -213,7 +213,7 @@ class RegistryCommand:
             pass
         elif out is not None:
             count = export(registry, out, name, known.unresolved() if options.deleted else ())
-            print_error(f"{count_text(count, 'version')} of {path} written to {path_text(out.root)}")
+            print_error(f"{count_text(count, 'version')} of {path} written to {path_text(str(options.out))}")
             self.shown += 1
         elif history is None:
             self._versions(registry, path, gone)
