@@ -12,7 +12,7 @@ from kdump.answer import answer_object
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.cluster.metadata_log import replay_metadata
-from kdump.cluster.metadata_refusals import record_rule
+from kdump.cluster.metadata_refusals import FEATURE_LEVEL, record_rule
 from kdump.cluster.release_evidence import LEVEL, NEWER_NUMBER, applied_release, level_name
 from kdump.forensics.output_directory import OutputDirectory
 from kdump.forensics.rescue.answers import (
@@ -33,7 +33,7 @@ from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.kafka_uuid import uuid_text
 from kdump.format.known_releases import Line, at_most
-from kdump.format.metadata_record import decode_metadata_record
+from kdump.format.metadata_record import decode_metadata_record, is_usual
 from kdump.jsonl import line
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.log import file_system
@@ -47,10 +47,14 @@ from kdump.state.image_records import image_records
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.metadata_image import TOPIC, Endpoint, MetadataImage, ProducerIds, Voter
 from kdump.state.metadata_refusal import Rule
+from kdump.state.metadata_replay import NESTED
 from kdump.state.record_choice import RecordChoice
 
 LEDGER = "ledger.jsonl"
 WITH_DIRECTORY_ID = (3, 7)
+CONFIG = "ConfigRecord"
+BY_CONTENT = {FEATURE_LEVEL, CONFIG, *NESTED}
+"""Records of which the release takes some and not others."""
 LISTENER = "CONTROLLER"
 """Name of the controllers' listener, if no voter states another one."""
 
@@ -125,6 +129,8 @@ class _Rescue:
         self.histories = MetadataHistories(disks, asked.copy, run)
         self.source = self.histories.source
         self.release = self._release()
+        self._taken: set[bytes] = set()
+        """Types and versions of records that the release takes whatever their content is."""
         self.choice = RecordChoice(self._rule, self.line)
         self.inventions: list[RescueInvention] = []
         self.files = MetadataFiles("")
@@ -152,8 +158,12 @@ class _Rescue:
         """Return why a record is left out, whatever the state is."""
         if offset is not None and offset in self.asked.leave_out:
             return Rule()
+        if value[:3] in self._taken:
+            return None
         known = record_rule(value, at_most(self.release.line))
-        if known is None and name == "ConfigRecord":
+        if known is None and name not in BY_CONTENT and is_usual(value):
+            self._taken.add(value[:3])
+        if known is None and name == CONFIG:
             values = decode_metadata_record(value).values or {}
             if values.get("resourceType") == TOPIC and values.get("value") is not None:
                 exception = config_exception(values["name"], values["value"], self.release)
