@@ -115,6 +115,7 @@ test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(RELEASE_JARS)/$(NEWEST) 
 	$(BIN)/python -m tools.reindex_trials $(JARS) $(DISKS) --compare
 	$(BIN)/python -m tools.salvage_trials $(JARS) $(DISKS) --compare --only $(SALVAGED)
 	$(BIN)/python -m tools.metadata_trials $(RELEASE_JARS) --compare --only $(NEWEST)
+	$(BIN)/python -m tools.unit_test_trials $(RELEASE_JARS) --compare
 	$(BIN)/python -m tools.at_work $(JARS) --minutes 3
 
 # Runs every command on the disk of a broker that keeps changing it.
@@ -173,6 +174,7 @@ trials: $(VENV)/.ready $(JARS) $(DISKS) $(RELEASES:%=$(RELEASE_JARS)/%)
 	$(BIN)/python -m tools.quorum_trials $(JARS)
 	$(BIN)/python -m tools.metadata_trials $(RELEASE_JARS)
 	$(BIN)/python -m tools.metadata_starts $(RELEASE_JARS)
+	$(BIN)/python -m tools.unit_test_trials $(RELEASE_JARS)
 	$(BIN)/python -m tools.full_disk_trials $(JARS) $(DISKS)
 	$(BIN)/python -m tools.fleet_trial $(JARS)
 

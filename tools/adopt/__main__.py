@@ -11,6 +11,7 @@ The steps, in this order:
 - classes: those that read or write a log directory, method by method
 - disks: a broker's after a clean shutdown and after kill -9, and its controller's (three minutes)
 - oracle: kafka-dump-log on these disks, compared with dump-log and inspect; verify, which should find nothing
+- units: what kdump says of the log directories of Kafka's unit tests, and what the release's classes say (ten minutes)
 - ways: the two releases on each other's disks: upgraded, finalised, lowered, and back (five minutes)
 - trials: brokers on disks that recipes have damaged; writes docs/release-trials.json (15 minutes)
 - tests: those of formats and schemas, which say what an import leaves to do
@@ -27,6 +28,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,7 +38,7 @@ from typing import NamedTuple
 from kdump.commands.dump_log import OLDEST
 from kdump.forensics.restart.plan_values import UNKNOWN
 from kdump.format.releases import RELEASES
-from tools import message_sources, metadata_trials, release_trials, upgrade_trials
+from tools import message_sources, metadata_trials, release_trials, unit_test_trials, upgrade_trials
 from tools.adopt import bytecode, facts, oracle, records, report
 from tools.adopt.registry import fetch, numbers, text
 from tools.condense_schemas import condense, in_jars
@@ -156,6 +158,17 @@ def refused(adopted: Adoption) -> Iterator[str]:
     yield from report.table(("log", "Kafka", "kdump", "explained"), rows)
 
 
+def units(adopted: Adoption) -> Iterator[str]:
+    """Compare kdump with the release's classes on the log directories that Kafka's unit tests make."""
+    with tempfile.TemporaryDirectory() as work:
+        result = unit_test_trials.trial(adopted.jars, adopted.version, Path(work))
+    yield f"## Kafka's unit tests, those of {result['testsOf']}\n"
+    counts = ", ".join(f"{name} {count:,}" for name, count in result["compared"].items())
+    yield f"compared: {counts}; {len(result['differences'])} differ\n"
+    rows = [tuple(map(str, each.values())) for each in result["differences"]]
+    yield from report.table(("what", "test", "Kafka", "kdump", "explained"), rows)
+
+
 def ways(adopted: Adoption) -> Iterator[str]:
     for version in (adopted.before, adopted.version):
         adopted.fetched(version)
@@ -208,6 +221,7 @@ STEPS: dict[str, Callable[[Adoption], Iterator[str]]] = {
     "disks": disks,
     "oracle": compare,
     "refused": refused,
+    "units": units,
     "ways": ways,
     "trials": trials,
     "tests": tests,
