@@ -385,7 +385,8 @@ def may_hold_schema_ids(columns: RecordColumns, highest: cython.longlong) -> boo
                 if size >= 17:
                     return True
                 continue
-            schema_id = data[start + 1] * 16777216 + data[start + 2] * 65536 + data[start + 3] * 256 + data[start + 4]
+            schema_id = data[start + 1]  # wide, before it is multiplied
+            schema_id = ((schema_id * 256 + data[start + 2]) * 256 + data[start + 3]) * 256 + data[start + 4]
             if highest == EVERY_ID or (schema_id > 0 and (size != 8 or schema_id <= highest)):
                 return True
         if rows[at + HEADERS_COUNT] > 0:

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+import kdump
+from kdump.browse.row_factory import RowFactory
+from kdump.log.paths import target
 from tests import command
 from tests.conftest import FIXTURES
 from tests.decode.test_kafka_topic_decoders import objects, run
@@ -454,3 +457,24 @@ def test_the_schema_of_a_records_own_time_goes_first(tmp_path: Path) -> None:
     (found,) = read(tmp_path, schemas, Step(None, framed(1, b"\2x")))
     assert found["valueDecoded"]["data"] == "x"
     assert "deleted for good" in found["valueNote"]
+
+
+def test_ids_above_2_to_the_31_have_no_schema(tmp_path: Path) -> None:
+    """A registry has none: its clients read an ID as a signed number."""
+    steps = [Step(None, framed(number, b"\2")) for number in (1 << 31, (1 << 32) - 1)]
+    write(tmp_path, {"_schemas-0": [schema("a", 1, 1 << 31, '"int"'), *SCHEMAS], "t-0": list(steps)})
+    found = objects(tmp_path / "t-0")
+    assert [each["valueNote"].partition(" in ")[0] for each in found] == [
+        "no schema with ID 2147483648",
+        "no schema with ID 4294967295",
+    ]
+    assert "is not between 0 and 2147483647" in command.run("registry", tmp_path).stderr
+
+
+def test_the_browser_decodes_by_the_registry_beside_the_records() -> None:
+    path = DISK / "orders-0" / LOG
+    rows = RowFactory()
+    columns = rows.records(target(str(path)))
+    record = next(kdump.open(str(path)).records())
+    texts = [column.cell(record) for column in columns]
+    assert '{"magic":0,"schemaId":1,"subject":"orders-value","version":1,"data":{"id":0}}' in texts
