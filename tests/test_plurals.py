@@ -5,10 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.command import run
 from tests.conftest import FIXTURES, ROOT
+from tests.each_case import each_case
 
 NOUNS = "batches|records|segments|files|partitions|findings|topics|lines|offsets|transactions|groups|messages|entries"
 COUNTED = re.compile(rf" (?:more |other )?(?:{NOUNS})\b")
@@ -37,9 +36,7 @@ def test_no_plural_is_made_by_hand() -> None:
     assert [each for path in paths if "dumplog" not in path.name for each in by_hand(path)] == []
 
 
-@pytest.mark.parametrize(
-    "command", ["ls", "verify", "stats", "retention", "transactions", "producers", "space", "doctor"]
-)
+@each_case("command", ("ls", "verify", "stats", "retention", "transactions", "producers", "space", "doctor"))
 def test_nothing_says_1_segments(command: str) -> None:
     disks = [FIXTURES / name for name in ("clean-1", "crash-1", "indexed-1", "state-1")]
     found = [line for disk in disks for line in run(command, disk).stdout.splitlines() if ONE_OF_MANY.search(line)]
