@@ -357,8 +357,8 @@ def kafka(jars: Path, directory: Path) -> dict[str, Verdict]:
         offset = AT.search(text) or AT.search(message)
         # A fault without an offset comes after all records.
         at = int(offset[1]) if offset else None
-        # Up to 3.7, MetadataLoader writes the number of the record in its batch, here 0, behind the base offset.
-        at = at // 10 if at and who == "loader" and parse_release(jars.name).line < (3, 8) else at
+        # Up to 3.6, MetadataLoader writes the number of the record in its batch, here 0, behind the base offset.
+        at = at // 10 if at and who == "loader" and parse_release(jars.name).line < (3, 7) else at
         found.setdefault(log, {}).setdefault(who, (at, plain(f"{kind}: {message}")))
     return found
 
