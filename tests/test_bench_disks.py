@@ -12,13 +12,13 @@ from bench.broker import COMMANDS
 from bench.broker_disks import DISKS, make
 from kdump.cli import cli
 from tests.charts import undrawn  # noqa: F401  a fixture
-from tests.conftest import few
 
 SMALL = {"partitions": 4, "keys": 4000, "group offsets": 200, "overlapping transactions": 1200}
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("name", few(DISKS, 1))
+@pytest.mark.every_disk
+@pytest.mark.parametrize("name", DISKS)
 def test_a_disk_is_sound_and_its_commands_succeed(name: str, tmp_path: Path) -> None:
     disk = make(tmp_path, name, SMALL.get(name, 100))
     result = CliRunner().invoke(cli, ["verify", "--json", str(disk)])

@@ -205,6 +205,7 @@ def run(path: Path, out: Path, *words: str, limit: int | None = None) -> tuple[i
     return status, peak, said
 
 
+@pytest.mark.every_disk
 @pytest.mark.parametrize("command", QUICK)
 def test_what_shows_no_value_holds_none(command: str, together: Path, tmp_path: Path) -> None:
     status, peak, said = run(together, tmp_path, *NOTHING_SHOWN[command].split())

@@ -201,6 +201,7 @@ def test_a_command_before_there_is_anything(tmp_path: Path) -> None:
     drive(tmp_path / "empty", script)
 
 
+@pytest.mark.every_disk
 def test_every_key_on_every_level() -> None:
     keys = [key for command in COMMANDS for key in command.keys if command.name not in ("quit", "out")]
 

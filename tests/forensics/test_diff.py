@@ -35,7 +35,6 @@ from tests.conftest import (
     FIXTURES,
     covering,
     examples,
-    few,
     iter_regions,
     kinds_of,
     numbers_in,
@@ -225,8 +224,8 @@ def test_the_two_replicas_after_an_unclean_election() -> None:
     assert all(each.mends for each in found.choices)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("window", few([1 << 20, 4096], 1))
+@pytest.mark.every_disk
+@pytest.mark.parametrize("window", [1 << 20, 4096])
 def test_a_copy_is_the_same(window: int) -> None:
     partitions = sorted(path for path in FIXTURES.glob("*/*-0") if any(path.glob("*.log")))
     directories = covering(partitions, 6, lambda path: kinds_of(min(path.glob("*.log"))), window)
