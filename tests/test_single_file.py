@@ -164,7 +164,7 @@ def test_nothing_in_it_needs_a_library_of_the_machine(place: Path, tmp_path: Pat
     assert len(objects) > 25
     kind = target()
     for path in objects:
-        assert all(name.startswith("libc.") for name in elf.needed(path)), path
+        assert elf.needed(path) == [], path
         assert elf.machine(path) == kind.elf_machine, path
         assert elf.alignment(path) >= kind.page, path
 

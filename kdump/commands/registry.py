@@ -187,6 +187,7 @@ class RegistryCommand:
     def _registry(self, found: RegistryLog, all_found: FoundRegistries, out: OutputDirectory | None, name: str) -> None:
         options, path = self.options, path_text(found.log.path)
         history = self._history(path) if options.state.history else None
+        wants_gone = options.deleted or options.shows_usage or bool(options.ids)
         before = self.shown
         with Progress("registry") as progress:
             directories = [each for cluster, each in all_found.directories if cluster == found.cluster]
@@ -198,24 +199,20 @@ class RegistryCommand:
                 found,
                 self.moment,
                 on_change=history,
-                keep_gone=options.deleted or options.shows_usage or bool(options.ids),
+                keep_gone=wants_gone,
                 run=run,
             )
-            gone = []
-            if options.deleted or options.shows_usage or options.ids:
-                gone = versions_in_deleted_logs(found.deleted, registry, run)
+            gone = versions_in_deleted_logs(found.deleted, registry, run) if wants_gone else []
             home = "" if not directories else directories[0].path
             known = KnownSchemas(registry, home, [version for _, version in gone])
             for each in usage(logs, known, self.notes.add, run):
                 if self._has_id(each.id) and self._has_subject(each.subjects):
                     self._add(each)
-        if options.shows_usage:
-            pass
-        elif out is not None:
+        if out is not None and not options.shows_usage:
             count = export(registry, out, name, known.unresolved() if options.deleted else ())
             print_error(f"{count_text(count, 'version')} of {path} written to {path_text(str(options.out))}")
             self.shown += 1
-        elif history is None:
+        elif history is None and not options.shows_usage:
             self._versions(registry, path, gone)
         if self.shown == before and not any(
             (*self.subject.unmatched(), *self.ids.unmatched(), *self.topic.unmatched())

@@ -39,9 +39,14 @@ class ServerProperties(NamedTuple):
         return None if found is None or found < 0 else found
 
     @property
+    def stated_log_dirs(self) -> list[str]:
+        """log.dirs, else log.dir, as the file has them."""
+        return self.words("log.dirs") or self.words("log.dir")
+
+    @property
     def log_dirs(self) -> list[str]:
         """The real paths of log.dirs, of which the first is metadata.log.dir, unless that is set."""
-        return [real_path(each) for each in self.words("log.dirs") or self.words("log.dir")]
+        return [real_path(each) for each in self.stated_log_dirs]
 
     @property
     def metadata_log_dir(self) -> str | None:

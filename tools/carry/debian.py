@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.carry.programs import run
+
 SUITE = "trixie"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SOURCES = {
@@ -42,7 +44,7 @@ def source(name: str, downloads: Path, to: Path) -> Path:
     place = to / name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    _run("tar", "--extract", "--file", archive, "--directory", place, "--strip-components=1")
+    run("tar", "--extract", "--file", archive, "--directory", place, "--strip-components=1")
     return place
 
 
@@ -51,7 +53,7 @@ def package(name: str, architecture: str, downloads: Path, to: Path) -> tuple[Pa
     debian = ARCHITECTURES[architecture]
     found = _file(f"{name}_*_{debian}.deb", downloads, "download", f"{name}:{debian}")
     shutil.rmtree(to, ignore_errors=True)
-    _run("dpkg-deb", "--extract", found, to)
+    run("dpkg-deb", "--extract", found, to)
     return to, found.name.split("_")[1]
 
 
@@ -84,8 +86,8 @@ def _download(downloads: Path, command: tuple[str, ...]) -> None:
     options = [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
     apt = ("apt-get", "--quiet=2", *options)
     if not any((state / "lists").glob("*Sources")):
-        _run(*apt, "update", cwd=downloads)
-    _run(*apt, *command, cwd=downloads)
+        run(*apt, "update", cwd=downloads)
+    run(*apt, *command, cwd=downloads)
 
 
 def _mirror() -> str:
@@ -101,8 +103,3 @@ def _mirror() -> str:
     ]
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
     return said[0] if said else sys.exit("apt has no package lists of Debian: apt-get update, or set CARRIED_SOURCES")
-
-
-def _run(*command: str | Path, cwd: Path | None = None) -> None:
-    if subprocess.run(command, cwd=cwd).returncode:
-        sys.exit(f"failed: {' '.join(map(str, command))}")

@@ -27,8 +27,9 @@ def machine(path: Path) -> int:
 
 
 def needed(path: Path) -> list[str]:
-    """Return the libraries that the object requires from the loader (DT_NEEDED)."""
-    return NEEDED.findall(_readelf("-dW", path))
+    """Return the libraries that the object requires from the loader (DT_NEEDED), without the C library: musl loads
+    itself under each of its names."""
+    return [name for name in NEEDED.findall(_readelf("-dW", path)) if not name.startswith("libc.")]
 
 
 def alignment(path: Path) -> int:

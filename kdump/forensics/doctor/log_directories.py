@@ -32,7 +32,7 @@ PLACES = (
 """Patterns of the directories that packages, images and operators use."""
 
 
-class Found(NamedTuple):
+class FoundLogDirectories(NamedTuple):
     """`directories`: log directories; `why`: where they were found; `server`: the broker's server.properties, if its
     paths are those of this process."""
 
@@ -51,7 +51,7 @@ class _Broker(NamedTuple):
     overrides: dict[str, str]
 
 
-def find_log_directories(root: str = "") -> Found:
+def find_log_directories(root: str = "") -> FoundLogDirectories:
     """Return the log directories on this machine. `root`: what precedes every path. Raises SourceError if there are
     none, or if it is not clear which: those of several brokers."""
     brokers = [each for name in _numbers(f"{root}{PROC}") if (each := _broker(f"{root}{PROC}/{name}", int(name)))]
@@ -66,10 +66,10 @@ def find_log_directories(root: str = "") -> Found:
             f"no path given, no broker is running, and no log directory in {root}/var/lib/kafka or another usual place:"
             " pass the directories in log.dirs"
         )
-    return Found(tuple(found), f"with {META}, in the usual places; no broker is running")
+    return FoundLogDirectories(tuple(found), f"with {META}, in the usual places; no broker is running")
 
 
-def _of_broker(broker: _Broker) -> Found:
+def _of_broker(broker: _Broker) -> FoundLogDirectories:
     what = f"the running broker (process {broker.process})"
     values: dict[str, str] = {}
     if broker.file is not None:
@@ -79,7 +79,7 @@ def _of_broker(broker: _Broker) -> Found:
             raise SourceError(f"log.dirs of {what}: {error}; run as its user, or pass its log directories") from None
     values = {**values, **broker.overrides}
     server = ServerProperties(broker.file or OVERRIDE, values)
-    named = server.words("log.dirs") or server.words("log.dir") or [DEFAULT_LOG_DIR]
+    named = server.stated_log_dirs or [DEFAULT_LOG_DIR]
     named += [own for own in server.words("metadata.log.dir") if own not in named]
     directories = tuple(os.path.join(broker.root or "/", each.lstrip("/")) for each in named)
     missing = [path for path in directories if not os.path.isdir(path)]
@@ -87,7 +87,9 @@ def _of_broker(broker: _Broker) -> Found:
         raise SourceError(f"log.dirs of {what}: {missing[0]}: no such directory, or not readable: run as its user")
     note = f", of which {count_text(len(missing), 'is', 'are')} missing: {', '.join(missing)}" if missing else ""
     why = f"log.dirs of {what}, {server.path}{note}"
-    return Found(tuple(each for each in directories if each not in missing), why, None if broker.root else server)
+    return FoundLogDirectories(
+        tuple(each for each in directories if each not in missing), why, None if broker.root else server
+    )
 
 
 def _broker(place: str, process: int) -> _Broker | None:
