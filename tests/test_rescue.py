@@ -237,6 +237,9 @@ def test_copies_that_diverge(tmp_path: Path) -> None:
     assert set(of_snapshot(made).topics) == {"t", "x"}
     assert [each.file for each in made.records if each.fate == "otherHistory"] == [str(longer)]
     assert made.summary.committedOffset == 3, "which two of three voters have"
+    for path, expected in ((later, 3), (longer, None)):  # a later leader wrote records; or nothing shows it
+        summary = json.loads(command.run("cluster", path, "--json").stdout.splitlines()[0])
+        assert rescue(str(path)).summary.committedOffset == summary["committedOffset"] == expected
     chosen = rescue([str(longer), str(later)], request=RescueRequest(copy=str(longer)))
     assert (chosen.summary.topics, chosen.summary.leaderEpoch) == (4, 1)
 

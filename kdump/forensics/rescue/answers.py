@@ -123,8 +123,8 @@ class RescueSummary:
     committedOffset: Annotated[
         int | None,
         Doc(
-            "everything below is known to be committed, by a snapshot or a majority of the voters' copies; what is "
-            "above is kept, but may never have been",
+            "everything below is known to be committed, by snapshots and leader epochs or a majority of the voters' "
+            "copies; what is above is kept, but may never have been",
             OFFSET,
         ),
     ]

@@ -98,9 +98,9 @@ class MetadataHistories:
             if (image := self.images[place.path]) is not None
         }
         known = [
-            image.snapshot
+            min(image.committed, shared[path])
             for path, image in self.images.items()
-            if image is not None and image.snapshot and image.snapshot <= shared[path]
+            if image is not None and image.committed and shared[path]
         ]
         wanted = set(voters)
         ends: dict[int, int] = {}
