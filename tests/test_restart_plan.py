@@ -594,7 +594,7 @@ def test_a_plan_that_is_made_again_has_its_warnings_once(tmp_path: Path, monkeyp
         if len(attempts) < 3:
             plan.unread.append("it is being written")
 
-    made = manager._settled(PartitionPlan("a", 0, str(tmp_path), str(tmp_path), "", False), act, None)
+    made = manager._planned(PartitionPlan("a", 0, str(tmp_path), str(tmp_path), "", False), act, None)
     assert (len(attempts), made.warnings, made.newer) == (3, ["only its header"], ["a newer version"])
 
 

@@ -61,7 +61,7 @@ class LogDirContext:
 
     def known(self, partition: PartitionDirectory) -> PartitionContext:
         """Return what is known about one partition of the directory."""
-        known = alone(partition, self.options, is_copy=not any(map(CHECKPOINT.search, self.directory.files)))
+        known = own_context(partition, self.options, is_copy=not any(map(CHECKPOINT.search, self.directory.files)))
         topic, number = partition.topic, partition.partition
         if topic is None or number is None:
             return known
@@ -113,7 +113,7 @@ class Surroundings:
         """Return what is known about a partition directory, including from its log directory, if any."""
         above = log_directory_above(place.path)
         if above is None:
-            return alone(place, self.options)
+            return own_context(place, self.options)
         if above.path not in self._contexts:
             self._contexts[above.path] = LogDirContext(above, self.options, self.options.disks([above]))
         return self._contexts[above.path].known(place)
@@ -143,7 +143,7 @@ class Surroundings:
         )
 
 
-def alone(partition: PartitionDirectory, options: Options, *, is_copy: bool = True) -> PartitionContext:
+def own_context(partition: PartitionDirectory, options: Options, *, is_copy: bool = True) -> PartitionContext:
     """Return what is known about a partition from its own directory alone. `is_copy`: files may be missing."""
     name = "leader-epoch-checkpoint"
     at, lines = partition.text(name), None

@@ -186,10 +186,10 @@ def diff(
             for copy in group.copies:
                 options.unreadable(no_kafka_files(copy.path, f"{copy.path}: {NO_SEGMENT}"))
         else:
-            yield _settled(group.copies, options, hash_key)
+            yield _compared(group.copies, options, hash_key)
 
 
-def _settled(copies: list[Copy], options: Options, hash_key: HashKey | None) -> Diff:
+def _compared(copies: list[Copy], options: Options, hash_key: HashKey | None) -> Diff:
     """Compare the copies; repeat this a few times if a segment is deleted during the comparison."""
     made = diff_copies(copies, options, hash_key)
     for pause in PAUSES:

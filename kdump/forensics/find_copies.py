@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
+from kdump.check.log_dir_context import LogDirContext, Surroundings, own_context
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.kafka.small_files import topic_id
@@ -80,7 +80,7 @@ def side(path: str, options: Options) -> Side:
             surrounds = LogDirContext(place, options, disks)
             inside = [(each, surrounds.known(each)) for each in place.partitions if not each.state]
         else:
-            inside = [(each, alone(each, options)) for each in (place,) if isinstance(each, PartitionDirectory)]
+            inside = [(each, own_context(each, options)) for each in (place,) if isinstance(each, PartitionDirectory)]
         for each, known in inside:
             if each.topic is None or each.partition is None:
                 continue

@@ -31,7 +31,7 @@ class RecordLines:
         """Write the records of a batch."""
         if self._file is None:
             self._file = self._stack.enter_context(self.out.writing(self.name))
-        target = head.strand.place.target
+        target = head.reader.place.target
         for record in records(head.batch):
             value = record_object(target, record)
             if head.recovered is not None:

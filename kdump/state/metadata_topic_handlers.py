@@ -21,7 +21,7 @@ from kdump.state.partition_table import (
     PartitionRegistration,
     PartitionTable,
     Row,
-    is_settled,
+    is_plain,
     sizes,
     with_leader_and_isr,
 )
@@ -110,7 +110,7 @@ def _forget(replay: ReplayState, known: TopicImage) -> None:
 
 def partition(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values, NO_TOPIC)
-    if known is None or _is_refused(replay, values, (), (0, 1)) or _put_settled(replay, known.partitions, values):
+    if known is None or _is_refused(replay, values, (), (0, 1)) or _put_plain(replay, known.partitions, values):
         return
     _put(
         replay,
@@ -133,7 +133,7 @@ def partition(replay: ReplayState, values: dict[str, Any]) -> None:
     )
 
 
-def _put_settled(replay: ReplayState, partitions: MutableMapping[int, Any], values: dict[str, Any]) -> bool:
+def _put_plain(replay: ReplayState, partitions: MutableMapping[int, Any], values: dict[str, Any]) -> bool:
     """Do what `partition` does, if it changes nothing but numbers, and no changes are reported: most records."""
     if replay.on_change is not None or not isinstance(partitions, PartitionTable):
         return False
@@ -142,9 +142,9 @@ def _put_settled(replay: ReplayState, partitions: MutableMapping[int, Any], valu
             return False
     number = values["partitionId"]
     before = partitions.row(number)
-    if before is not None and not is_settled(before):
+    if before is not None and not is_plain(before):
         return False
-    row = partitions.settled_row(
+    row = partitions.plain_row(
         values["replicas"],
         replay.ids(values.get("directories")),
         values["leader"],
@@ -158,7 +158,7 @@ def _put_settled(replay: ReplayState, partitions: MutableMapping[int, Any], valu
     return True
 
 
-def _change_settled(replay: ReplayState, partitions: MutableMapping[int, Any], values: dict[str, Any]) -> bool:
+def _change_plain(replay: ReplayState, partitions: MutableMapping[int, Any], values: dict[str, Any]) -> bool:
     """Do what `partition_change` does, if only leader and ISR change, and no changes are reported: most records."""
     if replay.on_change is not None or not isinstance(partitions, PartitionTable):
         return False
@@ -167,7 +167,7 @@ def _change_settled(replay: ReplayState, partitions: MutableMapping[int, Any], v
             return False
     number, leader = values["partitionId"], values["leader"]
     row = partitions.row(number)
-    if row is None or not is_settled(row) or values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
+    if row is None or not is_plain(row) or values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
         return False
     size = _row_size(row)
     row = with_leader_and_isr(row, None if leader == NO_LEADER_CHANGE else leader, values["isr"])
@@ -178,7 +178,7 @@ def _change_settled(replay: ReplayState, partitions: MutableMapping[int, Any], v
 
 def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values, NO_TOPIC)
-    if known is None or _change_settled(replay, known.partitions, values):
+    if known is None or _change_plain(replay, known.partitions, values):
         return
     before = known.partitions.get(values["partitionId"])
     if before is None:
@@ -277,7 +277,7 @@ def _size(info: PartitionRegistration) -> int:
 
 
 def _row_size(row: Row) -> int:
-    """Return the same for the row of a settled partition."""
+    """Return the same for the row of a plain partition."""
     count, is_shared = sizes(row)
     return ENTRY + 8 * count + (0 if is_shared else 64)
 

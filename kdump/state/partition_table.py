@@ -186,13 +186,13 @@ class PartitionTable(MutableMapping[int, PartitionRegistration]):
 
     def _row(self, info: PartitionRegistration) -> Row:
         replicas, directories, leader, leader_epoch, isr, *moving, recovery, partition_epoch = info
-        row = self.settled_row(replicas, directories, leader, leader_epoch, isr, recovery, partition_epoch)
+        row = self.plain_row(replicas, directories, leader, leader_epoch, isr, recovery, partition_epoch)
         if any(moving):
             row[HEAD - 1] = 4 + sum(map(len, moving))
             row.extend(chain(map(len, moving), *moving))
         return row
 
-    def settled_row(
+    def plain_row(
         self,
         replicas: Sequence[int],
         directories: Sequence[str],
@@ -231,7 +231,7 @@ class _Registrations(ValuesView[PartitionRegistration]):
         return iter(self._mapping.registrations())
 
 
-def is_settled(row: Row) -> bool:
+def is_plain(row: Row) -> bool:
     """Return True if the partition in a row is not reassigned and has no ELR."""
     return not row[HEAD - 1]
 
@@ -242,7 +242,7 @@ def sizes(row: Row) -> tuple[int, bool]:
 
 
 def with_leader_and_isr(row: Row, leader: int | None, isr: list[int] | None) -> Row:
-    """Return the row of a settled partition after a change of its leader and its ISR; None for what does not change.
+    """Return the row of a plain partition after a change of its leader and its ISR; None for what does not change.
     Changes `row`."""
     if leader is not None:
         row[0] = leader

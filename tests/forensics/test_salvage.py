@@ -386,8 +386,8 @@ def test_the_index_of_a_file_out_of_order_is_small() -> None:
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert most < 100 * count
-        assert len(index.chain) + len(index.astray) == count
-        assert all(index.bases[a] <= index.bases[b] for a, b in pairwise(index.astray))
+        assert len(index.chain) + len(index.misplaced) == count
+        assert all(index.bases[a] <= index.bases[b] for a, b in pairwise(index.misplaced))
 
 
 # --- Files that overlap -----------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ class Looking:
         yield from (finding for finding in found if id(finding) not in leaves)
 
 
-def settled(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool) -> Iterator[Finding]:
+def stable_findings(unit: CheckedUnit, look: Look, totals: CheckTotals, *, at_once: bool) -> Iterator[Finding]:
     """Yield those findings of a look at the unit that hold. `at_once`: the caller needs each finding before the look
     continues, so that none is held back."""
     looking = Looking(unit)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.engine.check_small_files import file_findings, items
 from kdump.check.engine.partition_check import PartitionCheck
-from kdump.check.engine.second_look import settled
+from kdump.check.engine.second_look import stable_findings
 from kdump.check.finding import Finding
-from kdump.check.log_dir_context import LogDirContext, Surroundings, alone
+from kdump.check.log_dir_context import LogDirContext, Surroundings, own_context
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import Observer, SegmentContext
@@ -97,7 +97,7 @@ class CheckUnit:
         """Yield the selected findings that are certain even if a broker is changing the files
         (kdump.check.engine.second_look)."""
         at_once = self.watcher is not None or self.prepare is not None or self.check_class is not PartitionCheck
-        yield from settled(self, lambda watch: self.look(totals, watch), totals, at_once=at_once)
+        yield from stable_findings(self, lambda watch: self.look(totals, watch), totals, at_once=at_once)
 
     def look(self, totals: CheckTotals, watch: FileWatch) -> Iterator[Finding]:
         """Yield the selected findings of a single look; `watch` records the files that it opens."""
@@ -130,7 +130,7 @@ class CheckUnit:
             context = LogDirContext(directory, self.options, self._disks(directory))
             known, around_it = context.known(here), context.watch
         else:
-            now = alone(here, self.options, is_copy=self.known.is_copy)
+            now = own_context(here, self.options, is_copy=self.known.is_copy)
             known, around_it = replace(self.known, epochs=now.epochs, epochs_at=now.epochs_at), self.around
         return CheckUnit(
             self.name,

@@ -138,7 +138,7 @@ class LogManager:
                 )
                 is_counted = self.is_selected(METADATA_TOPIC)
                 act = partial(self._carry_out, how=how, act=load_metadata_log)
-                plan = self._settled(plan, act, work if is_counted else None)
+                plan = self._planned(plan, act, work if is_counted else None)
                 work.end()
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 directory.warnings += plan.warnings
@@ -217,7 +217,7 @@ class LogManager:
                     plan.logEndIfRecovered = instead.logEndOffset
                 self._after(plan, directory)
 
-            plan = self._settled(plan, act, work)
+            plan = self._planned(plan, act, work)
             work.end()
             if file_system.isdir(plan.path):  # its topic may have been deleted in the meantime
                 yield plan
@@ -263,7 +263,7 @@ class LogManager:
         largest = size_config(self.metadata, topic, "segment.index.bytes", None, LARGEST_INDEX)
         return replace(how, interval=interval, largest=largest, remote=is_tiered(self.metadata, topic))
 
-    def _settled(
+    def _planned(
         self,
         plan: PartitionPlan,
         act: Callable[[PartitionPlan, SeenDirectory], None],

@@ -1,7 +1,7 @@
 """Index of the valid batches of a file in which they are out of order, in compact arrays: about 60 bytes per batch.
 
-The longest subsequence of batches with ascending offsets is the chain; the other batches are astray. Both are read in
-order of offsets (OrderedReader).
+The longest subsequence of batches with ascending offsets is the chain; the other batches are misplaced. Both are read
+in order of offsets (OrderedReader).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class BatchIndex:
         self.marks = bytearray()
         self.chain = array("i")
         """Numbers of the batches in the chain, in ascending order of both position and offset."""
-        self.astray = array("i")
+        self.misplaced = array("i")
         """Numbers of the other batches that are written, by base offset, then by position."""
         self.widest = 1
         self.end = 0
@@ -157,7 +157,7 @@ class BatchIndex:
             array("i", sorted(others[start : start + SORTED_AT_ONCE], key=base))
             for start in range(0, len(others), SORTED_AT_ONCE)
         ]
-        self.astray = runs[0] if len(runs) == 1 else array("i", merge(*runs, key=base))
+        self.misplaced = runs[0] if len(runs) == 1 else array("i", merge(*runs, key=base))
 
     def mend(self, number: int, base: int) -> None:
         """Correct the base offset of a batch to the one that fits its position. Call `arranged` afterwards."""
@@ -175,19 +175,19 @@ class BatchIndex:
 
     # -- queries
 
-    def first(self, *, astray: bool) -> int | None:
-        """Return the lowest offset in the chain, or of the astray batches; None if there is none."""
-        numbers = self.astray if astray else self.chain
+    def first(self, *, misplaced: bool) -> int | None:
+        """Return the lowest offset in the chain, or of the misplaced batches; None if there is none."""
+        numbers = self.misplaced if misplaced else self.chain
         return self.bases[numbers[0]] if numbers else None
 
-    def holders(self, first: int, last: int, *, astray: bool) -> Iterator[int]:
-        """Yield the batches of the chain, or the astray ones, that share offsets with first..last (inclusive)."""
-        numbers = self.astray if astray else self.chain
+    def holders(self, first: int, last: int, *, misplaced: bool) -> Iterator[int]:
+        """Yield the batches of the chain, or the misplaced ones, that share offsets with first..last (inclusive)."""
+        numbers = self.misplaced if misplaced else self.chain
         at = bisect_right(numbers, last, key=self.bases.__getitem__) - 1
         stop = max(0, at - MAX_OVERLAPS)
         while at >= stop and self.bases[numbers[at]] + self.widest > first:
             if self.lasts[numbers[at]] >= first:
                 yield numbers[at]
-            elif not astray:
+            elif not misplaced:
                 return  # batches of the chain do not overlap
             at -= 1

@@ -49,7 +49,7 @@ class ChosenBatch:
     be read."""
 
     head: SalvageCandidate | None
-    strand: SalvageReader
+    reader: SalvageReader
     position: int
     size: int
     base: int
@@ -61,20 +61,20 @@ class ChosenBatch:
 
 
 class Merge:
-    """Merges the strands in order of offsets. `damaged`: something in the reference copy was lost since its last batch;
+    """Merges the readers in order of offsets. `damaged`: something in the reference copy was lost since its last batch;
     set by the caller. `compacted`: the log is known to be compacted. `losses`: what surveyed files lost; if None, no
     file was surveyed, and Disordered is raised for one that has to be."""
 
     def __init__(
         self,
-        strands: Sequence[SalvageReader],
+        readers: Sequence[SalvageReader],
         histories: ReplicaHistories,
         disposed: Disposed,
         *,
         compacted: bool,
         losses: LostOffsets | None = None,
     ) -> None:
-        self.waiting = sorted(strands, key=lambda each: (each.start, each.tier, each.place.copy, each.place.order))
+        self.waiting = sorted(readers, key=lambda each: (each.start, each.tier, each.place.copy, each.place.order))
         self.losses = losses
         self.taken: ChosenBatch | None = None
         self.active: list[SalvageReader] = []
@@ -121,32 +121,32 @@ class Merge:
         yield first
         self.taken.head = None
         self.last, self.epoch = first.last, max(first.epoch, self.epoch)
-        if first.strand.tier == 0:
+        if first.reader.tier == 0:
             self.damaged, self._followed = False, True
-        first.strand.advance()
+        first.reader.advance()
 
     def _is_taken_elsewhere(self, taken: ChosenBatch, head: SalvageCandidate) -> bool:
         """Return True if a batch is the chosen one of another copy, but for one bit of its base offset."""
-        if head.strand.place.copy == taken.strand.place.copy or not is_one_bit(head.base ^ taken.base):
+        if head.reader.place.copy == taken.reader.place.copy or not is_one_bit(head.base ^ taken.base):
             return False
         return _is_same(replace(taken, base=head.base, last=head.last), head)
 
     def _heads(self) -> list[SalvageCandidate]:
-        return [strand.head for strand in self.active if strand.head is not None]
+        return [reader.head for reader in self.active if reader.head is not None]
 
     def _first(self) -> SalvageCandidate | None:
-        """Start every strand that may share offsets with the first head, and return the head that begins first."""
+        """Start every reader that may share offsets with the first head, and return the head that begins first."""
         while True:
-            self.active = [strand for strand in self.active if strand.head is not None]
+            self.active = [reader for reader in self.active if reader.head is not None]
             first = self._least()
             if not self.waiting or (first is not None and self.waiting[0].start > first.last):
                 return first
-            strand = self.waiting.pop(0)
-            strand.begin()
-            self.active.append(strand)
-            late = strand.head is not None and self.last is not None and strand.head.base <= self.last
-            if late and self.losses is None and strand.file.is_seekable:
-                raise Disordered(strand.place.target.path)
+            reader = self.waiting.pop(0)
+            reader.begin()
+            self.active.append(reader)
+            late = reader.head is not None and self.last is not None and reader.head.base <= self.last
+            if late and self.losses is None and reader.file.is_seekable:
+                raise Disordered(reader.place.target.path)
 
     def _least(self) -> SalvageCandidate | None:
         """Return the head with the lowest base offset; of several, the best one of this history."""
@@ -162,19 +162,19 @@ class Merge:
         stop = self.histories.stop
         if stop is not None and head.last >= stop:
             return UNDECIDED, f"histories diverge at offset {stop}, and nothing shows which is right"
-        epoch = head.epoch if head.strand.tier else -1
-        divergence = self.histories.divergence_of(head.strand.place.copy, head.base, head.last, epoch)
+        epoch = head.epoch if head.reader.tier else -1
+        divergence = self.histories.divergence_of(head.reader.place.copy, head.base, head.last, epoch)
         if divergence:
             return DIVERGED, divergence
         if head.epoch < 0:
             return None
-        if not head.strand.tier:
-            reason = self._misplaced(head) if head.strand.astray else ""
+        if not head.reader.tier:
+            reason = self._misplaced(head) if head.reader.misplaced else ""
             return (CONTRADICTS, reason) if reason else None
         if head.epoch < self.epoch and (self.last is None or head.base > self.last):
             return DIVERGED, f"its leader epoch {head.epoch} is below {self.epoch}, the one before it"
         for other in self._heads():
-            if other.strand.tier == 0 and other.base > head.last and 0 <= other.epoch < head.epoch:
+            if other.reader.tier == 0 and other.base > head.last and 0 <= other.epoch < head.epoch:
                 return DIVERGED, f"its leader epoch {head.epoch} is above {other.epoch}, the one after it"
         return None
 
@@ -185,7 +185,7 @@ class Merge:
             return ""
         before = self.taken.epoch
         after = min(
-            (other for other in self._heads() if other.strand.tier == 0 and not other.strand.astray),
+            (other for other in self._heads() if other.reader.tier == 0 and not other.reader.misplaced),
             key=lambda other: other.base,
             default=None,
         )
@@ -201,9 +201,9 @@ class Merge:
     def _is_excluded(self, head: SalvageCandidate) -> bool:
         """Return True if the log cleaner may have removed the batch: in a compacted log, other copies only supply what
         the reference copy may have lost."""
-        if head.strand.place.is_replaced:
+        if head.reader.place.is_replaced:
             return not self._is_damaged(head)
-        return bool(head.strand.tier) and self.is_compacted and not self._may_fill(head)
+        return bool(head.reader.tier) and self.is_compacted and not self._may_fill(head)
 
     @property
     def is_compacted(self) -> bool:
@@ -214,12 +214,12 @@ class Merge:
     def _may_fill(self, head: SalvageCandidate) -> bool:
         """Return True if the reference copy may have lost records here: it is damaged, has not started, or has
         ended."""
-        ended = not any(strand.tier == 0 for strand in (*self.active, *self.waiting))
+        ended = not any(reader.tier == 0 for reader in (*self.active, *self.waiting))
         return not self._followed or ended or self._is_damaged(head)
 
     def _is_damaged(self, head: SalvageCandidate) -> bool:
         """Return True if the reference copy is damaged where the batch belongs."""
-        made = any(each.recovered is not None for each in self._heads() if each.strand.tier == 0)
+        made = any(each.recovered is not None for each in self._heads() if each.reader.tier == 0)
         return self.damaged or made or (self.losses is not None and self.losses.claims(head.base, head.last))
 
     def _drop_overlapping(self, head: SalvageCandidate) -> None:
@@ -242,7 +242,7 @@ class Merge:
         """Return the fate of a batch that differs from the chosen one, and whose offsets have all been written. The log
         cleaner leaves other versions of a batch in a compacted log, and in .deleted, .swap and .cleaned files. Any
         other batch that differs may contain records that are nowhere else."""
-        if head.strand.tier == SPARE or head.recovered is not None:
+        if head.reader.tier == SPARE or head.recovered is not None:
             return SUPERSEDED
         return SUPERSEDED if self.is_compacted and self._is_version(head) else CONTRADICTS
 
@@ -257,31 +257,31 @@ class Merge:
 
     def _drop(self, head: SalvageCandidate, fate: str, reason: str) -> None:
         self.disposed(head, fate, reason)
-        head.strand.advance()
+        head.reader.advance()
 
 
 def _preference(head: SalvageCandidate) -> tuple[bool, int, int, int, int, int, int]:
     """Return the sort key of a batch; the lowest is best."""
-    strand = head.strand
+    reader = head.reader
     return (
         head.recovered is not None,
-        2 * SPARE if strand.tier == SPARE else strand.tier + SPARE * strand.astray,
+        2 * SPARE if reader.tier == SPARE else reader.tier + SPARE * reader.misplaced,
         -head.epoch,
-        strand.place.copy,
+        reader.place.copy,
         head.base,
         -head.records,
-        strand.place.order,
+        reader.place.order,
     )
 
 
 def _where(head: SalvageCandidate) -> str:
-    return f"the batch at byte {head.position} of {head.strand.place.target.path}"
+    return f"the batch at byte {head.position} of {head.reader.place.target.path}"
 
 
 def _taken(head: SalvageCandidate) -> ChosenBatch:
     batch = head.batch
     header = batch.header if isinstance(batch, DefaultRecordBatch) else None
-    return ChosenBatch(head, head.strand, head.position, head.size, head.base, head.last, head.epoch, batch.crc, header)
+    return ChosenBatch(head, head.reader, head.position, head.size, head.base, head.last, head.epoch, batch.crc, header)
 
 
 def _is_same(taken: ChosenBatch, other: SalvageCandidate) -> bool:
@@ -315,7 +315,7 @@ def _digest(batch: Batch) -> bytes:
 
 def _digest_again(taken: ChosenBatch) -> bytes | None:
     """Read the chosen batch again, and return its digest; None if it cannot be read."""
-    of = taken.strand
+    of = taken.reader
     file = SourceFile(of.place, of.known, of.options)
     try:
         file.open()

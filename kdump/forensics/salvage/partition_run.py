@@ -145,7 +145,7 @@ class PartitionRun:
         self.sink = make(out, job)
         self.histories: ReplicaHistories
         self.copies: list[FoundCopy] = []
-        self.strands: list[SalvageReader] = []
+        self.readers: list[SalvageReader] = []
         self.used: set[int] = set()
         """Base offsets in the names of the files from which a batch in order was written."""
         self.first: int | None = None
@@ -178,17 +178,17 @@ class PartitionRun:
         )
         self.copies = [given[number] for number in self.histories.order]
         compacted = bool(self.copies[0].copy.known.compacted)
-        self.strands = list(self._strands())
+        self.readers = list(self._strands())
         if self.losses is not None:
-            size = _size(strand.place.target for strand in self.strands)
+            size = _size(reader.place.target for reader in self.readers)
             self._begin_pass("2nd pass", size)
-            self.strands = survey(self.strands, self.losses)
+            self.readers = survey(self.readers, self.losses)
             self._begin_pass("3rd pass", size)
             if not self.histories.from_checkpoint and any(
-                strand.surveyed and strand.tier == 0 for strand in self.strands
+                reader.surveyed and reader.tier == 0 for reader in self.readers
             ):
                 self.histories.epochs = []  # batches out of order do not show where an epoch begins
-        self.merge = Merge(self.strands, self.histories, self._disposed, compacted=compacted, losses=self.losses)
+        self.merge = Merge(self.readers, self.histories, self._disposed, compacted=compacted, losses=self.losses)
         named = [target.name_offset for target in self.copies[0].copy.segments if target.name_offset is not None]
         self.next = min(named, default=None)
         epochs = EpochsWritten(self.copies[0].copy.epochs)
@@ -202,8 +202,8 @@ class PartitionRun:
                 self.sink.abandon()
                 raise
             finally:
-                for strand in self.strands:
-                    strand.close()
+                for reader in self.readers:
+                    reader.close()
         return made
 
     def _begin_pass(self, name: str, size: int) -> None:
@@ -279,8 +279,8 @@ class PartitionRun:
         if hole is not None:
             self.ledger.hole(hole)
         self.first = head.base if self.first is None else self.first
-        if not head.strand.astray:
-            self.used.add(head.strand.place.name)
+        if not head.reader.misplaced:
+            self.used.add(head.reader.place.name)
         self.next = head.last + 1
         self.lost_since, self.claimed = False, None
         self.dropped = [each for each in self.dropped if each[1] >= self.next]
@@ -299,14 +299,14 @@ class PartitionRun:
     def _correct_last(self, head: SalvageCandidate) -> None:
         """Correct the base offset of the last batch of the log if one flipped bit explains the gap before it, and no
         other offsets are missing; if some are, nothing decides, and the gap counts as a loss."""
-        expected, strand = self.next, head.strand
-        is_last = strand.tier == 0 and strand.place.beyond is None and not strand.astray and not self.lost_since
+        expected, reader = self.next, head.reader
+        is_last = reader.tier == 0 and reader.place.beyond is None and not reader.misplaced and not self.lost_since
         if expected is None or not is_last or head.base <= expected or not is_one_bit(head.base ^ expected):
             return
-        if not isinstance(head.batch, DefaultRecordBatch) or strand.file.window.reaches(head.position + head.size + 1):
+        if not isinstance(head.batch, DefaultRecordBatch) or reader.file.window.reaches(head.position + head.size + 1):
             return
         has_gaps = self.ledger.absent_holes or self.ledger.lost_holes or self.merge.is_compacted
-        if has_gaps and strand.place.name != expected:
+        if has_gaps and reader.place.name != expected:
             self.doubted = head
             return
         head.stored, head.batch = head.base, with_fields(head.batch, baseOffset=expected)
@@ -345,7 +345,7 @@ class PartitionRun:
         """Record a valid batch that is not written, and some of whose offsets have not been written."""
         if fate != DIVERGED:
             self.dropped_to = max(self.dropped_to, head.last)
-            self.merge.damaged = self.merge.damaged or head.strand.tier == 0
+            self.merge.damaged = self.merge.damaged or head.reader.tier == 0
         if fate == UNDECIDED:
             return  # as is everything after it
         if self.dropped and head.base <= self.dropped[-1][1] + 1:
@@ -365,7 +365,7 @@ class PartitionRun:
         name: str | None = None,
         at: int | None = None,
     ) -> ByteRange:
-        path = head.strand.place.target.path
+        path = head.reader.place.target.path
         base, last = head.base, head.last
         if fate in LOST and head.stored is not None:  # the ledger names the offsets that the batch has in the file
             base, last = head.stored, head.stored + last - base
@@ -373,18 +373,18 @@ class PartitionRun:
         where = (path, head.position, head.size, base, last, 1, head.records)
         return ByteRange(fate, *where, code, reason, mended, odd, name, at)
 
-    def _lost(self, strand: SalvageReader, lost: LostBytes) -> None:
-        span = ByteRange(lost.fate, strand.place.target.path, lost.position, lost.size, lost.offset, lost.lastOffset)
+    def _lost(self, reader: SalvageReader, lost: LostBytes) -> None:
+        span = ByteRange(lost.fate, reader.place.target.path, lost.position, lost.size, lost.offset, lost.lastOffset)
         counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
         self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
-        if span.is_lost and not strand.surveyed:
-            self._has_lost(strand, lost.lastOffset if lost.is_possible else None)
+        if span.is_lost and not reader.surveyed:
+            self._has_lost(reader, lost.lastOffset if lost.is_possible else None)
 
-    def _has_lost(self, strand: SalvageReader, last: int | None) -> None:
+    def _has_lost(self, reader: SalvageReader, last: int | None) -> None:
         self.lost_since = True
         if last is not None and (self.next is None or last >= self.next):
             self.claimed = max(last, self.claimed or 0)
-        if strand.tier == 0:
+        if reader.tier == 0:
             self.merge.damaged = True
 
     # -- the end
@@ -405,8 +405,8 @@ class PartitionRun:
         else:
             sink.close()
         made.files = list(sink.files)
-        for strand in self.strands:
-            self.ledger.ended(strand.place.target.path)
+        for reader in self.readers:
+            self.ledger.ended(reader.place.target.path)
         self.ledger.close()
         ledger = self.ledger
         made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)
@@ -425,7 +425,7 @@ class PartitionRun:
                 f"the last batch states offset {self.doubted.base}, one flipped bit away from the offset that follows "
                 "the batch before it; offsets are missing elsewhere, too, so that nothing shows which is right"
             )
-        made.notes += dict.fromkeys(note for strand in self.strands for note in strand.notes)
+        made.notes += dict.fromkeys(note for reader in self.readers for note in reader.notes)
 
     def _files(self, made: Salvaged, sink: SegmentWriter, epochs: EpochsWritten, newest: int | None) -> None:
         """Write the rest of the partition directory: an empty last segment if there was one, the leader epochs, and the

@@ -38,11 +38,11 @@ FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: 
 @dataclass(slots=True)
 class SalvageCandidate:
     """A batch that can be written. `batch`: as it will be written, with the corrected fields in `mended`; readable
-    until the strand advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
+    until the reader advances. `odd`: codes of errors that remain. `recovered`: if the batch was recovered from a
     damaged one, the number of records that one seems to have had; `mended` is then the code of the damage, and
     CORRECTED_BIT if one bit was corrected. `stored`: the base offset in the file, if that was corrected."""
 
-    strand: SalvageReader
+    reader: SalvageReader
     batch: Batch
     base: int
     last: int
@@ -67,7 +67,7 @@ class SalvageReader:
     """Reads one file. `head` is the current batch, None at the end. `on_lost` is called with everything else, in order
     of position, before the next head is available."""
 
-    astray = False
+    misplaced = False
     """Whether these are the batches that are out of order in their file."""
     surveyed = False
     """Whether a survey has reported what is lost of the file."""

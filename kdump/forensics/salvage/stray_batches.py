@@ -1,4 +1,4 @@
-"""Decides whether a batch that is astray was moved, or has a damaged base offset, which no checksum covers.
+"""Decides whether a batch that is out of place was moved, or has a damaged base offset, which no checksum covers.
 
 Its base offset is used as it is if another valid batch has the offset before its first or after its last. If none has,
 or if others have its own offsets, or if one flipped bit explains it, and it exactly fills the gap between its neighbors
@@ -52,20 +52,20 @@ class OrderedRanges:
 class SurveyedFile(NamedTuple):
     """A surveyed file: an index of its `batches` if they are out of order, otherwise its offsets, in `gaps`."""
 
-    strand: SalvageReader
+    reader: SalvageReader
     gaps: OrderedRanges
     batches: BatchIndex | None
 
 
 class StrayBatchPlacement:
-    """Decides about all astray batches of one file. `files`: all surveyed files."""
+    """Decides about all misplaced batches of one file. `files`: all surveyed files."""
 
     def __init__(self, of: SurveyedFile, index: BatchIndex, files: list[SurveyedFile], losses: LostOffsets) -> None:
-        place = of.strand.place
-        self.strand, self.index = of.strand, index
+        place = of.reader.place
+        self.reader, self.index = of.reader, index
         self.files = files
         self.kin = [
-            each for each in files if (each.strand.place.copy, each.strand.tier) == (place.copy, of.strand.tier)
+            each for each in files if (each.reader.place.copy, each.reader.tier) == (place.copy, of.reader.tier)
         ]
         """The files of the same copy; only live segments, or only others, as this file is."""
         self.losses = losses
@@ -74,9 +74,9 @@ class StrayBatchPlacement:
         """Numbers of the batches to correct, with the base offset that each should have."""
 
     def run(self) -> None:
-        left_out = [number for number in self.index.astray if self._place(number)]
+        left_out = [number for number in self.index.misplaced if self._place(number)]
         corrected = {number for number, _ in self.mended}
-        for number in self.index.astray:
+        for number in self.index.misplaced:
             if number not in corrected and (doubted := self._flip_after(number)) is not None:
                 self.losses.add_doubtful(*doubted)
         for number in left_out:
@@ -121,7 +121,7 @@ class StrayBatchPlacement:
         return True
 
     def _flip_after(self, number: int) -> tuple[int, int] | None:
-        """Return the offsets of the batch after one that is astray if it may have the damaged base offset instead: one
+        """Return the offsets of the batch after a misplaced one if it may have the damaged base offset instead: one
         flipped bit puts it after that batch. Nothing decides, so that the offsets in the file are used."""
         index, next_number = self.index, number + 1
         at = bisect_right(index.chain, number)
@@ -146,7 +146,7 @@ class StrayBatchPlacement:
         lost = LostBytes(
             CONTRADICTS, entry.position, entry.size, "offset-not-monotonic", reason, entry.base, entry.last
         )
-        self.strand.on_lost(self.strand, lost)
+        self.reader.on_lost(self.reader, lost)
 
     def _touches(self, number: int, at: int) -> bool:
         """Return True if its neighbors in the chain, before and at index `at`, are adjacent to it in the file."""
@@ -176,7 +176,7 @@ class StrayBatchPlacement:
             each.batches is not self.index or other != number
             for each in self.kin
             if each.batches is not None
-            for other in each.batches.holders(first, last, astray=True)
+            for other in each.batches.holders(first, last, misplaced=True)
         )
 
     def _is_double(self, number: int, entry: IndexedBatch) -> bool:
@@ -189,7 +189,7 @@ class StrayBatchPlacement:
                         return True
             elif each.gaps.contains_any(entry.base, entry.last):
                 self.looks += 1
-                if self.looks > MAX_REREAD_BATCHES or _has_it(each.strand, entry):
+                if self.looks > MAX_REREAD_BATCHES or _has_it(each.reader, entry):
                     return True
         return False
 
@@ -197,12 +197,12 @@ class StrayBatchPlacement:
 def _in_order(each: SurveyedFile, first: int, last: int) -> bool:
     if each.batches is None:
         return each.gaps.contains_any(first, last)
-    return next(each.batches.holders(first, last, astray=False), None) is not None
+    return next(each.batches.holders(first, last, misplaced=False), None) is not None
 
 
 def _holders(index: BatchIndex, first: int, last: int) -> Iterator[tuple[int, IndexedBatch]]:
-    for astray in (False, True):
-        for number in index.holders(first, last, astray=astray):
+    for misplaced in (False, True):
+        for number in index.holders(first, last, misplaced=misplaced):
             yield number, index.entry(number)
 
 
@@ -210,19 +210,19 @@ def _same(one: IndexedBatch, other: IndexedBatch) -> bool:
     return (one.base, one.last, one.crc) == (other.base, other.last, other.crc)
 
 
-def _has_it(strand: SalvageReader, entry: IndexedBatch) -> bool:
+def _has_it(reader: SalvageReader, entry: IndexedBatch) -> bool:
     """Return True if a file whose batches are in order has the batch."""
-    reader = SalvageReader(strand.place, strand.known, strand.options, lambda of, lost: None)
+    earlier = SalvageReader(reader.place, reader.known, reader.options, lambda of, lost: None)
     try:
-        reader.begin()
-        while reader.head is not None and reader.head.last < entry.base:
-            reader.advance()
-        head = reader.head
+        earlier.begin()
+        while earlier.head is not None and earlier.head.last < entry.base:
+            earlier.advance()
+        head = earlier.head
         return head is not None and (head.base, head.last, head.batch.crc) == (entry.base, entry.last, entry.crc)
     except Disordered:
         return True  # the file has changed meanwhile
     finally:
-        reader.close()
+        earlier.close()
 
 
 def _is_one_bit(base: int, expected: int, room: int | None, span: int) -> bool:

@@ -2,7 +2,7 @@
 
 Of a file whose batches are in order, only the offset ranges are kept; it is then read as usual. The valid batches of
 any other file are indexed (batch_index.py), and read in order of offsets (OrderedReader). No checksum covers a base
-offset: the survey also decides whether a batch is astray because it was moved, or because that field is damaged
+offset: the survey also decides whether a batch is misplaced because it was moved, or because that field is damaged
 (stray_batches.py).
 """
 
@@ -41,21 +41,21 @@ class SurveyReader(SalvageReader):
         return 0 <= first <= last and (name is None or abs(first - name) < REACH)
 
 
-def survey(strands: Iterable[SalvageReader], losses: LostOffsets) -> list[SalvageReader]:
-    """Return the strands that read the files for the output: one per file that is in order, at most two per other."""
-    found = [_look(strand, losses) for strand in strands]
+def survey(readers: Iterable[SalvageReader], losses: LostOffsets) -> list[SalvageReader]:
+    """Return the readers that read the files for the output: one per file that is in order, at most two per other."""
+    found = [_look(reader, losses) for reader in readers]
     made: list[SalvageReader] = []
     for each in found:
         if each.batches is None:
-            made.append(each.strand)
+            made.append(each.reader)
             continue
         StrayBatchPlacement(each, each.batches, found, losses).run()
-        lanes = [OrderedReader(each.strand, each.batches, astray=astray) for astray in (False, True)]
-        made += [lane for lane in lanes if each.batches.first(astray=lane.astray) is not None]
+        ordered = [OrderedReader(each.reader, each.batches, misplaced=misplaced) for misplaced in (False, True)]
+        made += [one for one in ordered if each.batches.first(misplaced=one.misplaced) is not None]
     return made
 
 
-def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
+def _look(reader: SalvageReader, losses: LostOffsets) -> SurveyedFile:
     """Survey a file, which is read once if its batches are in order, and twice if they are not."""
     gaps = OrderedRanges()
     counted = 0
@@ -63,34 +63,34 @@ def _look(strand: SalvageReader, losses: LostOffsets) -> SurveyedFile:
     def more(count: int) -> None:
         nonlocal counted
         counted += count
-        strand.options.more(count)
+        reader.options.more(count)
 
-    probe = SalvageReader(strand.place, strand.known, replace(strand.options, more=more), lambda strand, lost: None)
+    probe = SalvageReader(reader.place, reader.known, replace(reader.options, more=more), lambda reader, lost: None)
     try:
         probe.begin()
-        if probe.head is not None and (strand.start < 0 or probe.head.base < strand.start):
-            strand.start = probe.head.base
+        if probe.head is not None and (reader.start < 0 or probe.head.base < reader.start):
+            reader.start = probe.head.base
         while probe.head is not None:
             gaps.add(probe.head.base, probe.head.last)
             probe.advance()
     except Disordered:
-        strand.surveyed = True
-        return SurveyedFile(strand, OrderedRanges(), _indexed(strand, losses, counted))
+        reader.surveyed = True
+        return SurveyedFile(reader, OrderedRanges(), _indexed(reader, losses, counted))
     finally:
         probe.close()
-    return SurveyedFile(strand, gaps, None)
+    return SurveyedFile(reader, gaps, None)
 
 
-def _indexed(strand: SalvageReader, losses: LostOffsets, counted: int) -> BatchIndex:
+def _indexed(reader: SalvageReader, losses: LostOffsets, counted: int) -> BatchIndex:
     """Return the index of a file's batches, and report what is lost of the file. Its first `counted` bytes have been
     reported as progress."""
-    index = BatchIndex(strand.place.target.name_offset, strand.place.beyond)
+    index = BatchIndex(reader.place.target.name_offset, reader.place.beyond)
     pending = False  # something with unknown offsets was lost since the last batch
     borders = 0  # end of the last bytes that belong to no valid batch
 
     def lost(of: SalvageReader, lost_bytes: LostBytes) -> None:
         nonlocal pending, borders
-        strand.on_lost(of, lost_bytes)
+        reader.on_lost(of, lost_bytes)
         if index and index.positions[-1] == borders and index.end_of(-1) == lost_bytes.position and index.positions[-1]:
             index.marks[-1] |= ALONE
         borders = lost_bytes.position + (lost_bytes.size or 0)
@@ -104,14 +104,14 @@ def _indexed(strand: SalvageReader, losses: LostOffsets, counted: int) -> BatchI
         nonlocal counted
         again = min(count, counted)
         counted -= again
-        strand.options.more(count - again)
+        reader.options.more(count - again)
 
-    reader = SurveyReader(strand.place, strand.known, replace(strand.options, more=more), lost, strand.rescue)
-    expected = strand.place.target.name_offset
+    surveyor = SurveyReader(reader.place, reader.known, replace(reader.options, more=more), lost, reader.rescue)
+    expected = reader.place.target.name_offset
     try:
-        reader.begin()
-        while reader.head is not None:
-            head = reader.head
+        surveyor.begin()
+        while surveyor.head is not None:
+            head = surveyor.head
             if pending and expected != head.base:
                 losses.unknown = True
             pending, expected = False, head.last + 1
@@ -123,14 +123,14 @@ def _indexed(strand: SalvageReader, losses: LostOffsets, counted: int) -> BatchI
                 else FIXED
             )
             index.add(head.position, head.size, head.base, head.last, head.batch.crc, marks)
-            reader.advance()
-        if pending and expected != strand.place.beyond:
+            surveyor.advance()
+        if pending and expected != reader.place.beyond:
             losses.unknown = True
     finally:
-        reader.close()
-    strand.notes += reader.notes
-    strand.compacted = reader.compacted
-    index.end = reader.position
+        surveyor.close()
+    reader.notes += surveyor.notes
+    reader.compacted = surveyor.compacted
+    index.end = surveyor.position
     index.arrange()
     return index
 
@@ -141,22 +141,22 @@ CHANGED = "it changed during the run; copy the file elsewhere, or stop its broke
 
 
 class OrderedReader(SalvageReader):
-    """Reads the chain of a file, or the batches that are astray (batch_index.py). The survey has already reported what
-    is lost."""
+    """Reads the chain of a file, or its misplaced batches (batch_index.py). The survey has already reported what is
+    lost."""
 
     surveyed = True
 
-    def __init__(self, of: SalvageReader, index: BatchIndex, *, astray: bool) -> None:
+    def __init__(self, of: SalvageReader, index: BatchIndex, *, misplaced: bool) -> None:
         super().__init__(of.place, of.known, of.options, of.on_lost, of.rescue)
         self.index = index
-        self.astray = astray
+        self.misplaced = misplaced
         self.compacted = of.compacted
-        self.start = index.first(astray=astray) or 0
+        self.start = index.first(misplaced=misplaced) or 0
 
     def _heads(self) -> Iterator[SalvageCandidate]:
-        numbers = self.index.astray if self.astray else self.index.chain
+        numbers = self.index.misplaced if self.misplaced else self.index.chain
         try:
-            self.file.open(AHEAD if self.astray else None)
+            self.file.open(AHEAD if self.misplaced else None)
             for number in numbers:
                 head = self._read(number)
                 if head is not None:
@@ -195,7 +195,7 @@ class OrderedReader(SalvageReader):
             lost = LostBytes(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
             self.on_lost(self, lost)
             return None
-        epoch = None if self.astray else self._right_epoch(batch, checked.last)
+        epoch = None if self.misplaced else self._right_epoch(batch, checked.last)
         if epoch is not None:
             batch, mended = with_fields(batch, partitionLeaderEpoch=epoch), (*mended, "partitionLeaderEpoch")
         self.compacted = self.compacted or bool(cleaner_trace(batch))

@@ -75,7 +75,7 @@ class SegmentWriter:
         return [f"{self.directory}/{base:020}.log" for base in self.names]
 
     def write(self, head: SalvageCandidate) -> tuple[str, int]:
-        place = head.strand.place
+        place = head.reader.place
         size = head.batch.size
         home = _home(head)
         if self._file is None or self._rolls(head, home, size):
@@ -105,7 +105,7 @@ class SegmentWriter:
         if marker is not None:
             self.transactions.marker(batch, marker)
         elif not batch.isControlBatch:
-            self.transactions.data(head.strand.place.target, batch)
+            self.transactions.data(head.reader.place.target, batch)
 
     def _rolls(self, head: SalvageCandidate, home: int, size: int) -> bool:
         assert self._builder is not None
@@ -157,7 +157,7 @@ class SegmentWriter:
 def _home(head: SalvageCandidate) -> int:
     """Return the base offset of the segment in its copy to which the batch belongs by its offset, -1 if there is none.
     For a file that is not a live segment, return that of the file."""
-    place = head.strand.place
+    place = head.reader.place
     if place.spare:
         return place.name
     at = bisect_right(place.names, head.base)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kdump.check.log_dir_context import alone
+from kdump.check.log_dir_context import own_context
 from kdump.check.options import Options
 from kdump.cluster.disks import Node
 from kdump.forensics.space.usage import PartitionUsage
@@ -110,7 +110,7 @@ class ReplicaCopies:
             return "a log end offset could not be read"
         if max(own_end, high_watermark or 0) > other_end:
             return f"it ends at {own_end}, the leader's copy at {other_end}"
-        own, others = alone(usage.place, self.options).epochs, alone(other, self.options).epochs
+        own, others = own_context(usage.place, self.options).epochs, own_context(other, self.options).epochs
         if not own or not others:
             return "a leader-epoch-checkpoint is missing"
         starts = {entry.epoch: entry.startOffset for entry in others}
