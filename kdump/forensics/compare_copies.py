@@ -211,7 +211,7 @@ def _same_bytes(one: Batch, other: Batch) -> bool:
     if one.lacks or other.lacks:
         unknown = CHECKSUMS in one.lacks or CHECKSUMS in other.lacks
         return not unknown and header_bytes(one) == header_bytes(other)
-    from_, step = (16 if one.magic == 2 else 8), 1 << 20
+    from_, step = (8 if one.format.is_message else 16), 1 << 20
     for start in range(from_, one.size, step):
         mine, theirs = (b"".join(batch.chunks(start, min(step, one.size - start))) for batch in (one, other))
         if mine != theirs:

@@ -432,7 +432,7 @@ def _as_records(batch: LegacyRecordBatch, messages: RecordColumns) -> RecordColu
     columns.block, columns.count = messages.block[:], messages.count
     block = memoryview(columns.block)
     block[HEADERS_START::RECORD_WIDTH] = block[RECORD_END::RECORD_WIDTH]
-    if batch.magic == 0 or batch.timestampType == "LogAppendTime":
+    if not batch.format.has_timestamp or batch.timestampType == "LogAppendTime":
         stamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
         block[TIMESTAMP_DELTA::RECORD_WIDTH] = array("q", [stamp]) * columns.count
     return columns

@@ -188,7 +188,7 @@ def unpacked(batch: Batch, position: int, count: int) -> bytes:
     found = b""
     done = 0
     limit = batch.limits.max_decompressed_size
-    old = batch.magic == 0
+    old = not batch.format.has_timestamp
     with suppress(DecodeError):
         pieces = batch.chunks(start, size)
         for piece in decompress(batch.compression, pieces, limit=limit, size=size, ignore_header_checksum=old):

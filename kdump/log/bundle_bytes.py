@@ -148,7 +148,7 @@ def broker_view(window: Window, region: Region) -> BrokerView | None:
     """Return what a broker finds where junk begins, or a batch that it takes for a message of magic 0 or 1. None if
     that cannot be known without bytes of the junk; of any other region, what its reader has found."""
     size = window.source.size
-    if isinstance(region, DefaultRecordBatch) and region.stored_header.magic in (0, 1):
+    if isinstance(region, DefaultRecordBatch) and region.stored_header.magic in MESSAGES:
         covered = window.chunks(region.position + MESSAGE_CRC_START, region.size - MESSAGE_CRC_START)
         return BrokerView(region.size - LOG_OVERHEAD, None, checksum(0, covered))
     if region.kind != JUNK or size is None:

@@ -58,9 +58,9 @@ def messages(batch: Batch, *, keys: bool = True, values: bool = True) -> Iterato
     for index, (header, inner, data, start, space) in enumerate(kept or _inner(batch, keys, values)):
         record = _record(batch, header, inner, data, start, space)
         record.index = index
-        if batch.magic == 1:
+        if batch.format.has_timestamp:
             record.offset = int64(base + header.offset) if base is not None and known else None
-            if header.magic == 1 and batch.timestampType == "LogAppendTime":
+            if header.timestamp is not None and batch.timestampType == "LogAppendTime":
                 record.timestamp, record.timestampType = batch.maxTimestamp, batch.timestampType
         yield record
 
@@ -100,7 +100,7 @@ def read_wrapper(batch: LegacyRecordBatch) -> list[Inner] | None:
             batch.note(Problem("message-set-invalid", "Message", "value", batch.position, reason))
         return kept
     batch.recordCount = count
-    if batch.magic == 0:
+    if not batch.format.has_timestamp:
         batch.baseOffset, batch.inner_last = first, last
     elif 0 < batch.lastOffset < last:
         reason = f"the last inner offset {last} is above the wrapper's offset {batch.lastOffset}"
@@ -145,7 +145,7 @@ def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:
 
 def messages_of(batch: LegacyRecordBatch, columns: RecordColumns) -> Iterator[Record]:
     """Yield the messages of a wrapper that are in the columns, which are those of core.message_set."""
-    base, kind = batch.inner_base or 0, batch.timestampType
+    base, kind, has_timestamp = batch.inner_base or 0, batch.timestampType, batch.format.has_timestamp
     appended = batch.maxTimestamp if kind == "LogAppendTime" else None
     for index, row in enumerate(each_row(columns)):
         record = Record()
@@ -155,7 +155,7 @@ def messages_of(batch: LegacyRecordBatch, columns: RecordColumns) -> Iterator[Re
         record.start, record.end, record.attributes, timestamp, offset = row[:5]
         record.key_start, record.keySize, record.value_start, record.valueSize, record.crc = row[5:10]
         record.offset = int64(base + offset)
-        record.timestamp = None if batch.magic == 0 else timestamp if appended is None else appended
+        record.timestamp = (timestamp if appended is None else appended) if has_timestamp else None
         record.timestampType = kind
         record.offsetDelta = record.timestampDelta = record.sequence = None
         record.header_start = record.header_count = 0
@@ -238,7 +238,7 @@ def _inner(batch: LegacyRecordBatch, keys: bool, values: bool) -> Iterator[Inner
             batch.chunks(bounds.valuePosition, bounds.valueSize),
             limit=batch.limits.max_decompressed_size,
             size=bounds.valueSize,
-            ignore_header_checksum=batch.magic == 0,
+            ignore_header_checksum=not batch.format.has_timestamp,
         )
         space = batch.compression
         yield from _parsed(pieces, batch.limits.max_decompressed_size, keys, values)

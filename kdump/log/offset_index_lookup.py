@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import NamedTuple, overload
 
+from kdump.format.batch_formats import FORMATS
 from kdump.format.count_text import plain_count
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log import file_kinds
@@ -138,7 +139,7 @@ def begins_batch(window: Window, position: int, offset: int, name_offset: int | 
     claim = candidate_at(window, position, limits)
     if claim.header is None or claim.error is not None or not window.reaches(claim.end):
         return False
-    if claim.header.magic > 1 and claim.first_offset > offset:
+    if not FORMATS[claim.header.magic].is_message and claim.first_offset > offset:
         return False
     resync = Resync(window, limits, name_offset)
     return resync.checksum_matches(position, claim.size, claim.header.magic, claim.header.crc)

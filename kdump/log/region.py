@@ -12,6 +12,7 @@ from kdump.core.batch_scan import ValidRun, checksum_holds
 from kdump.core.record_columns import RecordColumns
 from kdump.format import batch_header as v2
 from kdump.format import legacy_message as legacy
+from kdump.format.batch_formats import FORMATS, NEWEST, BatchFormat
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.count_text import count_text
@@ -147,8 +148,7 @@ class Batch(Region):
     ]
     lastOffset: Annotated[int, Doc("baseOffset + lastOffsetDelta; the stored offset of a v0 or v1 message", OFFSET)]
     lastSequence: Annotated[int | None, Doc("sequence number of the last record; -1: none")]
-    crc_start: int
-    """Position, relative to the batch, of the first byte that the checksum covers."""
+    format: BatchFormat
 
     def __init__(self, window: Window, position: int, size: int, limits: Limits, problem: Problem | None) -> None:
         super().__init__("batch", position, size)
@@ -167,6 +167,11 @@ class Batch(Region):
         """Add a problem, but only once: a batch may be read several times."""
         if problem not in self.problems:
             self.problems.append(problem)
+
+    @property
+    def crc_start(self) -> int:
+        """Position, relative to the batch, of the first byte that the checksum covers."""
+        return self.format.crc_start
 
     @property
     def computedCrc(self) -> int:
@@ -206,7 +211,7 @@ class Batch(Region):
 class DefaultRecordBatch(Batch):
     """A record batch of message format v2."""
 
-    crc_start = v2.CRC_START
+    format = FORMATS[NEWEST]
 
     def __init__(
         self,
@@ -327,7 +332,6 @@ class LegacyRecordBatch(Batch):
     """A message of format v0 or v1. kdump.log.legacy_records.read_wrapper sets baseOffset and recordCount of a
     wrapper."""
 
-    crc_start = legacy.CRC_START
     partitionLeaderEpoch = lastOffsetDelta = baseTimestamp = None
     producerId = producerEpoch = baseSequence = lastSequence = None
     isTransactional = isControlBatch = hasDeleteHorizonMs = deleteHorizonMs = None
@@ -346,6 +350,7 @@ class LegacyRecordBatch(Batch):
         self.header = header if size == header.size else header._replace(messageSize=size - v2.LOG_OVERHEAD)
         self.batchLength = header.messageSize
         self.magic, self.crc, self.attributes = header.magic, header.crc, header.attributes
+        self.format = FORMATS[header.magic]
         self.maxTimestamp = header.timestamp
         self.lastOffset = header.offset
         self.compression = header.compression
@@ -387,21 +392,17 @@ def copy_of(batch: Batch) -> DefaultRecordBatch | LegacyRecordBatch:
     return made
 
 
-HEADER_SIZES = {0: legacy.MESSAGE_V0.size, 1: legacy.MESSAGE_V1.size, 2: v2.BATCH_HEADER.size}
-
-
 def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     """Read the header at the start of `data`, by its magic. Raises DecodeError: too few bytes, or an unknown magic."""
     magic = data[v2.MAGIC_POSITION] if len(data) > v2.MAGIC_POSITION else 0
-    if len(data) < HEADER_SIZES.get(magic, 0):
+    known = FORMATS.get(magic)
+    if known is not None and len(data) < known.header.size:
         reason = f"{count_text(len(data), 'byte')} left, less than a header"
         raise DecodeError("RecordBatch", "baseOffset", 0, reason, "trailing-bytes")
-    if magic == 2:
-        return v2.BATCH_HEADER.read(data)
-    if magic > 2:
+    if known is None:
         stored = magic - 256 if magic > 127 else magic
         raise DecodeError("RecordBatch", "magic", v2.MAGIC_POSITION, f"magic {stored} is unknown", MAGIC)
-    return legacy.read_header(data)
+    return legacy.read_header(data) if known.is_message else v2.BATCH_HEADER.read(data)
 
 
 def as_magic_2(data: Bytes) -> BatchHeader | None:
@@ -409,11 +410,11 @@ def as_magic_2(data: Bytes) -> BatchHeader | None:
     Kafka writes can have such a header. A checksum decides (see magic_problem)."""
     if (
         len(data) < v2.BATCH_HEADER.size
-        or data[v2.MAGIC_POSITION] == 2
+        or data[v2.MAGIC_POSITION] == NEWEST
         or data[v2.BATCH_HEADER.positions["attributes"]]
     ):
         return None
-    header = v2.BATCH_HEADER.read(data)._replace(magic=2)
+    header = v2.BATCH_HEADER.read(data)._replace(magic=NEWEST)
     is_possible = 0 <= header.recordCount <= header.lastOffsetDelta + 1 and length_problem(header) is None
     return header if is_possible else None
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kdump.core.batch_scan import FURTHEST, ValidRun, read_one_header, scan_valid_batches
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, LAST_OFFSET, MAGIC_AT, RECORD_COUNT
+from kdump.format.batch_formats import FORMATS, NEWEST
 from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MessageHeader
@@ -19,7 +20,6 @@ from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.errors import SourceError
 from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import (
-    HEADER_SIZES,
     JUNK,
     PADDING,
     TORN,
@@ -120,7 +120,7 @@ class Reader:
             head = self.window.view(position, HEADER)
             if not head:
                 return
-            is_v2 = len(head) > MAGIC_AT and head[MAGIC_AT] == 2
+            is_v2 = len(head) > MAGIC_AT and head[MAGIC_AT] == NEWEST
             run = self._batch_run(position) if self.run_mode and is_v2 else None
             for region in (run,) if run is not None else self._next(position, head):
                 if self.run_mode == HEADERS:
@@ -324,7 +324,7 @@ class Reader:
         if header is None or (next_valid is None and self.window.source.size is None):
             return None
         size = (self._end() if next_valid is None else next_valid) - claim.position
-        if size < HEADER_SIZES[header.magic] or size == claim.size or size > LOOK_BACK:
+        if size < FORMATS[header.magic].header.size or size == claim.size or size > LOOK_BACK:
             return None
         if not self.resync.checksum_matches(claim.position, size, header.magic, header.crc):
             return None

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 
-from kdump.format.batch_header import CRC_START as BATCH_CRC_START
+from kdump.format.batch_formats import FORMATS
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
-from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.log.embedded_batch import LOOK_BACK, EmbeddedBatchCheck
 from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.run import Limits
@@ -144,7 +143,7 @@ class Resync:
         if size > self.work_left:
             return False
         self.work_left -= size
-        start = BATCH_CRC_START if magic > 1 else MESSAGE_CRC_START
+        start = FORMATS[magic].crc_start
         return checksum(magic, self.window.peeks(position + start, size - start)) == crc
 
     def chains(self, claim: HeaderCandidate) -> bool:

@@ -113,7 +113,7 @@ class Selection:
             return NO
         if (self.control and not batch.isControlBatch) or (self.transactional and not batch.isTransactional):
             return NO
-        if self.headers and batch.magic < 2:
+        if self.headers and batch.format.is_message:
             return NO
         if self.offsets and not self._offsets_meet(batch, self.offsets):
             return NO
@@ -122,7 +122,9 @@ class Selection:
             answer = self._time(batch, self.times)
         if self.looks_at_content and answer:
             # A batch with a record count of 0 that is not empty is damaged, and must be decoded.
-            answer = MAYBE if batch.recordCount != 0 or batch.size > BATCH_HEADER.size or batch.magic < 2 else NO
+            answer = (
+                MAYBE if batch.recordCount != 0 or batch.size > BATCH_HEADER.size or batch.format.is_message else NO
+            )
         return answer if answer == NO or self.gate is None or self.gate.sees(batch) else NO
 
     def _offsets_meet(self, batch: Batch, offsets: Range) -> bool:

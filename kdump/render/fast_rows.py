@@ -152,7 +152,7 @@ class FastRows:
 
     def _is_plain_wrapper(self, batch: LegacyRecordBatch) -> bool:
         """Return whether the batch is a wrapper of magic 1 whose messages are in columns."""
-        if not self.records or not self.selection.is_all or batch.magic != 1:
+        if not self.records or not self.selection.is_all or not batch.format.has_timestamp:
             return False
         read_wrapper(batch)
         return batch.inner is not None and bool(batch.crcValid) and not batch.problems

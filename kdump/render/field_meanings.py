@@ -7,6 +7,7 @@ from datetime import tzinfo
 from typing import Any, NamedTuple
 
 from kdump.decode.decoder_interface import DecodedPart
+from kdump.format.batch_formats import FORMATS
 from kdump.format.coordinator_record import KEY
 from kdump.format.count_text import plain_count
 from kdump.format.enum_names import enum_names, is_timestamp
@@ -139,10 +140,9 @@ class BatchFieldMeanings:
         return f"the batch ends before {self.batch.position + size}"
 
     def _crc(self) -> str:
-        kind = "CRC-32C" if self.batch.magic > 1 else "CRC-32"
         start = self.batch.position + self.batch.crc_start
         matches = "matches" if self.batch.crcValid else "does not match"
-        return f"{kind} of bytes {start}..{self.batch.end - 1} {matches}"
+        return f"{self.batch.format.crc_name} of bytes {start}..{self.batch.end - 1} {matches}"
 
     def _count(self, count: int) -> str:
         delta = self.batch.lastOffsetDelta
@@ -162,7 +162,7 @@ class RecordFieldMeanings:
 
     def __call__(self, span: Span) -> FieldMeaning:
         words = general(span, self.zone)
-        return self._v2(span, words) if self.record.magic == 2 else self._legacy(span, words)
+        return self._legacy(span, words) if FORMATS[self.record.magic].is_message else self._v2(span, words)
 
     def _v2(self, span: Span, words: FieldMeaning) -> FieldMeaning:
         record, name, value = self.record, span.field.name, span.value
@@ -190,7 +190,7 @@ class RecordFieldMeanings:
                 words.value, f"CRC-32 of the message {'matches' if matches else 'does not match'}", wrong
             )
         if name == "offset" and isinstance(record.batch, LegacyRecordBatch) and record.batch.is_compressed:
-            if record.batch.magic == 1:
+            if record.batch.format.has_timestamp:
                 return words._replace(meaning=f"relative to the first message in the wrapper: offset {record.offset}")
             return words._replace(meaning="absolute, as in format v0")
         if name == "timestamp" and record.timestampType == "LogAppendTime" and value != record.timestamp:

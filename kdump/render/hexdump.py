@@ -12,6 +12,7 @@ from typing import Any
 from kdump.check.finding import Finding
 from kdump.check.rules.records import header_findings, verdict
 from kdump.decode.record_decoder import RecordDecoder
+from kdump.format.batch_formats import FORMATS
 from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
 from kdump.format.control_record import control_spans
 from kdump.format.count_text import plain_count
@@ -270,17 +271,17 @@ class Hexdump:
             self._text(f"{'':11}… {plain_count(batch.size - start, 'more byte')} (--full)", "dim")
 
     def _record(self, record: Record) -> None:
-        inner = record.batch.is_compressed
+        inner, is_message = record.batch.is_compressed, FORMATS[record.magic].is_message
         base = record.space_position
-        if record.magic == 2 or inner:
+        if not is_message or inner:
             offset = "?" if record.offset is None else record.offset
             self._text(f"record {record.index}: offset {offset}, {_when(record, self.zone)}", "head")
         words = (
             RecordFieldMeanings(record, self.zone)
-            if record.magic == 2 or inner
+            if not is_message or inner
             else BatchFieldMeanings(record.batch, self.zone)
         )
-        layout: Layout[Any] = RECORD if record.magic == 2 else MESSAGES[record.magic]
+        layout: Layout[Any] = MESSAGES[record.magic] if is_message else RECORD
         data: Bytes = record.raw if record.end - record.start <= LARGE else memoryview(record.data)
         data = data[record.start : record.end] if isinstance(data, memoryview) else data
         parts: dict[str, tuple[list[Span], Callable[[Span], FieldMeaning]]] = {}

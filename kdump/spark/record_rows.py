@@ -134,7 +134,7 @@ class RecordRows:
         rows = range(self.count, self.count + count)
         self._in_batch(batch, count, common)
         for name, values in self.numbers.items():
-            if name in NO_MESSAGE_HAS or (name == "timestamp" and batch.magic == 0):
+            if name in NO_MESSAGE_HAS or (name == "timestamp" and not batch.format.has_timestamp):
                 self.nulls[name].extend(rows)
                 values.frombytes(bytes(values.itemsize * count))
             elif name == "offset":

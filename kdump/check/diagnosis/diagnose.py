@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kdump.check.diagnosis.foreign_block import foreign_batch
 from kdump.format import batch_header as v2
 from kdump.format import legacy_message as legacy
+from kdump.format.batch_formats import NEWEST
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.checksum import checksum
 from kdump.format.crc_flip import single_bit_flips
@@ -17,7 +18,7 @@ from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, VARLONG, Field, Layout
 from kdump.format.record import RECORD
 from kdump.format.varint import read_varint, read_varlong
-from kdump.log.region import HEADER_SIZES, Batch, LegacyRecordBatch
+from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.log.window import Window
 
 FLIPPED_BIT, ZEROS, BLOCK, FOREIGN, CRC_FIELD = "flipped-bit", "zeros", "block", "foreign", "crc-field"
@@ -102,10 +103,10 @@ def _magic(batch: Batch) -> Diagnosis | None:
     """Test for a flipped bit in magic. One bit distinguishes v0 from v2, whose checksums differ in position and in the
     bytes they cover."""
     start = batch.position
-    if batch.magic == 0 and batch.size >= v2.BATCH_HEADER.size:
-        stored, magic = v2.BATCH_HEADER.positions["crc"], 2
+    if not batch.format.has_timestamp and batch.size >= v2.BATCH_HEADER.size:
+        stored, magic = v2.BATCH_HEADER.positions["crc"], NEWEST
         chunks: Iterator[bytes | memoryview] = batch.chunks(v2.CRC_START, batch.size)
-    elif batch.magic == 2:
+    elif not batch.format.is_message:
         stored, magic = legacy.MESSAGE_V0.positions["crc"], 0
         chunks = chain([b"\0"], batch.chunks(legacy.CRC_START + 1, batch.size))
     else:
@@ -132,7 +133,7 @@ def _zeros(batch: Batch) -> tuple[Diagnosis | None, Diagnosis | None]:
     longest = second = 0
     longest_at = 0
     hole = (0, 0, 0)
-    body = batch.position + HEADER_SIZES[batch.magic]
+    body = batch.position + batch.format.header.size
     for start, end in _runs(batch):
         if end - start >= BLOCKS[-1] or end == batch.end:
             hole = max(hole, _whole_blocks(batch, start, end))
@@ -249,7 +250,7 @@ def field_at(batch: Batch, at: int) -> str:
             return _header_field(layout.positions, inside)
         size_at = layout.size + max(0, batch.header.keySize)
         return "key" if inside < size_at else "valueSize" if inside < size_at + legacy.VALUE_SIZE.size else "value"
-    if inside < HEADER_SIZES[2]:
+    if inside < v2.BATCH_HEADER.size:
         return _header_field(BATCH_HEADER.positions, inside)
     if batch.is_compressed:
         return f"the records, compressed with {batch.compression}"
@@ -267,7 +268,7 @@ def _record_field(batch: Batch, at: int) -> str:
     """Return the field and record that contain the byte at `at`. The fields before that byte are assumed to be
     undamaged, so that they lead to it. Raises DecodeError."""
     window = batch.window
-    start = batch.position + HEADER_SIZES[2]
+    start = batch.position + v2.BATCH_HEADER.size
     index = 0
     while (end := _record_end(window, start, at)) <= at:
         start = end

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.check.advice import RECOVER_ONE, RESTORE, SAVE_RECORDS, SKIP, STOPS, TRUNCATES
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
+from kdump.format.batch_formats import NEWEST
 from kdump.format.batch_header import BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MIN_MESSAGE_SIZE
@@ -244,7 +245,7 @@ def _short_tail(region: Region, part: SegmentContext) -> str | None:
         return None
     if view.length < MIN_MESSAGE_SIZE:
         wrong, exception = f"length, {view.length}, is below {MIN_MESSAGE_SIZE}", "CorruptRecordException"
-    elif view.header.size <= region.size and view.header.magic >= 2:
+    elif view.header.size <= region.size and view.header.magic >= NEWEST:
         wrong, exception = f"length, {view.length}, is that of a batch without a complete header", "KafkaException"
     else:
         return None
@@ -334,9 +335,8 @@ WRAPPER = f"consumers check the checksums of the messages inside it, not this on
 def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence: str | None = None) -> Finding:
     """Return the finding for a checksum that does not match. `looks_like`: clause that describes the probable
     damage."""
-    kind = "CRC-32C" if batch.magic > 1 else "CRC-32"
-    message = f"stored {kind} 0x{batch.crc:08x}, computed 0x{batch.computedCrc:08x}"
-    if batch.magic < 2 and batch.is_compressed:
+    message = f"stored {batch.format.crc_name} 0x{batch.crc:08x}, computed 0x{batch.computedCrc:08x}"
+    if batch.format.is_message and batch.is_compressed:
         consequence = WRAPPER
     return CRC_MISMATCH.finding(
         target,

@@ -481,10 +481,10 @@ def _messages(target: Target, make: Make, batch: LegacyRecordBatch, *, keyed: bo
         )
     if batch.problems or not count:
         return
-    if batch.magic == 0 and last != batch.lastOffset:
+    if not batch.format.has_timestamp and last != batch.lastOffset:
         message = f"the wrapper's offset is {batch.lastOffset}, but the last inner offset is {last}"
         yield make(MESSAGE_SET_INVALID, message=message, expected=last, actual=batch.lastOffset, **mild)
-    if batch.magic == 1 and batch.timestampType == "CreateTime" and other_magic is None and largest is not None:
+    if batch.timestampType == "CreateTime" and other_magic is None and largest is not None:
         expected = max(-1, largest)
         if expected != batch.maxTimestamp:
             message = f"the wrapper's timestamp is {batch.maxTimestamp}, but the largest of its messages is {largest}"

@@ -26,7 +26,7 @@ def connect_bytes(batch: Batch, topic: str) -> bytes | None:
     data = bytearray(b"".join(batch.chunks(0, batch.size)))
     if batch.isControlBatch or not (is_named or _looks_like_connect(batch)):
         return bytes(data)
-    if batch.magic != 2 or not batch.crcValid:
+    if batch.format.is_message or not batch.crcValid:
         return None
     for record in records(batch):
         try:

@@ -72,7 +72,7 @@ def control_bytes(batch: Batch) -> bytes | None:
 def looks_like_metadata(batch: Batch) -> bool:
     """Return True if the first record of a batch is one of the cluster's metadata: a copy of that log under another
     name. (The log itself is never compressed.)"""
-    if batch.is_compressed or batch.magic != 2:
+    if batch.is_compressed or batch.format.is_message:
         return False
     first = next(records(batch), None)
     return first is not None and first.key is None and decode_metadata_record(first.value).values is not None

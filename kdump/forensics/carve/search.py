@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.core.candidates import LEAST, find_candidates
+from kdump.format.batch_formats import FORMATS
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
-from kdump.format.batch_header import CRC_START as BATCH_CRC_START
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
-from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.format.legacy_message import VALUE_SIZE, MessageHeader, key_problem
 from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import read_varint
@@ -112,7 +111,7 @@ class Search:
             self.unchecked += 1
             return False
         self.work_left -= claim.size
-        start = BATCH_CRC_START if header.magic > 1 else MESSAGE_CRC_START
+        start = FORMATS[header.magic].crc_start
         pieces = self.window.peeks(claim.position + start, claim.size - start)
         return checksum(header.magic, pieces) == header.crc
 

@@ -260,7 +260,7 @@ def _take(
     """Take the next batch as LogSegment.recover does; return the RecoveryEnd if recovery stops at it."""
     last = batch.lastOffset
     description = f"the batch with offset {last}"
-    if batch.magic > 1 and batch.size < BATCH_HEADER.size:
+    if not batch.format.is_message and batch.size < BATCH_HEADER.size:
         return RecoveryEnd(
             batch.position, f"a batch of {plain_count(batch.size, 'byte')}, less than a header", TRUNCATES
         )

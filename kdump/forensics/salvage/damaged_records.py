@@ -72,7 +72,7 @@ def _unflipped(batch: Batch) -> Batch | None:
         return None
     if difference.bit_count() == 1:
         data[batch.crc_start - 4 : batch.crc_start] = batch.computedCrc.to_bytes(4, "big")
-        if batch.magic > 1:
+        if not batch.format.is_message:
             data[17:21] = batch.computedCrc.to_bytes(4, "big")
     else:
         found = next(single_bit_flips(batch.magic, difference, covered), None)

@@ -1,0 +1,28 @@
+"""What distinguishes the formats of batches, by their magic. Everything else asks here, or has a class of its own."""
+
+from typing import Any, NamedTuple
+
+from kdump.format import batch_header as v2
+from kdump.format import legacy_message as legacy
+from kdump.format.layout import Layout
+
+
+class BatchFormat(NamedTuple):
+    """`header`: layout of the header (of a message: also its key and value); `crc_start`: position, relative to the
+    batch, of the first byte that the checksum covers; `crc_name`: kind of checksum; `is_message`: a message of v0 or
+    v1, alone or a wrapper, which has neither a producer nor headers; `has_timestamp`: v0 has none, and the offsets in
+    its wrappers are absolute."""
+
+    header: Layout[Any]
+    crc_start: int
+    crc_name: str
+    is_message: bool
+    has_timestamp: bool
+
+
+NEWEST = 2
+FORMATS: dict[int, BatchFormat] = {
+    0: BatchFormat(legacy.MESSAGE_V0, legacy.CRC_START, "CRC-32", True, False),
+    1: BatchFormat(legacy.MESSAGE_V1, legacy.CRC_START, "CRC-32", True, True),
+    NEWEST: BatchFormat(v2.BATCH_HEADER, v2.CRC_START, "CRC-32C", False, True),
+}
