@@ -21,6 +21,16 @@ class ReaderGone(BaseException):
     """Raised when the reader of standard output has gone (`| head`) and the command has no other result."""
 
 
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all bytes, also if another process has made the pipe non-blocking. Raises OSError."""
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(fd, left) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
+
+
 class Lossy(io.FileIO):
     """A file descriptor whose writes appear to succeed: after the first failure, data is discarded."""
 
@@ -50,24 +60,20 @@ class Lossy(io.FileIO):
             self._write_all(view)
         return len(view)
 
-    def _write_all(self, left: memoryview) -> None:
-        while left and not self.is_lost:
-            try:
-                done = super().write(left) if self.pipe is None else os.write(self.pipe, left)
-            except OSError as error:
-                self.is_lost = True
-                if self.pipe is not None:
-                    release_errors()
-                if error.errno != errno.EPIPE:
-                    self._report(error)
-                elif self.ends_with_reader:
-                    release_errors()
-                    raise ReaderGone from None
-                break
-            if done is None:  # another process has made the pipe non-blocking, and it is full
-                select.select([], [self.fileno()], [])
-            else:
-                left = left[done:]
+    def _write_all(self, data: memoryview) -> None:
+        if self.is_lost:
+            return
+        try:
+            write_all(self.fileno() if self.pipe is None else self.pipe, data)
+        except OSError as error:
+            self.is_lost = True
+            if self.pipe is not None:
+                release_errors()
+            if error.errno != errno.EPIPE:
+                self._report(error)
+            elif self.ends_with_reader:
+                release_errors()
+                raise ReaderGone from None
 
     def _report(self, error: OSError) -> None:
         if self._reported_as:

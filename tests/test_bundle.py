@@ -31,8 +31,8 @@ import zstandard
 import kdump
 from kdump.cli import TAKE_BUNDLES
 from kdump.forensics.bundle import directory_writer, sorted_rows
-from kdump.forensics.bundle import run as bundle_run
 from kdump.forensics.bundle.directory_writer import DirectoryWriter
+from kdump.forensics.bundle.places import DirectoryPlace
 from kdump.forensics.restart.access_rights import Rights
 from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
@@ -921,14 +921,14 @@ def test_two_runs_do_not_write_into_one_bundle(tmp_path: Path) -> None:
 
 def test_another_run_that_begins_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk, out = FIXTURES / "clean-1" / "payments-0", tmp_path / "b"
-    waits = bundle_run._alone_in
+    waits = DirectoryPlace.locked
 
-    def after_another(directory: str) -> Any:
+    def after_another(place: DirectoryPlace) -> Any:
         monkeypatch.undo()
         bundled(disk, out, "--depth", "headers")
-        return waits(directory)
+        return waits(place)
 
-    monkeypatch.setattr(bundle_run, "_alone_in", after_another)
+    monkeypatch.setattr(DirectoryPlace, "locked", after_another)
     done = run("bundle", disk, "--out", out, "--tar", tmp_path / "b.tar")
     assert done.exit_code == 2
     assert "other options" in done.stderr
@@ -1207,7 +1207,6 @@ def test_a_head_that_no_kdump_wrote(change: dict[str, Any], small: Path, tmp_pat
 def test_a_directory_with_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a run, nor the next one, nor what reads the bundle has all of its files in memory."""
     monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 14)
-    monkeypatch.setattr(sorted_rows, "READ", 1 << 12)
     _, few, many = (_peaks_with(tmp_path / str(count), count) for count in (10, 800, 2400))  # the first run imports
     each = [(more - less) / 1600 for less, more in zip(few, many)]
     assert max(each) < 200, each

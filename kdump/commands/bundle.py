@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -11,29 +14,32 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error, report_unreadable, unreadable
 from kdump.commands.name_options import topic_filter
-from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.commands.output_options import CSV_COLUMNS_HELP, TABLE, OutputOptions, output_options
 from kdump.commands.params import read_once
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.bundle.directory_writer import BundleOptions
 from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.run import BundleSummary, bundle
-from kdump.forensics.output_directory import OutputError
+from kdump.forensics.output_directory import OutputError, refuse_output
 from kdump.log.hash_key import read_hash_key
 from kdump.render.bundle_report import BundleReport
 from kdump.render.progress import Progress
+from kdump.streams import write_all
 
 EXAMPLES = """
 \b
 Examples:
   kdump bundle /var/lib/kafka --out broker-1.bundle
   kdump bundle /var/lib/kafka --out broker-1.bundle --tar broker-1.tar --idle
+  ssh broker-1 ./kdump bundle /var/lib/kafka --out - > broker-1.tar
   kdump verify broker-1.tar
 
 \b
 Exit status: 0, or 2 for a usage error, or if something could not be read or
 written.
 """
+STDOUT = 1
 DEPTHS = ("headers", "crc", "records")
 LEAVES = (
     "The bundle has the names of topics, groups, transactional IDs, clients, hosts and principals, committed offsets "
@@ -58,7 +64,8 @@ class BundleCommandOptions(CommandOptions):
         "--out",
         metavar="DIR",
         required=True,
-        help="Write the bundle to this directory, or bring the one there up to date.",
+        help="Write the bundle to this directory, or bring the one there up to date; -: write it to standard output, "
+        "packed, as --tar would.",
     )
     tar: str | None = option("--tar", metavar="FILE", help="Also pack the bundle into this new file, to send it.")
     depth: str = option(
@@ -110,7 +117,10 @@ def command(options: BundleCommandOptions) -> None:
 
 
 def _run(options: BundleCommandOptions) -> int:
-    output = options.output.output()
+    is_stream = options.out == "-"
+    if is_stream:
+        _refuse_standard_output(options)
+    output = options.output.output(on_stderr=is_stream)
     sink = options.output.sink(output, lambda: BundleReport(output), (BundleSummary,), report=True)
     has_records = topic_filter(options.topics, "--records")
     if options.redact and options.topics:
@@ -130,7 +140,7 @@ def _run(options: BundleCommandOptions) -> int:
     with Progress("bundle", expected=lambda: segment_bytes(options.paths, lambda topic: True)) as progress:
         summary = bundle(
             options.paths,
-            options.out,
+            partial(write_all, STDOUT) if is_stream else options.out,
             made,
             options.topics,
             run=options.reading.run(unreadable=report_unreadable, **progress.listeners),
@@ -143,3 +153,15 @@ def _run(options: BundleCommandOptions) -> int:
         leaves = REPLACED if options.redact else LEAVES
         print_error(leaves + (f"; and the records of {', '.join(options.topics)}." if options.topics else "."))
     return 2 if unreadable() else 0
+
+
+def _refuse_standard_output(options: BundleCommandOptions) -> None:
+    """Raise click.UsageError or OutputError if the bundle cannot go to standard output."""
+    if options.tar is not None or options.output.format != TABLE:
+        raise click.UsageError("--out - cannot be combined with --tar, --json or --format: it writes the packed bundle")
+    if os.isatty(STDOUT):
+        raise click.UsageError("--out -: standard output is a terminal; redirect it to a file whose name ends in .tar")
+    with suppress(OSError):  # no /proc
+        path = os.readlink(f"/proc/self/fd/{STDOUT}")
+        if os.path.isfile(path):
+            refuse_output(path, options.paths)

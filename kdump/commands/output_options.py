@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timezone, tzinfo
@@ -54,15 +55,15 @@ class OutputOptions(CommandOptions):
     def names(self) -> list[str] | None:
         return None if self.columns is None else [name.strip() for name in self.columns.split(",")]
 
-    def output(self, *, headline: bool = True) -> Output:
-        """Return standard output. With `headline`, output for people begins with what was not read, if that is known by
-        then. (JSON has objects for that, and stderr has a line.)"""
-        output = Output(self.color)
-        if self.pager and self.format == TABLE:
+    def output(self, *, headline: bool = True, on_stderr: bool = False) -> Output:
+        """Return standard output, or standard error. With `headline`, output for people begins with what was not read,
+        if that is known by then. (JSON has objects for that, and stderr has a line.)"""
+        output = Output(self.color, sys.stderr if on_stderr else sys.stdout)
+        if self.pager and self.format == TABLE and not on_stderr:
             output.page()
         if headline:
             click.get_current_context().meta[OUTPUT] = output
-            if self.format == TABLE and not self.quiet:
+            if self.format == TABLE and not self.quiet and not on_stderr:
                 output.headline = unreadable_line
         return output
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from struct import Struct
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kdump.format.checksum import castagnoli
 from kdump.format.codec.source import library
@@ -35,6 +35,12 @@ LEVEL = 3
 ReadAt = Callable[[int, int], bytes]
 
 
+class Writable(Protocol):
+    """What a container is written to, from its beginning to its end."""
+
+    def write(self, data: bytes, /) -> int: ...
+
+
 class Frame(NamedTuple):
     """Where a frame is: position, size and expanded size in bytes, and CRC-32C of the bytes as stored. It is compressed
     if the sizes differ."""
@@ -48,7 +54,7 @@ class Frame(NamedTuple):
 class ContainerWriter:
     """Writes frames to a file, and the head at the end."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Writable) -> None:
         self._file = file
         self._compressor = library("zstandard", "zstandard", STRUCT).ZstdCompressor(level=LEVEL)
         self._position = file.write(MAGIC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from hashlib import blake2b
 from urllib.parse import quote_from_bytes
 
@@ -20,6 +21,17 @@ def container_name(directory: str) -> str:
     if len(name) > MAX_NAME:
         name = "%-" + blake2b(encoded, digest_size=16).hexdigest()
     return name + CONTAINER
+
+
+def part_name(container: str, number: int) -> str:
+    """Return the name of a part of a container in a packed bundle; the first has that of the container."""
+    return f"{container}.{number}" if number else container
+
+
+def container_of_part(name: str) -> str | None:
+    """Return the name of the container that a file is, or is a part of; None for another file."""
+    container, ending, number = name.rpartition(CONTAINER)
+    return container + ending if ending and re.fullmatch(r"(\.[1-9][0-9]*)?", number) else None
 
 
 def bundle_of(path: str) -> str | None:

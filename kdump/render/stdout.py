@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from kdump.pager import Pager, use_pager
 from kdump.render.escape import path_text, printable
@@ -24,12 +24,13 @@ PATIENCE = 0.1
 
 
 class Output:
-    """Writes lines or bytes to standard output, as prepared by kdump.streams. `terminal`: output goes to a terminal.
-    `color` is one of COLORS."""
+    """Writes lines or bytes to standard output, or another stream as prepared by kdump.streams. `terminal`: output goes
+    to a terminal. `color` is one of COLORS."""
 
-    def __init__(self, color: str = AUTO) -> None:
+    def __init__(self, color: str = AUTO, stream: TextIO | None = None) -> None:
+        stream = stream or sys.stdout
         self.color = color
-        self.terminal = sys.stdout.isatty()
+        self.terminal = stream.isatty()
         self.is_empty = True
         """Whether nothing has been written yet."""
         self.headline: Callable[[], str] | None = None
@@ -40,7 +41,7 @@ class Output:
         self._flushed = 0.0
         self._pager: Pager | None = None
         self._paint: Paint | None = None
-        self._stream = sys.stdout.buffer
+        self._stream = stream.buffer
         _widen(self._stream)
 
     @property

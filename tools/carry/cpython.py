@@ -131,6 +131,6 @@ def _build(target: Target, python: Path, host: Path, place: Path, downloads: Pat
 
 
 def _ziglang() -> str:
-    import ziglang  # type: ignore[import-not-found]
+    import ziglang
 
     return os.path.dirname(str(ziglang.__file__))

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -31,7 +31,7 @@ from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.forensics.bundle.sorted_rows import SortedRows
 from kdump.forensics.carve.search import Search
 from kdump.forensics.record_sums import newest, newest_before
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
+from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame, Writable
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import RowTreeWriter, fits
 from kdump.log.bundle_directory import StoredDirectory, head_of, row_of
@@ -91,14 +91,13 @@ class Before(NamedTuple):
 
 
 class DirectoryWriter:
-    """Writes one container. `inside`: the path of the directory in the bundle; `out`: where there is room for temporary
-    files; `before`: the directory as it is in the bundle: what has not changed since is copied. To be closed."""
+    """Writes one container. `inside`: the path of the directory in the bundle; `before`: the directory as it is in the
+    bundle: what has not changed since is copied."""
 
     def __init__(
         self,
         path: str,
         inside: str,
-        out: str,
         options: BundleOptions,
         before: Before | None,
         known: Callable[[str], PartitionContext],
@@ -120,13 +119,9 @@ class DirectoryWriter:
         """Number of files and batches in which a name might be that cannot be found."""
         self.segment_bytes = 0
         """Bytes of the segments."""
-        self._out = out
-        self._listing = SortedRows(out)
+        self._listing = SortedRows()
         """Files as _Listed, segments last: a broker at work appends a batch before what its indexes have about it."""
         self._list()
-
-    def close(self) -> None:
-        self._listing.close()
 
     def _list(self) -> None:
         for name, file in self._scanned():
@@ -209,16 +204,16 @@ class DirectoryWriter:
         is_old = file.seen is None or file.is_directory or file.seen.mtimeNs + YOUNG < self.before.written
         return old if is_old else None
 
-    def write(self, out: BinaryIO, status: os.stat_result) -> None:
+    def write(self, out: Writable, status: os.stat_result) -> None:
         """Write the container."""
         container = ContainerWriter(out)
-        with closing(SortedRows(self._out)) as rows:
-            for name, file in self._files():
-                found = self._copied(name, file, container) or self._written(name, file, container)
-                rows.add(found.name, row_of(found))
-            tree = RowTreeWriter(container)
-            for name, row in rows:
-                tree.add(name, row)
+        rows = SortedRows()
+        for name, file in self._files():
+            found = self._copied(name, file, container) or self._written(name, file, container)
+            rows.add(found.name, row_of(found))
+        tree = RowTreeWriter(container)
+        for name, row in rows:
+            tree.add(name, row)
         container.finish(head_of(self.inside, FileStatus.of(status), self.error, tree.finish()))
 
     def _copied(self, name: str, file: StoredFile, container: ContainerWriter) -> StoredFile | None:

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-import tarfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.partition_context import PartitionContext
 from kdump.forensics.bundle.directory_writer import Before, BundleOptions, DirectoryWriter
-from kdump.forensics.output_directory import (
-    PASSING,
-    OutputError,
-    OutputExists,
-    OutputFile,
-    explained,
-    lock_directory,
-    refuse_output,
-    replacing,
-)
-from kdump.format.bundle_container import ContainerReader
-from kdump.format.errors import DecodeError
-from kdump.log.bundle_directory import StoredDirectory
+from kdump.forensics.bundle.places import DirectoryPlace, Place, StreamPlace
+from kdump.forensics.output_directory import OutputError, OutputExists, refuse_output
 from kdump.log.bundle_manifest import FORMAT
-from kdump.log.bundle_members import read_member
-from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name, is_bundle
+from kdump.log.bundle_names import MANIFEST, container_name, is_bundle
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
@@ -39,6 +25,8 @@ from kdump.log.live_files import PAUSES
 from kdump.log.partition_directory import partition
 from kdump.log.run import PLAIN_RUN, Run
 from kdump.version import __version__
+
+STANDARD_OUTPUT = "standard output"
 
 
 @answer("bundle")
@@ -85,16 +73,16 @@ class MadeWith(NamedTuple):
 
 def bundle(
     paths: Iterable[str],
-    out: str,
+    out: str | Callable[[bytes], object],
     options: BundleOptions,
     topics: tuple[str, ...] = (),
     *,
     run: Run,
     packed: str | None = None,
 ) -> BundleSummary:
-    """Make a bundle of directories in the directory `out`, or bring the one there up to date. `topics`: the patterns
-    that `options.has_records` matches; `packed`: the new tar file to pack it into, before which `on_packing` is called.
-    Raises OutputError, and SourceError for a path without Kafka's files."""
+    """Make a bundle of directories in the directory `out`, or bring the one there up to date; or pass the bytes of a
+    packed one to `out`. `topics`: the patterns that `options.has_records` matches; `packed`: the new tar file to pack
+    the directory into. Raises OutputError, and SourceError for a path without Kafka's files."""
     sources = [os.path.abspath(path) for path in paths]
     for path in sources:
         if is_bundle(path):
@@ -104,7 +92,6 @@ def bundle(
         if not os.path.isdir(path):
             raise SourceError(f"{path}: not a directory; a bundle is made of log directories")
     _refuse_without_files(sources, run)
-    refuse_output(out, sources)
     if options.names is not None and topics:
         raise ValueError("the records of clients cannot be redacted")
     made_with = MadeWith(
@@ -116,14 +103,61 @@ def bundle(
         None if options.hash_key is None else options.hash_key.name,
         options.names.fingerprint if options.names is not None else None,
     )
-    writer = _BundleWriter(out, sources, made_with, options, run)
-    with _alone_in(writer.directory()):
-        writer.take_over()
+    manifest = _manifest(made_with, options)
+    if not isinstance(out, str):
+        stream = StreamPlace(STANDARD_OUTPUT, out, manifest["created"])
+        writer = _BundleWriter(stream, sources, manifest, options, run, is_again=False)
+        writer.run()
+        stream.end()
+        return writer.summary
+    refuse_output(out, sources)
+    place = DirectoryPlace(out)
+    with place.locked():
+        writer = _BundleWriter(place, sources, manifest, options, run, is_again=_is_again(place, made_with, options))
+        writer.summary.out = out
         writer.run()
         if packed is not None:
             run.show("packing")
-            _pack(writer.out, packed, sources)
+            place.pack(packed, sources, {**manifest, "complete": True})
     return writer.summary
+
+
+def _manifest(made_with: MadeWith, options: BundleOptions) -> dict[str, Any]:
+    """Return the manifest of a bundle that is not complete yet."""
+    names: list[str] = []
+    hides = options.names
+    for path in made_with.directories:
+        name = base = os.path.basename(path) or "root"
+        while name in names:
+            name = f"{base}-{names.count(base) + len(names)}"
+        names.append(name)
+    return {
+        "format": FORMAT,
+        "kdump": __version__,
+        "host": socket.gethostname() if hides is None else hides.host(socket.gethostname()),
+        "created": int(time.time() * 1000),
+        "names": names,
+        "complete": False,
+        **made_with._asdict(),
+    }
+
+
+def _is_again(place: DirectoryPlace, made_with: MadeWith, options: BundleOptions) -> bool:
+    """Check that what is in the directory, if anything, is a bundle of the same directories. Return True if its
+    containers are still true where nothing has changed. No other run may be writing it."""
+    values = place.earlier()
+    if values is None:
+        return False
+    try:
+        before = MadeWith(*(values[name] for name in MadeWith._fields))
+        same_format = values["format"] == FORMAT
+    except KeyError as error:
+        raise OutputError(f"{place.name}/{MANIFEST} is not that of a bundle: {error}") from error
+    if not before.can_become(made_with, has_key=options.has_key) or not same_format:
+        raise OutputExists(
+            f"{place.name} is a bundle of other directories, or made with other options; choose a new directory"
+        )
+    return before == made_with
 
 
 def _refuse_without_files(paths: list[str], run: Run) -> None:
@@ -139,109 +173,35 @@ def _refuse_without_files(paths: list[str], run: Run) -> None:
         raise refusals[0]
 
 
-def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return a member of a tar file without the name of its owner."""
-    member.uid, member.gid, member.uname, member.gname = 0, 0, "", ""
-    return member
-
-
-def _pack(out: str, path: str, sources: Iterable[str]) -> None:
-    """Pack the bundle `out` into the new tar file `path`. Raises OutputError."""
-    with (
-        OutputFile(path, sources).writing() as file,
-        tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive,
-    ):
-        archive.add(os.path.join(out, MANIFEST), MANIFEST, filter=_nobodys)
-        for number in sorted(name for name in os.listdir(out) if name.isdecimal()):
-            for name in sorted(os.listdir(os.path.join(out, number))):
-                if name.endswith(CONTAINER):
-                    archive.add(os.path.join(out, number, name), f"{number}/{name}", filter=_nobodys)
-
-
 class _BundleWriter:
+    """Writes a bundle. `is_again`: there is one at `place`, which is still true where nothing has changed."""
+
     def __init__(
         self,
-        named: str,
+        place: Place,
         sources: list[str],
-        made_with: MadeWith,
+        manifest: dict[str, Any],
         options: BundleOptions,
         run: Run,
+        *,
+        is_again: bool,
     ) -> None:
-        self.out = os.path.abspath(named)
+        self.place = place
         self.sources = sources
-        self.made_with = made_with
-        self.is_again = False
-        """Whether the directory has a bundle whose containers are still true where nothing has changed."""
+        self.manifest = manifest
+        self.is_again = is_again
         self.options = options
         self._run = run
-        self.summary = BundleSummary(named)
+        self.summary = BundleSummary(place.name)
         self._surroundings = Surroundings(options.reading)
 
     def run(self) -> None:
-        self._manifest(complete=False)
+        self.place.manifest(self.manifest)
         for number, source in enumerate(self.sources):
-            place = os.path.join(self.out, str(number))
-            with explained(place):
-                os.makedirs(place, exist_ok=True)
             there = {self._directory(number, *found) for found in self._walk(source)}
-            with explained(place):
-                for name in os.listdir(place):
-                    if name.endswith(CONTAINER) and name not in there:
-                        os.unlink(os.path.join(place, name))
-                        self.summary.removed += self.is_again
-                    elif name.endswith(PASSING):  # of a run that was killed
-                        os.unlink(os.path.join(place, name))
-        self._manifest(complete=True)
-
-    def directory(self) -> str:
-        """Return the directory of the bundle, which is created if necessary."""
-        with explained(self.out):
-            if os.path.lexists(self.out) and not os.path.isdir(self.out):
-                raise OutputExists(f"{self.out} exists and is not a bundle; choose a new directory")
-            os.makedirs(self.out, exist_ok=True)
-        return self.out
-
-    def take_over(self) -> None:
-        """Check that what is in the directory, if anything, is a bundle of the same directories. No other run may be
-        writing it."""
-        path = os.path.join(self.out, MANIFEST)
-        with explained(self.out):
-            if not os.listdir(self.out):
-                return
-        if not os.path.isfile(path):
-            raise OutputExists(f"{self.out} exists and is not a bundle; choose a new directory")
-        try:
-            with open(path, encoding="utf-8") as file:
-                values = json.load(file)
-            before = MadeWith(*(values[name] for name in MadeWith._fields))
-            same_format = values["format"] == FORMAT
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise OutputError(f"{path} is not that of a bundle: {error}") from error
-        if not before.can_become(self.made_with, has_key=self.options.has_key) or not same_format:
-            raise OutputExists(
-                f"{self.out} is a bundle of other directories, or made with other options; choose a new directory"
-            )
-        self.is_again = before == self.made_with
-
-    def _manifest(self, *, complete: bool) -> None:
-        names: list[str] = []
-        hides = self.options.names
-        for path in self.made_with.directories:
-            name = base = os.path.basename(path) or "root"
-            while name in names:
-                name = f"{base}-{names.count(base) + len(names)}"
-            names.append(name)
-        values = {
-            "format": FORMAT,
-            "kdump": __version__,
-            "host": socket.gethostname() if hides is None else hides.host(socket.gethostname()),
-            "created": int(time.time() * 1000),
-            "names": names,
-            "complete": complete,
-            **self.made_with._asdict(),
-        }
-        with replacing(os.path.join(self.out, MANIFEST)) as file:
-            file.write(json.dumps(values, indent=1).encode() + b"\n")
+            removed = self.place.keep_only(number, there)
+            self.summary.removed += removed if self.is_again else 0
+        self.place.manifest({**self.manifest, "complete": True})
 
     def _walk(self, source: str) -> Iterator[tuple[str, str, os.stat_result]]:
         """Yield each directory from `source` on, with its path in it and status. A link is followed unless it leads to
@@ -276,34 +236,31 @@ class _BundleWriter:
             inside = self.options.names.path(inside)
         name = container_name(inside)
         member = f"{number}/{name}"
-        before = self._before(member, inside) if self.is_again else None
-        place = os.path.dirname(os.path.join(self.out, member))
-        with explained(place), closing(self._writer(path, inside, place, before, self._run)) as writer:
-            if inside and not os.path.isdir(path):
-                return None
-            self.summary.segmentBytes += writer.segment_bytes
-            if writer.is_unchanged(status):
-                self._run.more(writer.segment_bytes)
-                self._count(writer, member)
-                return name
-            self._write(writer, member, status)
-            self.summary.written += 1
-            has_shrunk = writer.has_shrunk()
+        before = self.place.before(member, inside) if self.is_again else None
+        writer = self._writer(path, inside, before, self._run)
+        if inside and not os.path.isdir(path):
+            return None
+        self.summary.segmentBytes += writer.segment_bytes
+        if writer.is_unchanged(status):
+            self._run.more(writer.segment_bytes)
+            self._count(writer, member)
+            return name
+        self._write(writer, member, status)
+        self.summary.written += 1
         for pause in PAUSES:  # a broker at work may have truncated the log between two files
-            if not has_shrunk:
+            if not writer.has_shrunk():
                 break
             time.sleep(pause)
-            with explained(place), closing(self._writer(path, inside, place, None, PLAIN_RUN)) as writer:
-                self._write(writer, member, status)
-                has_shrunk = writer.has_shrunk()
+            writer = self._writer(path, inside, None, PLAIN_RUN)
+            self._write(writer, member, status)
         self._count(writer, member)
         return name
 
-    def _writer(self, path: str, inside: str, place: str, before: Before | None, run: Run) -> DirectoryWriter:
-        return DirectoryWriter(path, inside, place, self.options, before, self._known, run)
+    def _writer(self, path: str, inside: str, before: Before | None, run: Run) -> DirectoryWriter:
+        return DirectoryWriter(path, inside, self.options, before, self._known, run)
 
     def _write(self, writer: DirectoryWriter, member: str, status: os.stat_result) -> None:
-        with replacing(os.path.join(self.out, member)) as file:
+        with self.place.container(member) as file:
             writer.write(file, status)
 
     def _count(self, writer: DirectoryWriter, member: str) -> None:
@@ -312,26 +269,7 @@ class _BundleWriter:
             self._run.unreadable(SourceError(problem))
         self.summary.directories += 1
         self.summary.leftOut += writer.left_out
-        self.summary.bundleBytes += os.path.getsize(os.path.join(self.out, member))
+        self.summary.bundleBytes += self.place.size(member)
 
     def _known(self, path: str) -> PartitionContext:
         return self._surroundings.of_partition(partition(path))
-
-    def _before(self, member: str, inside: str) -> Before | None:
-        """Return the directory as it is in the bundle."""
-        try:
-            written = os.stat(os.path.join(self.out, member)).st_mtime_ns
-            directory = StoredDirectory(ContainerReader(*read_member(self.out, member)))
-        except (OSError, DecodeError):
-            return None
-        return Before(directory, written) if directory.path == inside else None
-
-
-@contextmanager
-def _alone_in(out: str) -> Iterator[None]:
-    """Keep other runs from writing into the bundle `out`."""
-    lock = lock_directory(out, "another run is writing this bundle")
-    try:
-        yield
-    finally:
-        os.close(lock)

@@ -1,28 +1,30 @@
-"""Sorts rows that may be more than fit into memory."""
+"""Sorts rows that may be more than fit into memory as they are: most of them are kept compressed."""
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from heapq import merge
-from typing import IO, Any
+from itertools import islice
+from typing import Any
+
+from kdump.format.bundle_container import STRUCT
+from kdump.format.codec.source import library
 
 MAX_HELD = 4 << 20
-"""Bytes of rows in memory; beyond that, they go to a temporary file."""
-READ = 64 << 10
-"""Bytes of each sorted part of the file that are read at once."""
+"""Bytes of rows that are not compressed."""
+PIECE_ROWS = 500
+"""Number of rows that are compressed and expanded together."""
+LEVEL = 1
+"""zstd's fastest level: it leaves an eighth of such rows."""
 
 
 class SortedRows:
-    """Rows with names, sorted by name when they are iterated over, which can be done several times. `directory`: where
-    there is room for a temporary file, which has no name there."""
+    """Rows with names, sorted by name when they are iterated over, which can be done several times."""
 
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        self._file: IO[bytes] | None = None
-        self._parts: list[tuple[int, int]] = []
-        """Where the sorted parts of the file begin and end."""
+    def __init__(self) -> None:
+        self._parts: list[list[bytes]] = []
+        """Sorted parts, as compressed pieces."""
         self._rows: list[tuple[str, str]] = []
         self._size = 0
         self._count = 0
@@ -31,42 +33,33 @@ class SortedRows:
         return self._count
 
     def add(self, name: str, row: Any) -> None:
-        """Add a row, an object of JSON's types. Raises OSError."""
+        """Add a row, an object of JSON's types."""
         text = json.dumps(row, separators=(",", ":"))
         self._rows.append((name, text))
         self._count += 1
         self._size += len(name) + len(text)
         if self._size >= MAX_HELD:
-            self._spill()
+            self._compress()
 
-    def _spill(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115
-        start = self._file.seek(0, 2)
-        self._rows.sort()
-        self._file.writelines(f"{json.dumps(name)}\t{text}\n".encode() for name, text in self._rows)
-        self._parts.append((start, self._file.tell()))
+    def _compress(self) -> None:
+        compress = library("zstandard", "zstandard", STRUCT).ZstdCompressor(level=LEVEL).compress
+        rows = iter(sorted(self._rows))
         self._rows, self._size = [], 0
+        pieces = []
+        while lines := [f"{json.dumps(name)}\t{text}" for name, text in islice(rows, PIECE_ROWS)]:
+            pieces.append(compress("\n".join(lines).encode()))
+        self._parts.append(pieces)
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """Yield names and rows. No row may be added meanwhile. Raises OSError."""
+        """Yield names and rows. No row may be added meanwhile."""
         self._rows.sort()
-        for name, text in merge(self._rows, *map(self._part, self._parts)):
+        for name, text in merge(self._rows, *map(_rows_of, self._parts)):
             yield name, json.loads(text)
 
-    def _part(self, part: tuple[int, int]) -> Iterator[tuple[str, str]]:
-        assert self._file is not None
-        position, end = part
-        left = b""
-        while position < end:
-            self._file.seek(position)
-            data = self._file.read(min(READ, end - position))
-            position += len(data)
-            *lines, left = (left + data).split(b"\n")
-            for line in lines:
-                name, _, text = line.decode().partition("\t")
-                yield json.loads(name), text
 
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+def _rows_of(pieces: list[bytes]) -> Iterator[tuple[str, str]]:
+    decompress = library("zstandard", "zstandard", STRUCT).ZstdDecompressor().decompress
+    for piece in pieces:
+        for line in decompress(piece).decode().split("\n"):
+            name, _, text = line.partition("\t")
+            yield json.loads(name), text
