@@ -11,9 +11,9 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
+from kdump.browse import commands
 from kdump.browse.browser import Browser
 from kdump.browse.command_list import COMMANDS, NAMED
-from kdump.browse.commands import Commands
 from kdump.browse.main_screen import MainScreen
 from kdump.browse.prompt import PromptParsers
 from kdump.signals import ENDING
@@ -54,8 +54,8 @@ class BrowseApp(App[None]):
     def __init__(self, browser: Browser, typed: PromptParsers) -> None:
         super().__init__(ansi_color=True)
         self.browser = browser
-        self.main = MainScreen(browser)
-        self.commands = Commands(self.main, typed)
+        self.main = MainScreen(browser, typed)
+        commands.set_completions(self.main)
 
     def get_default_screen(self) -> MainScreen:
         return self.main
@@ -85,8 +85,8 @@ class BrowseApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """Take the key that answers a question; pass on all other events."""
-        if isinstance(event, events.Key) and (then := self.main.takes_key) is not None:
-            self.main.takes_key = None
+        if isinstance(event, events.Key) and (then := self.main.state.takes_key) is not None:
+            self.main.state.takes_key = None
             if self.browser.levels:
                 self.main.show_place()
             if event.character and event.is_printable:
@@ -95,10 +95,10 @@ class BrowseApp(App[None]):
         await super().on_event(event)
 
     def action_run(self, name: str) -> None:
-        self.commands.run(NAMED[name])
+        commands.run_command(self.main, NAMED[name])
 
     def action_stop(self) -> None:
-        self.commands.stop()
+        commands.stop(self.main)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        self.commands.submit(message.value.strip())
+        commands.submit(self.main, message.value.strip())

@@ -1,10 +1,11 @@
-"""The commands of `kdump browse`: their names, keys and arguments, declared once. The key bindings, the completion of
-the command line, the help screen and the table in docs/browse.md derive from this list."""
+"""How the commands of `kdump browse` are declared: name, keys, argument and function, once. The key bindings, the
+completion of the command line, the help screen and the table in docs/browse.md derive from the list that results."""
 
 from __future__ import annotations
 
 import difflib
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 MOVE, GO, SHOW = "Move", "Go", "Show"
 """Groups of the help screen."""
@@ -15,7 +16,8 @@ KEY, MARK, SCOPE, COMMAND = "key", "mark", "scope", "command"
 
 class BrowseCommand(NamedTuple):
     """A command. `keys`: Textual's names of its keys; `label`: the keys as shown; `argument`: its placeholder, in
-    brackets if it may be left out. `help` has no full stop. Rows without a name are keys of the panes."""
+    brackets if it may be left out. `help` has no full stop. Rows without a name are keys of the panes. `run` gets the
+    main screen and the typed argument, and raises ValueError if that is wrong."""
 
     name: str
     help: str
@@ -24,7 +26,8 @@ class BrowseCommand(NamedTuple):
     label: str = ""
     argument: str = ""
     completes: str = ""
-    aliases: tuple[str, ...] = ()
+    alias: str = ""
+    run: Callable[[Any, str], None] = lambda screen, argument: None
 
     @property
     def needs_argument(self) -> bool:
@@ -37,141 +40,36 @@ class BrowseCommand(NamedTuple):
         return f":{self.name} {self.argument}".rstrip()
 
 
-def _pane(label: str, help: str) -> BrowseCommand:
-    return BrowseCommand("", help, MOVE, (), label)
-
-
-COMMANDS = (
-    _pane("↑ ↓ PgUp PgDn Home End, j k Space G", "move in the focused pane"),
-    _pane("Tab, Shift+Tab", "switch to the next or previous pane: tree, table, hexdump"),
-    _pane(
-        "Enter, →, l",
-        "open: partition, segment, batch, record, field; in the hexdump, go to the field of the selected line",
-    ),
-    BrowseCommand(
-        "out",
-        "go up one level; Esc first stops a running task",
-        MOVE,
-        ("left", "backspace", "h"),
-        "Backspace, ←, h, Esc",
-    ),
-    BrowseCommand("zoom", "show only the focused pane, or all panes again", MOVE, ("z",), "z"),
-    BrowseCommand(
-        "command",
-        "type a command of this list; Tab completes names, columns and files, ↑ repeats earlier lines",
-        GO,
-        ("colon",),
-        ":",
-        "COMMAND",
-        COMMAND,
-    ),
-    BrowseCommand(
-        "go",
-        "go to an offset (`42`), a byte of the file (`@306`), or a time (`2026-11-21T07:58`, `-2h`): "
-        "the first record that is not older",
-        GO,
-        ("g",),
-        "g",
-        "WHERE",
-    ),
-    BrowseCommand("offset", "go to the record with this offset, or the next one", GO, argument="OFFSET"),
-    BrowseCommand("time", "go to the first record that is not older", GO, argument="TIME"),
-    BrowseCommand(
-        "search",
-        "search keys, values and headers after the current position with a regular expression, continuing through "
-        "later segments; in a list of partitions or files, search its rows. Without REGEX, repeat the last search",
-        GO,
-        ("slash",),
-        "/",
-        "REGEX",
-    ),
-    BrowseCommand("next", "go to the next finding of kdump verify, which runs in the background", GO, ("n",), "n"),
-    BrowseCommand("previous", "go to the previous finding", GO, ("N",), "N"),
-    BrowseCommand("findings", "list all findings", GO, ("v",), "v", aliases=("verify",)),
-    BrowseCommand("transactions", "list transactions", GO, ("t",), "t"),
-    BrowseCommand(
-        "find",
-        "search all partitions of the topic for records with exactly this key (or its bytes, `0x…`), in the "
-        "background; without KEY, show what the last search has found",
-        GO,
-        ("K",),
-        "K",
-        "KEY",
-        KEY,
-    ),
-    BrowseCommand(
-        "histogram",
-        "show records or bytes per time bin, of the current segment or partition, or of what is named (`segment`, "
-        "`partition`, `topic`, `all`); Enter goes to the first batch of a bin",
-        GO,
-        ("H",),
-        "H",
-        "[SCOPE]",
-        SCOPE,
-    ),
-    BrowseCommand("mark", "set a mark here: a letter or digit, for this session", GO, ("m",), "m LETTER", "[LETTER]"),
-    BrowseCommand(
-        "jump",
-        "go to a mark, in whatever segment or partition it is; `''` goes back to where the last jump began",
-        GO,
-        ("apostrophe",),
-        "' LETTER",
-        "[LETTER]",
-        MARK,
-    ),
-    BrowseCommand("marks", "list the marks", GO, ("M",), "M"),
-    BrowseCommand(
-        "filter",
-        "filter batches and records with the filter options of kdump inspect, typed as on the command line: "
-        "`--key a --time -2h..`; empty input removes the filter",
-        SHOW,
-        ("f",),
-        "f",
-        "OPTIONS",
-        OPTION,
-    ),
-    BrowseCommand(
-        "sort",
-        "sort the table by a column, which a list offers: the largest number first, or the smallest text or time; "
-        "`:sort COLUMN desc` and `:sort off` need no list",
-        SHOW,
-        ("s",),
-        "s",
-        "[COLUMN]",
-        f"{COLUMN} {DIRECTION}",
-    ),
-    BrowseCommand("reverse", "sort the other way round", SHOW, ("S",), "S"),
-    BrowseCommand("full", "show values in full (up to 64 KiB), or truncated again", SHOW, ("x",), "x"),
-    BrowseCommand(
-        "reload",
-        "read the files again, if a broker has written to them; the bottom line shows when it has",
-        SHOW,
-        ("r",),
-        "r",
-    ),
-    BrowseCommand(
-        "copy", "copy the batch, record, entry, segment or partition as JSON, and show it", SHOW, ("y",), "y"
-    ),
-    BrowseCommand(
-        "save",
-        "save the value of the record, the bytes of the field or batch, or what is named (`value`, `key`, "
-        "`header:NAME`, `batch`, `bytes`, `json`) to a file; asks before it overwrites one",
-        SHOW,
-        ("w",),
-        "w",
-        "[PART] FILE",
-        f"{PART} {FILE}",
-        aliases=("write",),
-    ),
-    BrowseCommand("shell", "show the kdump commands that print the current view", SHOW, ("c",), "c"),
-    BrowseCommand("help", "show the keys and commands", SHOW, ("question_mark", "f1"), "?, F1"),
-    BrowseCommand("quit", "quit", SHOW, ("q", "ctrl+c", "ctrl+q"), "q", aliases=("exit",)),
-)
-
-NAMED = {command.name: command for command in COMMANDS if command.name}
-ALIASES = {alias: command for command in COMMANDS for alias in command.aliases}
-TYPED = {name: command for name, command in NAMED.items() if name != "command"}
+COMMANDS: list[BrowseCommand] = []
+NAMED: dict[str, BrowseCommand] = {}
+ALIASES: dict[str, BrowseCommand] = {}
+TYPED: dict[str, BrowseCommand] = {}
 """The commands that can be typed on the command line."""
+
+
+def pane_keys(label: str, help: str) -> None:
+    """Declare keys of the panes."""
+    COMMANDS.append(BrowseCommand("", help, MOVE, (), label))
+
+
+def command(
+    help: str, group: str, keys: str = "", label: str = "", argument: str = "", completes: str = "", alias: str = ""
+) -> Callable[[Callable[[Any, str], None]], Callable[[Any, str], None]]:
+    """Declare a command of the name of the function. `keys`: separated by spaces; `label`: if they are shown
+    otherwise."""
+
+    def declare(run: Callable[[Any, str], None]) -> Callable[[Any, str], None]:
+        name = run.__name__.rstrip("_")
+        made = BrowseCommand(name, help, group, tuple(keys.split()), label or keys, argument, completes, alias, run)
+        COMMANDS.append(made)
+        NAMED[name] = made
+        if name != "command":
+            TYPED[name] = made
+        if alias:
+            ALIASES[alias] = made
+        return run
+
+    return declare
 
 
 def find_command(word: str) -> BrowseCommand:

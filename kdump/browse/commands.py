@@ -1,4 +1,5 @@
-"""What the commands of the browser do, from their keys or as typed."""
+"""The commands of the browser, run by their keys or as typed: each is a function of its name, which gets the main
+screen and the typed argument, and raises ValueError if that is wrong."""
 
 from __future__ import annotations
 
@@ -8,36 +9,36 @@ from typing import Any
 
 from textual.widgets import Input
 
-from kdump.browse import background_verify
-from kdump.browse.background_jobs import Job
-from kdump.browse.background_verify import BackgroundVerify
-from kdump.browse.browser import NotFound
+from kdump.browse import background
+from kdump.browse.background import BackgroundVerify, Job
+from kdump.browse.browser import LAST, LETTERS, Mark, NotFound, mark_of, to_mark
 from kdump.browse.command_list import (
     COLUMN,
+    COMMAND,
     DIRECTION,
+    FILE,
+    GO,
     KEY,
     MARK,
+    MOVE,
     OPTION,
     PART,
     SCOPE,
+    SHOW,
     BrowseCommand,
+    command,
     help_text,
+    pane_keys,
     parse_command,
 )
-from kdump.browse.export import row_commands, row_json
-from kdump.browse.histogram_screen import HistogramScreen
 from kdump.browse.key_search import Hit, KeySearch, plan, run_search, typed_key
-from kdump.browse.level import Level
-from kdump.browse.list_screens import FindingsScreen, KeySearchScreen, MarksScreen, SortScreen, TransactionsScreen
-from kdump.browse.main_screen import MainScreen
-from kdump.browse.marks import LAST, LETTERS, Mark, mark_of, to_mark
-from kdump.browse.prompt import PromptParsers
-from kdump.browse.row_listings import BrowseRow
-from kdump.browse.save import PARTS, Exists, parse_saved, save
+from kdump.browse.listings import BrowseRow, Level, SortOrder, chosen_order
+from kdump.browse.main_screen import MainScreen, spot
+from kdump.browse.panes import Overlay, View, text_view
+from kdump.browse.save import PARTS, Exists, parse_saved, row_commands, row_json, save
 from kdump.browse.scopes import SCOPES, TOPIC, Here, scope_of
-from kdump.browse.screens import Overlay, TextScreen
-from kdump.browse.sorting import SortOrder, chosen_order
-from kdump.browse.time_histogram import Bin
+from kdump.browse.time_histogram import Bin, HistogramView
+from kdump.browse.views import findings_view, key_search_view, marks_view, sort_view, transactions_view
 from kdump.check.finding import INFO, Finding
 from kdump.forensics.answers import Transaction
 from kdump.format.count_text import plain_count
@@ -54,470 +55,594 @@ MAX_COPIED = 256 * 1024
 """Size in bytes of the largest record that is copied: it is sent to the terminal, perhaps through ssh, and shown."""
 
 
-class Commands:
-    """The commands: each is a method of its name, which gets the typed argument and raises ValueError if that is
-    wrong."""
+def set_completions(screen: MainScreen) -> None:
+    """Tell the prompt what arguments can be."""
+    screen.prompt.words = {
+        COLUMN: lambda: _column_names(screen),
+        DIRECTION: lambda: ["asc", "desc"],
+        OPTION: lambda: list(screen.typed.options),
+        MARK: lambda: sorted(screen.state.marked),
+        PART: lambda: list(PARTS),
+        KEY: lambda: _keys_shown(screen),
+        SCOPE: lambda: list(SCOPES),
+    }
 
-    def __init__(self, screen: MainScreen, typed: PromptParsers) -> None:
-        self.screen = screen
-        self.browser = screen.browser
-        self.jobs = screen.jobs
-        self.typed = typed
-        self.searched = ""
-        """The last regular expression."""
-        self.last_find: KeySearch | None = None
-        """The last search for a key."""
-        self.marked: dict[str, Mark] = {}
-        """The marks, by letter."""
-        screen.prompt.words = {
-            COLUMN: self._column_names,
-            DIRECTION: lambda: ["asc", "desc"],
-            OPTION: lambda: list(typed.options),
-            MARK: lambda: sorted(self.marked),
-            PART: lambda: list(PARTS),
-            KEY: self._keys_shown,
-            SCOPE: lambda: list(SCOPES),
-        }
 
-    def ask(self, command: BrowseCommand) -> None:
-        """Let the user type the argument of a command."""
-        self.screen.prompt.open(command, self.screen.filter if command.name == "filter" else "")
+def run_command(screen: MainScreen, asked: BrowseCommand, argument: str = "") -> None:
+    """Run a command; ask for its argument if it needs one. A wrong argument is reported in the status line."""
+    if asked.needs_argument and not argument:
+        screen.prompt.open(asked, screen.state.filter if asked.name == "filter" else "")
+    else:
+        _run(screen, asked, argument)
 
-    def run(self, command: BrowseCommand, argument: str = "") -> None:
-        """Run a command; ask for its argument if it needs one. A wrong argument is reported in the status line."""
-        if command.needs_argument and not argument:
-            self.ask(command)
-        else:
-            self._run(command, argument)
 
-    def _run(self, command: BrowseCommand, argument: str) -> None:
-        if not self.browser.levels and command.name not in ("quit", "help"):
-            if "look" in self.jobs.running:
-                self.screen.trouble(f"still opening; {command.usage} needs something to work on")
-            return
-        method: Callable[[str], None] = getattr(self, command.name)
-        try:
-            method(argument)
-        except ValueError as error:
-            self.screen.trouble(str(error))
+def _run(screen: MainScreen, asked: BrowseCommand, argument: str) -> None:
+    if not screen.browser.levels and asked.name not in ("quit", "help"):
+        if "look" in screen.jobs.running:
+            screen.trouble(f"still opening; {asked.usage} needs something to work on")
+        return
+    try:
+        asked.run(screen, argument)
+    except ValueError as error:
+        screen.trouble(str(error))
 
-    def submit(self, text: str) -> None:
-        """Run what was typed into the prompt."""
-        prompt = self.screen.prompt
-        prompt.note(text)
-        self.screen.close_prompt()
-        if prompt.asked.name != "command":
-            if text or prompt.asked.name in ("filter", "search", "find"):
-                self._run(prompt.asked, text)
-            return
-        try:
-            parsed = parse_command(text)
-        except ValueError as error:
-            self.screen.trouble(str(error))
-            return
-        if parsed is not None:
-            self.run(*parsed)
 
-    def stop(self) -> None:
-        """Close the prompt, or end the newest of the jobs that run, or go up one level."""
-        screen, check, search = self.screen, self.screen.check, self.last_find
-        if screen.prompt.display:
-            screen.close_prompt()
-        elif self.jobs.cancel("look"):
-            screen.trouble("stopped")
-        elif self.jobs.cancel("save"):
-            screen.trouble("stopped; nothing was saved")
-        elif search is not None and self.jobs.cancel("find"):
-            search.running = False
-            screen.trouble(search.summary())
-        elif check is not None and self.jobs.cancel("check"):
-            check.running, check.stopped, screen.awaited = False, True, 0
-            screen.trouble(check.summary())
-        else:
-            screen.leave()
+def submit(screen: MainScreen, text: str) -> None:
+    """Run what was typed into the prompt."""
+    asked = screen.prompt.asked
+    screen.prompt.note(text)
+    screen.close_prompt()
+    if asked.name != "command":
+        if text or asked.name in ("filter", "search", "find"):
+            _run(screen, asked, text)
+        return
+    try:
+        parsed = parse_command(text)
+    except ValueError as error:
+        screen.trouble(str(error))
+        return
+    if parsed is not None:
+        run_command(screen, *parsed)
 
-    def _show(self, overlay: Overlay, chosen: Callable[[Any], None] = lambda answer: None) -> None:
-        """Show a screen, and call `chosen` with what is chosen from it."""
-        self.screen.app.push_screen(overlay, lambda answer: None if answer is None else chosen(answer))
 
-    # -- the screen
+def stop(screen: MainScreen) -> None:
+    """Close the prompt, or end the newest of the jobs that run, or go up one level."""
+    state, jobs = screen.state, screen.jobs
+    if screen.prompt.display:
+        screen.close_prompt()
+    elif jobs.cancel("look"):
+        screen.trouble("stopped")
+    elif jobs.cancel("save"):
+        screen.trouble("stopped; nothing was saved")
+    elif state.last_find is not None and jobs.cancel("find"):
+        state.last_find.running = False
+        screen.trouble(state.last_find.summary())
+    elif state.check is not None and jobs.cancel("check"):
+        state.check.running, state.check.stopped, state.awaited = False, True, 0
+        screen.trouble(state.check.summary())
+    else:
+        screen.leave()
 
-    def out(self, argument: str) -> None:
-        self.screen.leave()
 
-    def quit(self, argument: str) -> None:
-        self.screen.app.exit()
+def _show(screen: MainScreen, view: View, chosen: Callable[[Any], None] = lambda answer: None) -> None:
+    """Show a screen, and call `chosen` with what is chosen from it."""
+    screen.app.push_screen(Overlay(view), lambda answer: None if answer is None else chosen(answer))
 
-    def help(self, argument: str) -> None:
-        text = help_text(self.screen.size.width)
-        self._show(TextScreen("kdump browse: keys and commands", text, copies=False))
 
-    def zoom(self, argument: str) -> None:
-        self.screen.zoom()
+# -- moving
 
-    def full(self, argument: str) -> None:
-        self.screen.hex.full = not self.screen.hex.full
-        self.screen.draw()
+pane_keys("↑ ↓ PgUp PgDn Home End, j k Space G", "move in the focused pane")
+pane_keys("Tab, Shift+Tab", "switch to the next or previous pane: tree, table, hexdump")
+pane_keys(
+    "Enter, →, l",
+    "open: partition, segment, batch, record, field; in the hexdump, go to the field of the selected line",
+)
 
-    def reload(self, argument: str) -> None:
-        self.screen.reload()
 
-    def filter(self, text: str) -> None:
-        self.browser.places.selection = self.typed.selection(text)
-        self.screen.filter = text
-        self.screen.hex.dumped = None
-        self.screen.look("filtering", lambda job: self.browser.again(job.run))
+@command("go up one level; Esc first stops a running task", MOVE, "left backspace h", "Backspace, ←, h, Esc")
+def out(screen: MainScreen, argument: str) -> None:
+    screen.leave()
 
-    def shell(self, argument: str) -> None:
-        found = row_commands(self.browser, self.screen.filter)
-        self._show(TextScreen("commands that show the same", "\n".join(found)))
 
-    # -- going to a place
+@command("show only the focused pane, or all panes again", MOVE, "z")
+def zoom(screen: MainScreen, argument: str) -> None:
+    screen.zoom()
 
-    def go(self, text: str) -> None:
-        word = text.removeprefix("offset").removeprefix("--offset").strip()
-        offset, position = parse_long(word), parse_long(text[1:].strip()) if text[0] == "@" else None
-        if offset is not None and offset >= 0:
-            self.offset(word)
-        elif position is not None and position >= 0:
-            self.screen.look(f"looking for byte {text[1:]}", lambda job: self.browser.to_position(position, job.run))
-        else:
-            self.time(text)
 
-    def offset(self, text: str) -> None:
-        offset = parse_long(text)
-        if offset is None or offset < 0:
-            raise ValueError(f"{text!r} is not an offset")
-        self.screen.look(f"looking for offset {text}", lambda job: self.browser.to_offset(offset, job.run))
+# -- going to a place
 
-    def time(self, text: str) -> None:
-        time = self.typed.time(text)
-        self.screen.look(f"looking for {text}", lambda job: self.browser.to_time(time, job.run))
 
-    def search(self, text: str) -> None:
-        text = text or self.searched
-        if text:
-            self.searched = text
-            self.screen.look(f"searching for {text}", lambda job: self.browser.search(text, job.run))
+@command(
+    "type a command of this list; Tab completes names, columns and files, ↑ repeats earlier lines",
+    GO,
+    "colon",
+    ":",
+    "COMMAND",
+    COMMAND,
+)
+def command_(screen: MainScreen, argument: str) -> None:
+    submit(screen, argument)
 
-    def _visit(self, what: str, reach: Callable[[Run], list[Level]], arrived: Callable[[str], tuple[str, str]]) -> None:
-        """Go to a place without the filter, which may hide it, and show the text and style that `arrived` returns for a
-        note about the filter."""
-        note = " (filter switched off)" if self.screen.filter else ""
-        if note:
-            self.screen.filter, self.browser.places.selection = "", Selection()
-        self.screen.look(
-            f"going to the {what}",
-            lambda job: reach(job.run),
-            lambda: self.screen.say(*arrived(note)),
-        )
 
-    # -- findings and transactions
+@command(
+    "go to an offset (`42`), a byte of the file (`@306`), or a time (`2026-11-21T07:58`, `-2h`): "
+    "the first record that is not older",
+    GO,
+    "g",
+    argument="WHERE",
+)
+def go(screen: MainScreen, text: str) -> None:
+    word = text.removeprefix("offset").removeprefix("--offset").strip()
+    number, position = parse_long(word), parse_long(text[1:].strip()) if text[0] == "@" else None
+    if number is not None and number >= 0:
+        offset(screen, word)
+    elif position is not None and position >= 0:
+        screen.look(f"looking for byte {text[1:]}", lambda job: screen.browser.to_position(position, job.run))
+    else:
+        time(screen, text)
 
-    def _covered(self) -> str:
-        """Return the path that a check covers: the current partition's directory, or else the browsed path."""
-        inside = self.browser.depth > 0 and self.browser.directory()
-        return inside or self.browser.places.path
 
-    def _checked(self, *, again: bool = False) -> BackgroundVerify:
-        """Return the check that covers the current place; start one if there is none. `again`: also if it was
-        stopped."""
-        screen, path = self.screen, self._covered()
-        if screen.check is not None and screen.check.covers(path) and not (again and screen.check.stopped):
-            return screen.check
-        check = screen.check = BackgroundVerify(path)
+@command("go to the record with this offset, or the next one", GO, argument="OFFSET")
+def offset(screen: MainScreen, text: str) -> None:
+    number = parse_long(text)
+    if number is None or number < 0:
+        raise ValueError(f"{text!r} is not an offset")
+    screen.look(f"looking for offset {text}", lambda job: screen.browser.to_offset(number, job.run))
 
-        def hear(finding: Finding) -> None:
-            if check.add(finding) and check is screen.check and screen.awaited:
-                self._step(screen.awaited)
 
-        def work(job: Job) -> None:
-            def found(finding: Finding) -> None:
-                self.jobs.call_in_app(hear, finding)
+@command("go to the first record that is not older", GO, argument="TIME")
+def time(screen: MainScreen, text: str) -> None:
+    first = screen.typed.time(text)
+    screen.look(f"looking for {text}", lambda job: screen.browser.to_time(first, job.run))
 
-            background_verify.run(check, replace(job.run, limits=self.browser.places.limits, found=found))
 
-        def done(_: None) -> None:
-            check.running = False
-            if screen.awaited:
-                self._step(screen.awaited)
-            elif not check.serious:
-                screen.trouble(check.summary())
+@command(
+    "search keys, values and headers after the current position with a regular expression, continuing through "
+    "later segments; in a list of partitions or files, search its rows. Without REGEX, repeat the last search",
+    GO,
+    "slash",
+    "/",
+    "REGEX",
+)
+def search(screen: MainScreen, text: str) -> None:
+    text = text or screen.state.searched
+    if text:
+        screen.state.searched = text
+        screen.look(f"searching for {text}", lambda job: screen.browser.search(text, job.run))
 
-        self.jobs.start("check", f"checking {printable(path_text(path))}", work, done)
-        return check
 
-    def next(self, argument: str) -> None:
-        self._checked()
-        self._step(1)
+def _visit(
+    screen: MainScreen, what: str, reach: Callable[[Run], list[Level]], arrived: Callable[[str], tuple[str, str]]
+) -> None:
+    """Go to a place without the filter, which may hide it, and show the text and style that `arrived` returns for a
+    note about the filter."""
+    note = " (filter switched off)" if screen.state.filter else ""
+    if note:
+        screen.state.filter, screen.browser.places.selection = "", Selection()
+    screen.look(f"going to the {what}", lambda job: reach(job.run), lambda: screen.say(*arrived(note)))
 
-    def previous(self, argument: str) -> None:
-        self._checked()
-        self._step(-1)
 
-    def _step(self, direction: int) -> None:
-        screen, check = self.screen, self.screen.check
-        assert check is not None
-        finding = check.step(direction)
-        screen.awaited = 0
-        if finding is not None:
-            self._to_finding(check, finding)
-        elif direction > 0 and check.running:
-            screen.awaited = direction
-        elif direction > 0 and check.stopped:
-            self._checked(again=True)
-            self._step(direction)
+# -- findings and transactions
+
+
+def _covered(screen: MainScreen) -> str:
+    """Return the path that a check covers: the current partition's directory, or else the browsed path."""
+    inside = screen.browser.depth > 0 and screen.browser.directory()
+    return inside or screen.browser.places.path
+
+
+def _checked(screen: MainScreen, *, again: bool = False) -> BackgroundVerify:
+    """Return the check that covers the current place; start one if there is none. `again`: also if it was stopped."""
+    state, path = screen.state, _covered(screen)
+    if state.check is not None and state.check.covers(path) and not (again and state.check.stopped):
+        return state.check
+    check = state.check = BackgroundVerify(path)
+
+    def hear(finding: Finding) -> None:
+        if check.add(finding) and check is state.check and state.awaited:
+            _step(screen, state.awaited)
+
+    def work(job: Job) -> None:
+        def found(finding: Finding) -> None:
+            screen.jobs.call_in_app(hear, finding)
+
+        background.verify(check, replace(job.run, limits=screen.browser.places.limits, found=found))
+
+    def done(_: None) -> None:
+        check.running = False
+        if state.awaited:
+            _step(screen, state.awaited)
         elif not check.serious:
             screen.trouble(check.summary())
-        else:
-            screen.trouble(f"no further finding: {check.summary()}" if direction > 0 else "no earlier finding")
 
-    def _to_finding(self, check: BackgroundVerify, finding: Finding) -> None:
-        serious = [n for n, each in enumerate(check.findings) if each.severity != INFO]
-        number = serious.index(check.place) + 1 if check.place in serious else 0
-        count = f"{number} of {len(serious)}{'…' if check.running else ''}"
+    screen.jobs.start("check", f"checking {printable(path_text(path))}", work, done)
+    return check
 
-        def arrived(note: str) -> tuple[str, str]:
-            self.screen.hex.visit(finding)
-            text = f"{count}{note}: {finding.severity} {finding.code}: {finding.message}"
-            return text, "bad" if finding.severity == "error" else "torn"
 
-        self._visit(
-            "finding",
-            lambda run: self.browser.reach(finding.file, position=finding.position, run=run),
-            arrived,
+@command("go to the next finding of kdump verify, which runs in the background", GO, "n")
+def next_(screen: MainScreen, argument: str) -> None:
+    _checked(screen)
+    _step(screen, 1)
+
+
+@command("go to the previous finding", GO, "N")
+def previous(screen: MainScreen, argument: str) -> None:
+    _checked(screen)
+    _step(screen, -1)
+
+
+def _step(screen: MainScreen, direction: int) -> None:
+    check = screen.state.check
+    assert check is not None
+    finding = check.step(direction)
+    screen.state.awaited = 0
+    if finding is not None:
+        _to_finding(screen, check, finding)
+    elif direction > 0 and check.running:
+        screen.state.awaited = direction
+    elif direction > 0 and check.stopped:
+        _checked(screen, again=True)
+        _step(screen, direction)
+    elif not check.serious:
+        screen.trouble(check.summary())
+    else:
+        screen.trouble(f"no further finding: {check.summary()}" if direction > 0 else "no earlier finding")
+
+
+def _to_finding(screen: MainScreen, check: BackgroundVerify, finding: Finding) -> None:
+    serious = [n for n, each in enumerate(check.findings) if each.severity != INFO]
+    number = serious.index(check.place) + 1 if check.place in serious else 0
+    count = f"{number} of {len(serious)}{'…' if check.running else ''}"
+
+    def arrived(note: str) -> tuple[str, str]:
+        state, level = screen.state, screen.browser.level
+        state.dumped, state.finding, state.found_at = None, finding, spot(level, level.row)
+        text = f"{count}{note}: {finding.severity} {finding.code}: {finding.message}"
+        return text, "bad" if finding.severity == "error" else "torn"
+
+    _visit(
+        screen,
+        "finding",
+        lambda run: screen.browser.reach(finding.file, position=finding.position, run=run),
+        arrived,
+    )
+
+
+@command("list all findings", GO, "v", alias="verify")
+def findings(screen: MainScreen, argument: str) -> None:
+    check = _checked(screen)
+
+    def chosen(number: int) -> None:
+        check.place = number
+        _to_finding(screen, check, check.findings[number])
+
+    _show(screen, findings_view(check), chosen)
+
+
+@command("list transactions", GO, "t")
+def transactions(screen: MainScreen, argument: str) -> None:
+    places = screen.browser.places
+
+    def chosen(found: Transaction) -> None:
+        text = f"{found.state} transaction of producer {found.producerId}/{found.producerEpoch}"
+        text += f" ({found.transactionalId})" if found.transactionalId else ""
+        text += f", offsets {found.firstOffset}..{found.lastOffset}, {plain_count(found.records, 'record')}"
+        text += f", marker at {found.markerOffset}" if found.markerOffset is not None else ""
+        _visit(
+            screen,
+            "transaction",
+            lambda run: screen.browser.reach(found.file, position=found.position, run=run),
+            lambda note: (text + note, ""),
         )
 
-    def findings(self, argument: str) -> None:
-        check = self._checked()
+    _show(screen, transactions_view(_covered(screen), places.limits, places.maker.zone, screen.jobs), chosen)
 
-        def chosen(number: int) -> None:
-            check.place = number
-            self._to_finding(check, check.findings[number])
 
-        self._show(FindingsScreen(check), chosen)
+# -- what reads a whole segment, partition or topic
 
-    def transactions(self, argument: str) -> None:
-        places = self.browser.places
 
-        def chosen(found: Transaction) -> None:
-            text = f"{found.state} transaction of producer {found.producerId}/{found.producerEpoch}"
-            text += f" ({found.transactionalId})" if found.transactionalId else ""
-            text += f", offsets {found.firstOffset}..{found.lastOffset}, {plain_count(found.records, 'record')}"
-            text += f", marker at {found.markerOffset}" if found.markerOffset is not None else ""
-            self._visit(
-                "transaction",
-                lambda run: self.browser.reach(found.file, position=found.position, run=run),
-                lambda note: (text + note, ""),
-            )
+@command(
+    "search all partitions of the topic for records with exactly this key (or its bytes, `0x…`), in the "
+    "background; without KEY, show what the last search has found",
+    GO,
+    "K",
+    argument="KEY",
+    completes=KEY,
+)
+def find(screen: MainScreen, text: str) -> None:
+    if text:
+        _find(screen, text)
+    search = screen.state.last_find
+    if search is None:
+        raise ValueError("type a key to search for")
 
-        self._show(TransactionsScreen(self._covered(), places.limits, places.maker.zone, self.jobs), chosen)
-
-    # -- marks
-
-    def mark(self, letter: str) -> None:
-        if not letter:
-            self.screen.ask_key("mark: press a letter or digit", self.mark)
-            return
-        mark = mark_of(self.browser)
-        if letter not in LETTERS or len(letter) != 1:
-            self.screen.trouble(f"{letter!r} is not a mark; use a letter or a digit")
-        elif mark is None:
-            self.screen.trouble("there is nothing to mark here")
-        else:
-            self.marked[letter] = mark
-            self.screen.say(f"mark {letter}: {mark.label}")
-
-    def jump(self, letter: str) -> None:
-        known = " ".join(sorted(self.marked))
-        if not letter:
-            self.screen.ask_key(f"go to mark: press its letter ({known or 'none is set'})", self.jump)
-        elif letter in self.marked:
-            mark = self.marked[letter]
-            self._to_mark(mark, f"mark {letter}: {mark.label}")
-        else:
-            hint = f"set are {known}" if known else "press m and a letter to set one"
-            self.screen.trouble(f"mark {letter!r} is not set; {hint}")
-
-    def marks(self, argument: str) -> None:
-        if not self.marked:
-            raise ValueError("no mark is set; press m and a letter to set one")
-        self._show(MarksScreen(self.marked), self.jump)
-
-    def _to_mark(self, mark: Mark, description: str) -> None:
-        """Go to a place, and set the mark ' where the jump began."""
-        before = mark_of(self.browser)
-        changed = ""
-
-        def reach(run: Run) -> list[Level]:
-            nonlocal changed
-            levels, changed = to_mark(self.browser, mark, run)
-            return levels
-
-        def arrived(note: str) -> tuple[str, str]:
-            if before is not None:
-                self.marked[LAST] = before
-            return (f"{description}{note}; {changed}", "torn") if changed else (f"{description}{note}", "")
-
-        self._visit("place", reach, arrived)
-
-    # -- the order of the table
-
-    def sort(self, argument: str) -> None:
-        level = self.browser.level
-        if not level.listing.columns:
-            raise ValueError("this list has no columns to sort by")
-        if argument in ("off", "none"):
-            self._sort(None)
-        elif argument:
-            self._sort(chosen_order(argument, level.listing.columns))
-        else:
-            self._show(SortScreen(level.listing.columns, level.order), lambda name: self._sort_by(name, level))
-
-    def _sort_by(self, column: str, level: Level) -> None:
-        """Sort by the column that was chosen in the list; by the same one again: the other way round. `level`: whose
-        columns were listed."""
-        order = level.order
-        if level is not self.browser.level:  # what was still being read when the list was opened has arrived
-            self.screen.trouble("the table has changed; press s to sort it")
-        elif not column:
-            self._sort(None)
-        elif order is not None and order.column == column:
-            self._sort(SortOrder(column, not order.descending))
-        else:
-            self._sort(chosen_order(column, level.listing.columns))
-
-    def reverse(self, argument: str) -> None:
-        order = self.browser.level.order
-        if order is None:
-            raise ValueError("the list is in the order of the files; press s to sort it")
-        self._sort(SortOrder(order.column, not order.descending))
-
-    def _sort(self, order: SortOrder | None) -> None:
-        browser, depth, level = self.browser, self.browser.depth, self.browser.level
-        if order is None and level.order is None:
-            return
-        description = "sorting" if order is None else f"sorting by {order.column}: reading all rows"
-        job = self.screen.look(description, lambda job: browser.sort(depth, order, job.run))
-        job.total = (level.file.length or 0) if level.file is not None else 0
-
-    def _column_names(self) -> list[str]:
-        columns = self.browser.level.listing.columns if self.browser.levels else []
-        return [*(column.name for column in columns), "off"] if columns else []
-
-    # -- copies of a row
-
-    def copy(self, argument: str) -> None:
-        browser, app = self.browser, self.screen.app
-        level, row = browser.level, browser.level.row
-        if row is None:
-            return
-        subject = level.owner if row.type == "field" and level.owner is not None else row
-        if subject.type == "record" and subject.item.end - subject.item.start > MAX_COPIED:
-            size = size_text(subject.item.end - subject.item.start)
-            raise ValueError(f"{size} is too much to copy through the terminal; to save it, press w and type json FILE")
-
-        def done(text: str | None) -> None:
-            if text is None:
-                self.screen.trouble("this row has no JSON")
-                return
-            app.copy_to_clipboard(text)
-            self._show(TextScreen("JSON, copied if the terminal supports it (OSC 52)", text))
-
-        self.jobs.start("say", "JSON", lambda job: row_json(browser, level, row), done)
-
-    def save(self, argument: str) -> None:
-        part, path = parse_saved(argument)
-        level = self.browser.level
-        if level.row is None:
-            raise ValueError("nothing is selected")
-        self._save(level, level.row, part, path, replaces=False)
-
-    def _save(self, level: Level, row: BrowseRow, part: str, path: str, *, replaces: bool) -> None:
-        screen = self.screen
-
-        def work(job: Job) -> tuple[str, bool]:
-            try:
-                return save(self.browser, level, row, part, path, job.run, replaces=replaces), True
-            except Exists as error:
-                return str(error), False
-
-        def done(answer: tuple[str, bool]) -> None:
-            text, is_saved = answer
-            if is_saved or replaces:
-                screen.trouble(text)
-            elif not screen.is_active or isinstance(screen.focused, Input):
-                screen.trouble(f"{path} exists: not saved")  # what is being typed is no answer
-            else:
-                screen.ask_key(f"{path} exists: overwrite it? y: yes, any other key: no", overwrite)
-
-        def overwrite(key: str) -> None:
-            if key in ("y", "Y"):
-                self._save(level, row, part, path, replaces=True)
-            else:
-                screen.trouble("not saved")
-
-        self.jobs.start("save", "saving", work, done)
-
-    # -- what reads a whole segment, partition or topic
-
-    def find(self, text: str) -> None:
-        """Search for a key; without one, show the last search again."""
-        if text:
-            self._find(text)
-        search = self.last_find
-        if search is None:
-            raise ValueError("type a key to search for")
-
-        def progress() -> str:
-            job = self.jobs.running.get("find")
-            if job is None or search is not self.last_find:
-                search.running = False
-                return ""
-            return f"searching … {100 * min(job.done, job.total) // job.total}%: " if job.total else "searching …: "
-
-        def chosen(hit: Hit) -> None:
-            self._to_mark(hit.mark, f"key {search.text!r}: {hit.mark.label}")
-
-        self._show(KeySearchScreen(search, progress, self.browser.places.maker.zone, self.jobs), chosen)
-
-    def _find(self, text: str) -> None:
-        here = Here.of(self.browser)
-        if here.directory is None and here.segment is None:
-            raise ValueError("no topic is selected; select one of its partitions to search it for a key")
-        search = self.last_find = KeySearch(text, typed_key(text))
-
-        def work(job: Job) -> None:
-            try:
-                scope = scope_of(here, TOPIC)
-                job.total = scope.size
-                run_search(search, plan(search, scope), replace(job.run, limits=self.browser.places.limits))
-            except (SourceError, OSError, NotFound) as error:
-                search.note(str(error))
-
-        def done(_: None) -> None:
+    def progress() -> str:
+        job = screen.jobs.running.get("find")
+        if job is None or search is not screen.state.last_find:
             search.running = False
-            self.screen.trouble(search.summary())
-            if isinstance(self.screen.app.screen, KeySearchScreen):
-                self.screen.app.screen.fill()
+            return ""
+        return f"searching … {100 * min(job.done, job.total) // job.total}%: " if job.total else "searching …: "
 
-        self.jobs.start("find", f"searching for key {printable(text)}", work, done)
+    def chosen(hit: Hit) -> None:
+        _to_mark(screen, hit.mark, f"key {search.text!r}: {hit.mark.label}")
 
-    def _keys_shown(self) -> list[str]:
-        """Return the keys of the records in the table, as far as they can be typed."""
-        rows = self.browser.level.rows if self.browser.levels else []
-        keys = (bytes(row.item.key or b"") for row in rows if row.type == "record" and row.item.keySize <= 64)
-        texts = (key.decode("utf-8", "replace") for key in keys)
-        return sorted({text for text in texts if text and text.isprintable() and " " not in text and "�" not in text})
+    _show(screen, key_search_view(search, progress, screen.browser.places.maker.zone, screen.jobs), chosen)
 
-    def histogram(self, argument: str) -> None:
-        here, places = Here.of(self.browser), self.browser.places
-        if argument and argument not in SCOPES:
-            raise ValueError(f"{argument!r} is not a scope; use {', '.join(SCOPES)}")
-        zone = places.maker.zone
 
-        def chosen(each: Bin) -> None:
-            label = f"first batch of {duration_text(each.width)} from {iso(each.start, zone)} on"
-            self._to_mark(Mark(each.path, each.position, None, None, label), label)
+def _find(screen: MainScreen, text: str) -> None:
+    here = Here.of(screen.browser)
+    if here.directory is None and here.segment is None:
+        raise ValueError("no topic is selected; select one of its partitions to search it for a key")
+    search = screen.state.last_find = KeySearch(text, typed_key(text))
 
-        self._show(HistogramScreen(here, argument or here.scope, places.limits, zone, self.jobs), chosen)
+    def work(job: Job) -> None:
+        try:
+            scope = scope_of(here, TOPIC)
+            job.total = scope.size
+            run_search(search, plan(search, scope), replace(job.run, limits=screen.browser.places.limits))
+        except (SourceError, OSError, NotFound) as error:
+            search.note(str(error))
+
+    def done(_: None) -> None:
+        search.running = False
+        screen.trouble(search.summary())
+        if isinstance(screen.app.screen, Overlay):
+            screen.app.screen.look()
+
+    screen.jobs.start("find", f"searching for key {printable(text)}", work, done)
+
+
+def _keys_shown(screen: MainScreen) -> list[str]:
+    """Return the keys of the records in the table, as far as they can be typed."""
+    rows = screen.browser.level.rows if screen.browser.levels else []
+    keys = (bytes(row.item.key or b"") for row in rows if row.type == "record" and row.item.keySize <= 64)
+    texts = (key.decode("utf-8", "replace") for key in keys)
+    return sorted({text for text in texts if text and text.isprintable() and " " not in text and "�" not in text})
+
+
+@command(
+    "show records or bytes per time bin, of the current segment or partition, or of what is named (`segment`, "
+    "`partition`, `topic`, `all`); Enter goes to the first batch of a bin",
+    GO,
+    "H",
+    argument="[SCOPE]",
+    completes=SCOPE,
+)
+def histogram(screen: MainScreen, argument: str) -> None:
+    here, places = Here.of(screen.browser), screen.browser.places
+    if argument and argument not in SCOPES:
+        raise ValueError(f"{argument!r} is not a scope; use {', '.join(SCOPES)}")
+    zone = places.maker.zone
+
+    def chosen(each: Bin) -> None:
+        label = f"first batch of {duration_text(each.width)} from {iso(each.start, zone)} on"
+        _to_mark(screen, Mark(each.path, each.position, None, None, label), label)
+
+    _show(screen, HistogramView(here, argument or here.scope, places.limits, zone, screen.jobs).view(), chosen)
+
+
+# -- marks
+
+
+@command("set a mark here: a letter or digit, for this session", GO, "m", "m LETTER", "[LETTER]")
+def mark(screen: MainScreen, letter: str) -> None:
+    if not letter:
+        screen.ask_key("mark: press a letter or digit", lambda key: mark(screen, key))
+        return
+    here = mark_of(screen.browser)
+    if letter not in LETTERS or len(letter) != 1:
+        screen.trouble(f"{letter!r} is not a mark; use a letter or a digit")
+    elif here is None:
+        screen.trouble("there is nothing to mark here")
+    else:
+        screen.state.marked[letter] = here
+        screen.say(f"mark {letter}: {here.label}")
+
+
+@command(
+    "go to a mark, in whatever segment or partition it is; `''` goes back to where the last jump began",
+    GO,
+    "apostrophe",
+    "' LETTER",
+    "[LETTER]",
+    MARK,
+)
+def jump(screen: MainScreen, letter: str) -> None:
+    marked = screen.state.marked
+    known = " ".join(sorted(marked))
+    if not letter:
+        text = f"go to mark: press its letter ({known or 'none is set'})"
+        screen.ask_key(text, lambda key: jump(screen, key))
+    elif letter in marked:
+        _to_mark(screen, marked[letter], f"mark {letter}: {marked[letter].label}")
+    else:
+        hint = f"set are {known}" if known else "press m and a letter to set one"
+        screen.trouble(f"mark {letter!r} is not set; {hint}")
+
+
+@command("list the marks", GO, "M")
+def marks(screen: MainScreen, argument: str) -> None:
+    if not screen.state.marked:
+        raise ValueError("no mark is set; press m and a letter to set one")
+    _show(screen, marks_view(screen.state.marked), lambda letter: jump(screen, letter))
+
+
+def _to_mark(screen: MainScreen, mark: Mark, description: str) -> None:
+    """Go to a place, and set the mark ' where the jump began."""
+    before = mark_of(screen.browser)
+    changed = ""
+
+    def reach(run: Run) -> list[Level]:
+        nonlocal changed
+        levels, changed = to_mark(screen.browser, mark, run)
+        return levels
+
+    def arrived(note: str) -> tuple[str, str]:
+        if before is not None:
+            screen.state.marked[LAST] = before
+        return (f"{description}{note}; {changed}", "torn") if changed else (f"{description}{note}", "")
+
+    _visit(screen, "place", reach, arrived)
+
+
+# -- what is shown
+
+
+@command(
+    "filter batches and records with the filter options of kdump inspect, typed as on the command line: "
+    "`--key a --time -2h..`; empty input removes the filter",
+    SHOW,
+    "f",
+    argument="OPTIONS",
+    completes=OPTION,
+)
+def filter(screen: MainScreen, text: str) -> None:
+    screen.browser.places.selection = screen.typed.selection(text)
+    screen.state.filter, screen.state.dumped = text, None
+    screen.look("filtering", lambda job: screen.browser.again(job.run))
+
+
+@command(
+    "sort the table by a column, which a list offers: the largest number first, or the smallest text or time; "
+    "`:sort COLUMN desc` and `:sort off` need no list",
+    SHOW,
+    "s",
+    argument="[COLUMN]",
+    completes=f"{COLUMN} {DIRECTION}",
+)
+def sort(screen: MainScreen, argument: str) -> None:
+    level = screen.browser.level
+    columns = level.listing.columns
+
+    def chosen(column: str) -> None:
+        """Sort by the column; by the same one again: the other way round."""
+        order = level.order
+        if level is not screen.browser.level:  # what was still being read when the list was opened has arrived
+            screen.trouble("the table has changed; press s to sort it")
+        elif order is not None and order.column == column:
+            _sort(screen, order._replace(descending=not order.descending))
+        else:
+            _sort(screen, chosen_order(column, columns) if column else None)
+
+    if not columns:
+        raise ValueError("this list has no columns to sort by")
+    if argument:
+        _sort(screen, None if argument in ("off", "none") else chosen_order(argument, columns))
+    else:
+        _show(screen, sort_view(columns, level.order), chosen)
+
+
+@command("sort the other way round", SHOW, "S")
+def reverse(screen: MainScreen, argument: str) -> None:
+    order = screen.browser.level.order
+    if order is None:
+        raise ValueError("the list is in the order of the files; press s to sort it")
+    _sort(screen, order._replace(descending=not order.descending))
+
+
+def _sort(screen: MainScreen, order: SortOrder | None) -> None:
+    browser, depth, level = screen.browser, screen.browser.depth, screen.browser.level
+    if order is None and level.order is None:
+        return
+    description = "sorting" if order is None else f"sorting by {order.column}: reading all rows"
+    job = screen.look(description, lambda job: browser.sort(depth, order, job.run))
+    job.total = (level.file.length or 0) if level.file is not None else 0
+
+
+def _column_names(screen: MainScreen) -> list[str]:
+    columns = screen.browser.level.listing.columns if screen.browser.levels else []
+    return [*(column.name for column in columns), "off"] if columns else []
+
+
+@command("show values in full (up to 64 KiB), or truncated again", SHOW, "x")
+def full(screen: MainScreen, argument: str) -> None:
+    screen.state.full = not screen.state.full
+    screen.draw()
+
+
+@command("read the files again, if a broker has written to them; the bottom line shows when it has", SHOW, "r")
+def reload(screen: MainScreen, argument: str) -> None:
+    screen.state.dumped = None
+    screen.look("reading again", lambda job: screen.browser.again(job.run))
+
+
+# -- copies of a row
+
+
+@command("copy the batch, record, entry, segment or partition as JSON, and show it", SHOW, "y")
+def copy(screen: MainScreen, argument: str) -> None:
+    browser, app = screen.browser, screen.app
+    level, row = browser.level, browser.level.row
+    if row is None:
+        return
+    subject = level.owner if row.type == "field" and level.owner is not None else row
+    if subject.type == "record" and subject.item.end - subject.item.start > MAX_COPIED:
+        size = size_text(subject.item.end - subject.item.start)
+        raise ValueError(f"{size} is too much to copy through the terminal; to save it, press w and type json FILE")
+
+    def done(text: str | None) -> None:
+        if text is None:
+            screen.trouble("this row has no JSON")
+            return
+        app.copy_to_clipboard(text)
+        _show(screen, text_view("JSON, copied if the terminal supports it (OSC 52)", text))
+
+    screen.jobs.start("say", "JSON", lambda job: row_json(browser, level, row), done)
+
+
+@command(
+    "save the value of the record, the bytes of the field or batch, or what is named (`value`, `key`, "
+    "`header:NAME`, `batch`, `bytes`, `json`) to a file; asks before it overwrites one",
+    SHOW,
+    "w",
+    argument="[PART] FILE",
+    completes=f"{PART} {FILE}",
+    alias="write",
+)
+def save_(screen: MainScreen, argument: str) -> None:
+    part, path = parse_saved(argument)
+    level = screen.browser.level
+    if level.row is None:
+        raise ValueError("nothing is selected")
+    _save(screen, level, level.row, part, path, replaces=False)
+
+
+def _save(screen: MainScreen, level: Level, row: BrowseRow, part: str, path: str, *, replaces: bool) -> None:
+    def work(job: Job) -> tuple[str, bool]:
+        try:
+            return save(screen.browser, level, row, part, path, job.run, replaces=replaces), True
+        except Exists as error:
+            return str(error), False
+
+    def done(answer: tuple[str, bool]) -> None:
+        text, is_saved = answer
+        if is_saved or replaces:
+            screen.trouble(text)
+        elif not screen.is_active or isinstance(screen.focused, Input):
+            screen.trouble(f"{path} exists: not saved")  # what is being typed is no answer
+        else:
+            screen.ask_key(f"{path} exists: overwrite it? y: yes, any other key: no", overwrite)
+
+    def overwrite(key: str) -> None:
+        if key in ("y", "Y"):
+            _save(screen, level, row, part, path, replaces=True)
+        else:
+            screen.trouble("not saved")
+
+    screen.jobs.start("save", "saving", work, done)
+
+
+@command("show the kdump commands that print the current view", SHOW, "c")
+def shell(screen: MainScreen, argument: str) -> None:
+    found = row_commands(screen.browser, screen.state.filter)
+    _show(screen, text_view("commands that show the same", "\n".join(found)))
+
+
+@command("show the keys and commands", SHOW, "question_mark f1", "?, F1")
+def help(screen: MainScreen, argument: str) -> None:
+    _show(screen, text_view("kdump browse: keys and commands", help_text(screen.size.width), copies=False))
+
+
+@command("quit", SHOW, "q ctrl+c ctrl+q", "q", alias="exit")
+def quit(screen: MainScreen, argument: str) -> None:
+    screen.app.exit()

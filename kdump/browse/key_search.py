@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from kdump.browse.marks import Mark
+from kdump.browse.browser import Mark
 from kdump.browse.scopes import Scope, ScopePart
 from kdump.format.count_text import count_text, plain_count
 from kdump.format.murmur2 import partition_of

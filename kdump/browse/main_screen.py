@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
 
-from kdump.browse.background_jobs import Job, Jobs
-from kdump.browse.background_verify import BackgroundVerify
-from kdump.browse.browser import Browser
-from kdump.browse.hex_view import HexView, same
-from kdump.browse.hexdump_lines import HEADER, HexDump, HexField, HexLine
-from kdump.browse.level import Level
+from kdump.browse.background import BackgroundVerify, Job, Jobs
+from kdump.browse.browser import Browser, Mark
+from kdump.browse.key_search import KeySearch
+from kdump.browse.lines import HEADER, HexDump, HexField, HexLine, table, tree
+from kdump.browse.listings import BrowseRow, Level, ListingSlice, SortedListing
 from kdump.browse.panes import Bar, KeyHints, Pane
-from kdump.browse.prompt import Prompt
-from kdump.browse.row_lines import table, tree
-from kdump.browse.row_listings import BrowseRow, ListingSlice
+from kdump.browse.prompt import Prompt, PromptParsers
 from kdump.browse.segment_pages import Pages
-from kdump.browse.sorting import SortedListing
+from kdump.check.finding import Finding
+from kdump.format.count_text import plain_count
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.style import width
@@ -29,30 +28,52 @@ from kdump.render.table import Column
 KEYS = " ? help  : command  ⏎ in  ← out  ⇥ pane  g go  / find  f filter  s sort  q quit"
 
 
+@dataclass
+class State:
+    """What the screen and its commands know, apart from the place of the browser."""
+
+    check: BackgroundVerify | None = None
+    awaited: int = 0
+    """Direction in which the user waits for a finding, 0 if not waiting."""
+    takes_key: Callable[[str], None] | None = None
+    """What takes the next key, while `question` is shown."""
+    question: str = ""
+    filter: str = ""
+    """The filter options, as typed."""
+    message: tuple[str, str] = ("", "")
+    """Text and style of a message in the status line."""
+    searched: str = ""
+    """The last regular expression."""
+    last_find: KeySearch | None = None
+    """The last search for a key."""
+    marked: dict[str, Mark] = field(default_factory=dict)
+    """The marks, by letter."""
+    full: bool = False
+    """Whether the hexdump shows values in full."""
+    dumped: tuple[Any, HexDump] | None = None
+    """What identifies the bytes that are shown, and their dump."""
+    finding: Finding | None = None
+    """The finding that was visited last."""
+    found_at: tuple[str, Any] | None = None
+    """Its place, as returned by `spot`: the finding is shown only there."""
+
+
 class MainScreen(Screen[None]):
     """Lays out the panes, fills them, and handles the messages that they post for keys and clicks."""
 
-    def __init__(self, browser: Browser) -> None:
+    def __init__(self, browser: Browser, typed: PromptParsers) -> None:
         super().__init__()
         self.browser = browser
+        self.typed = typed
+        self.state = State()
         self.jobs = Jobs(self, self.trouble)
-        self.check: BackgroundVerify | None = None
-        self.awaited = 0
-        """Direction in which the user waits for a finding, 0 if not waiting."""
-        self.takes_key: Callable[[str], None] | None = None
-        """What takes the next key, while `question` is shown."""
-        self.question = ""
-        self.filter = ""
-        """The filter options, as typed."""
-        self.message = ("", "")
-        """Text and style of a message in the status line."""
         self.laid: tuple[list[BrowseRow], int, tuple[HexLine, list[HexLine]]] | None = None
         """Rows, the width available for them, and the resulting table."""
         self.tree_places: list[tuple[int, int]] = []
         """Level and row number for each line of the tree."""
-        self.title_bar, self.status = Bar(id="title", style="reverse"), Bar(id="status")
-        self.tree_pane, self.table_pane, self.prompt = Pane(id="tree"), Pane(id="table"), Prompt(self.show_status)
-        self.hex = HexView(browser, self.jobs, self._dumped)
+        self.title_bar, self.hex_bar, self.status = Bar(id="title", style="reverse"), Bar(id="bytes"), Bar(id="status")
+        self.tree_pane, self.table_pane, self.hex_pane = Pane(id="tree"), Pane(id="table"), Pane(id="hex")
+        self.prompt = Prompt(self.show_status)
 
     def compose(self) -> ComposeResult:
         yield self.title_bar
@@ -60,8 +81,8 @@ class MainScreen(Screen[None]):
             yield self.table_pane
             yield Bar(id="gap")
             yield self.tree_pane
-        yield self.hex.bar
-        yield self.hex.pane
+        yield self.hex_bar
+        yield self.hex_pane
         yield self.prompt
         yield self.status
         yield KeyHints(self.status, KEYS, id="keys")
@@ -82,10 +103,10 @@ class MainScreen(Screen[None]):
         """Show only the focused pane, or all panes again."""
         pane = self.focused if isinstance(self.focused, Pane) else self.table_pane
         zoomed = not self.has_class("zoomed")
-        for each in (self.tree_pane, self.table_pane, self.hex.pane):
+        for each in (self.tree_pane, self.table_pane, self.hex_pane):
             each.set_class(zoomed and each is pane, "zoom")
-        self.query_one("#panes").set_class(zoomed and pane is self.hex.pane, "empty")
-        self.hex.bar.set_class(zoomed and pane is not self.hex.pane, "empty")
+        self.query_one("#panes").set_class(zoomed and pane is self.hex_pane, "empty")
+        self.hex_bar.set_class(zoomed and pane is not self.hex_pane, "empty")
         self.set_class(zoomed, "zoomed")
         self.call_after_refresh(self._redraw)
 
@@ -100,17 +121,12 @@ class MainScreen(Screen[None]):
         """Fill the panes and the status line."""
         self._draw_lists()
         self.show_place()
-        self.hex.show()
+        self.show_bytes()
 
     def _redraw(self) -> None:
         if self.browser.levels:
-            self.hex.dumped = None
+            self.state.dumped = None
             self.draw()
-
-    def _dumped(self) -> None:
-        if self.laid is None or self.laid[0] is not self.browser.level.rows:  # a checksum is known now
-            self._draw_lists()
-        self.show_place()
 
     def _draw_lists(self) -> None:
         browser = self.browser
@@ -126,7 +142,7 @@ class MainScreen(Screen[None]):
         number = self.tree_places.index(here) if here in self.tree_places else 0
         self.tree_pane.show(lines, number, keep=True)
         names = [top, *(each.owner.label for each in browser.levels[1 : browser.depth + 1] if each.owner is not None)]
-        kinds, trail = printable(f"   filter {self.filter}" if self.filter else ""), " › ".join(names)
+        kinds, trail = printable(f"   filter {self.state.filter}" if self.state.filter else ""), " › ".join(names)
         room = self.size.width - 15 - width(kinds)
         while width(trail) > room and len(trail) > 8:
             trail = "…" + trail[2:]
@@ -134,13 +150,13 @@ class MainScreen(Screen[None]):
 
     def show_place(self) -> None:
         """Fill the status line: with a message or finding, or with the current position."""
-        if self.message[0]:
-            self.show_status(*self.message)
+        if self.state.message[0]:
+            self.show_status(*self.state.message)
             return
         level = self.browser.level
         row = level.row
         if row is None:
-            self.show_status(" the filter matches no batch or record" if self.filter else " nothing here", "torn")
+            self.show_status(" the filter matches no batch or record" if self.state.filter else " nothing here", "torn")
         elif row.type == "field":
             self._show_field(row.item)
         else:
@@ -166,12 +182,12 @@ class MainScreen(Screen[None]):
 
     def show_status(self, text: str, style: str = "") -> None:
         """Fill the status line; but a question that is not answered stays, because the next key answers it."""
-        self.status.show((self.question, "") if self.takes_key is not None else (text, style))
+        self.status.show((self.state.question, "") if self.state.takes_key is not None else (text, style))
 
     def say(self, text: str, style: str = "") -> None:
         """Show a message until the user moves on."""
-        self.message = (" " + printable(path_text(text)), style)
-        self.show_status(*self.message)
+        self.state.message = (" " + printable(path_text(text)), style)
+        self.show_status(*self.state.message)
 
     def trouble(self, text: str) -> None:
         """Show a message that the user should notice."""
@@ -179,21 +195,89 @@ class MainScreen(Screen[None]):
 
     def ask_key(self, text: str, then: Callable[[str], None]) -> None:
         """Show a question, and call `then` with the character of the next key, unless that is Esc or has none."""
-        self.question, self.takes_key = printable(path_text(f" {text}  (Esc cancels)")), then
-        self.show_status(*self.message)
+        self.state.question, self.state.takes_key = printable(path_text(f" {text}  (Esc cancels)")), then
+        self.show_status(*self.state.message)
 
     def show_progress(self) -> None:
         for group in ("look", "save", "find", "check"):
             job = self.jobs.running.get(group)
             if job is None or (job.description == "reading" and not job.done):
                 continue
-            if group in ("find", "check") and self.message[0] and not self.awaited:
+            if group in ("find", "check") and self.state.message[0] and not self.state.awaited:
                 continue
             far = f" {100 * min(job.done, job.total) // job.total}%" if job.total else ""
             far = far or (f" at byte {job.done}" if job.done else "")
-            found = f", {self.check.serious} found" if group == "check" and self.check else ""
+            found = f", {self.state.check.serious} found" if group == "check" and self.state.check else ""
             self.show_status(f" {job.description} …{far}{found}  (Esc stops)", "dim")
             return
+
+    # -- the hexdump: the annotated bytes of the selected row, scrolled to that row
+
+    def _hex_line(self, number: int) -> tuple[HexLine, HexDump] | None:
+        """Return a line of the dump that is shown."""
+        dumped = self.state.dumped
+        return None if dumped is None or number >= len(dumped[1].lines) else (dumped[1].lines[number], dumped[1])
+
+    def show_bytes(self) -> None:
+        """Show the bytes of the selected row."""
+        browser, state = self.browser, self.state
+        level, row = browser.level, browser.level.row
+        if row is None:
+            state.dumped = None
+            self.hex_bar.show((" nothing here", "dim"))
+            self.hex_pane.show([], 0)
+            return
+        subject, within = row, level
+        if row.type == "field" and level.owner is not None:
+            subject, within = level.owner, browser.levels[browser.depth - 1]
+        room, full, finding = self.hex_pane.size.width, state.full, state.finding
+        kind: str = subject.type
+        what: Any = id(subject.item)
+        if kind in ("record", "header", "batch"):
+            kind, what = "batch", (subject.item.batch if subject.type == "record" else subject.item).position
+        key = (id(within.file), kind, what, room, full, finding)
+        if state.dumped is not None and state.dumped[0] == key and _has(state.dumped[1], subject):
+            self._scroll(state.dumped[1], row, subject)
+            return
+
+        def done(dump: HexDump) -> None:
+            if browser.level is not level or level.row is None or level.row.key != row.key:
+                return
+            if finding is not None and state.found_at == spot(within, subject):
+                dump = browser.places.with_finding(dump, finding, room)
+            state.dumped = (key, dump)
+            if row.type == "batch" and "crc?" in "".join(row.cells):  # its checksum is known now
+                level.rows = [browser.places.maker.region(each.item) if each is row else each for each in level.rows]
+            self._scroll(dump, row, subject, fresh=True)
+            if self.laid is None or self.laid[0] is not browser.level.rows:
+                self._draw_lists()
+            self.show_place()
+
+        self.jobs.start(
+            "detail", "reading", lambda job: browser.dump(subject, within, room, full=full, run=job.run), done
+        )
+
+    def _scroll(self, dump: HexDump, row: BrowseRow, subject: BrowseRow, *, fresh: bool = False) -> None:
+        """Move the cursor to the line for `row`."""
+        pane, lines, chosen = self.hex_pane, dump.lines, [0]
+        pane.marked = frozenset()
+        if row.type == "field":
+            fields = dump.fields
+            chosen = [n for n, at in enumerate(lines) if at.field is not None and same(row.item, fields[at.field])]
+            pane.marked = frozenset(chosen)
+        elif subject.type == "record":
+            chosen = [n for n, line in enumerate(lines) if line.record == subject.item.index]
+        elif self.state.finding is not None and fresh:
+            chosen = [_line_of(self.state.finding, dump)]
+        number = (*chosen, 0)[0]
+        if fresh:
+            pane.top = 0
+        pane.show(lines, number)
+        if row.type == "record":  # its first line at the top, because the lines after it are the relevant ones
+            pane.top = max(0, min(number, len(lines) - pane.room))
+            pane.refresh()
+        more = "" if len(lines) <= pane.room else f", {plain_count(len(lines), 'line')}"
+        self.hex_bar.show((f"─ {printable(dump.title)}{more} ".ljust(self.hex_bar.size.width, "─"), "dim"))
 
     # -- moving
 
@@ -206,7 +290,7 @@ class MainScreen(Screen[None]):
             if levels is None:
                 return
             self.browser.settle(levels)
-            self.message = ("", "")
+            self.state.message = ("", "")
             if self.browser.places.unread:
                 self.trouble(self.browser.places.unread[0])
             if then is not None:
@@ -217,7 +301,7 @@ class MainScreen(Screen[None]):
 
     def reload(self) -> None:
         """Read the current place again."""
-        self.hex.dumped = None
+        self.state.dumped = None
         self.look("reading again", lambda job: self.browser.again(job.run))
 
     def enter(self) -> None:
@@ -243,7 +327,7 @@ class MainScreen(Screen[None]):
         browser = self.browser
         if not browser.levels or message.is_stale:
             return
-        self.message = ("", "")
+        self.state.message = ("", "")
         if message.pane is self.table_pane:
             self._select(browser.depth, message.number)
         elif message.pane is self.tree_pane:
@@ -268,7 +352,7 @@ class MainScreen(Screen[None]):
     def on_pane_beyond(self, message: Pane.Beyond) -> None:
         browser, level = self.browser, self.browser.level if self.browser.levels else None
         pane, down = message.pane, message.down
-        if level is None or pane is self.hex.pane:
+        if level is None or pane is self.hex_pane:
             if not message.count:
                 pane.move_to(len(pane.lines) if down else 0)
         elif message.count:
@@ -321,13 +405,13 @@ class MainScreen(Screen[None]):
                 self.enter()
         elif message.pane is self.table_pane:
             self.enter()
-        elif (found := self.hex.line(message.number)) is not None:
+        elif (found := self._hex_line(message.number)) is not None:
             self._enter_field(*found)
 
     def _follow_hex(self, number: int) -> None:
         """Select the table row that belongs to a line of the hexdump, if there is one."""
         level = self.browser.level
-        at = self.hex.line(number)
+        at = self._hex_line(number)
         if at is None:
             return
         line, dump = at
@@ -390,3 +474,28 @@ def _with_arrow(level: Level) -> list[Column]:
         column._replace(label=f"{column.label} {arrow}", rank=9) if column.name == level.order.column else column
         for column in level.listing.columns
     ]
+
+
+def _has(dump: HexDump, subject: BrowseRow) -> bool:
+    return subject.type != "record" or dump.shown[0] <= subject.item.index <= dump.shown[1]
+
+
+def _line_of(finding: Finding, dump: HexDump) -> int:
+    for number, line in enumerate(dump.lines):
+        if line.field is not None:
+            at = dump.fields[line.field]
+            if not at.inner and at.position <= finding.position < at.position + at.size:
+                return number if finding.size and finding.size < 61 else 0
+    return 0
+
+
+def spot(level: Level, row: BrowseRow | None) -> tuple[str, Any]:
+    """Return the file and the position (or key) of the bytes that a row shows; for a record, those of its batch."""
+    if row is None:
+        return level.path, None
+    item = row.item.batch if row.type == "record" else row.item
+    return level.path, getattr(item, "position", row.key)
+
+
+def same(one: HexField, other: HexField) -> bool:
+    return (one.position, one.record, one.inner, one.name) == (other.position, other.record, other.inner, other.name)

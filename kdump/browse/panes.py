@@ -1,24 +1,32 @@
-"""Scrollable lines with a cursor: the tree, the table, the hexdump, and the lists of other screens. Text is shown in
-named styles and never interpreted as markup."""
+"""Scrollable lines with a cursor: the tree, the table, the hexdump, and the screens over them. Text is shown in named
+styles and never interpreted as markup."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from textwrap import wrap
+from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kdump.browse.hexdump_lines import HexLine
-from kdump.browse.row_lines import wrapped
-from kdump.render.escape import printable
+from kdump.browse.lines import HexLine, table, wrapped
+from kdump.browse.listings import BrowseRow
+from kdump.render.escape import path_text, printable
 from kdump.render.style import STYLES, cut
+from kdump.render.table import Column
 
 RICH = {name: Style.parse(text) for name, text in STYLES.items()}
+MAX_NOTE = 4
+"""Maximum number of lines of the note below the title of a screen."""
 HERE, ELSEWHERE, MARKED = Style(reverse=True), Style(bold=True, underline=True), Style(bold=True, underline=True)
 
 
@@ -229,3 +237,136 @@ def _strip(line: HexLine, width: int, over: Style | None = None) -> Strip:
     segments = [Segment(printable(text), RICH.get(style)) for text, style in line.parts if text]
     strip = Strip(segments).adjust_cell_length(width) if segments else Strip.blank(width)
     return strip.apply_style(over) if over else strip
+
+
+@dataclass
+class View:
+    """What a screen over the browser shows. `fill` shows the lines, and does so again when `state` has changed, which
+    is what they depend on in the background; `keys`: the hints; `actions`: what other keys do, None: close the screen.
+    `noted`: whether there is a note below the title."""
+
+    title: str
+    keys: str
+    fill: Callable[[Overlay], None]
+    actions: Mapping[str, Callable[[Overlay], None] | None] = field(default_factory=dict)
+    state: Callable[[], Any] = lambda: None
+    noted: bool = False
+    begin: Callable[[Overlay], None] = lambda screen: None
+    end: Callable[[], Any] = lambda: None
+
+
+class Overlay(ModalScreen[Any]):
+    """A screen over the browser; Esc closes it. Enter returns the one of `answers` that belongs to the line, if there
+    is one and it is not None."""
+
+    DEFAULT_CSS = "Overlay { layout: vertical; overflow: hidden; background: $background; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "app.quit", "quit", show=False),
+        Binding("escape,q,backspace,left,question_mark", "leave", "close", show=False),
+    ]
+
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self.view = view
+        self.answers: Sequence[Any] = []
+        self._leaves = False
+        self._seen: Any = None
+        self.pane = Pane(id="list")
+        self.above, self.below = Bar(id="title", style="reverse"), Bar(id="keys", style="reverse")
+        self.note = Bar(id="note")
+
+    def compose(self) -> ComposeResult:
+        yield self.above
+        yield self.note
+        yield self.pane
+        yield self.below
+
+    def on_mount(self) -> None:
+        self.show_title(self.view.title)
+        self.note.display = self.view.noted
+        self.below.show((self.view.keys, ""))
+        self.pane.focus()
+        self.view.begin(self)
+        self._seen = self.view.state()
+        self.set_interval(0.25, self.look)
+
+    def on_unmount(self) -> None:
+        self.view.end()
+
+    def on_resize(self) -> None:
+        self.view.fill(self)
+
+    def look(self) -> None:
+        """Refresh the lines if their state has changed."""
+        now = self.view.state()
+        if now != self._seen:
+            self._seen = now
+            self.view.fill(self)
+
+    def show_items(
+        self,
+        columns: list[Column],
+        items: Sequence[Any],
+        style: Callable[[Any], str] = lambda item: "",
+        answers: Sequence[Any] | None = None,
+    ) -> None:
+        """Show a table of items; Enter returns an item, or the one of `answers` in its place."""
+        rows = [
+            BrowseRow("item", number, item, "", tuple(column.cell(item) for column in columns), style=style(item))
+            for number, item in enumerate(items)
+        ]
+        self.answers = items if answers is None else answers
+        head, lines = table(columns, rows, max(20, self.size.width))
+        self.pane.show(lines, self.pane.cursor, head if rows else None)
+
+    def show_title(self, text: str) -> None:
+        self.above.show((printable(path_text(f" {text}")), ""))
+
+    def show_note(self, text: str, *, has_gaps: bool = False) -> None:
+        """Show a note below the title, on several lines if there is room for them. `has_gaps`: it names what was not
+        read."""
+        lines = wrap(printable(path_text(text)), max(10, self.size.width - 2))
+        lines = lines[: max(1, min(MAX_NOTE, (self.size.height - 3) // 2))]
+        self.note.styles.height = max(1, len(lines))
+        self.note.show_lines([f" {line}" for line in lines], "torn" if has_gaps else "dim")
+
+    def action_leave(self, answer: Any = None) -> None:
+        """Close the screen, only once: further keys may arrive before it is gone."""
+        if self.is_current and not self._leaves:
+            self._leaves = True
+            self.dismiss(answer)
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key in self.view.actions:
+            event.stop()
+            (self.view.actions[event.key] or Overlay.action_leave)(self)
+
+    def on_pane_beyond(self, message: Pane.Beyond) -> None:
+        message.stop()
+        if not message.count:
+            self.pane.move_to(len(self.pane.lines) if message.down else 0)
+
+    def on_pane_moved(self, message: Pane.Moved) -> None:
+        message.stop()
+
+    def on_pane_entered(self, message: Pane.Entered) -> None:
+        message.stop()
+        answer = self.answers[message.number] if message.number < len(self.answers) else None
+        if answer is not None and not message.is_stale:
+            self.action_leave(answer)
+
+
+def text_view(title: str, text: str, *, copies: bool = True) -> View:
+    """Return the view of a text, which `y` copies."""
+
+    def fill(screen: Overlay) -> None:
+        screen.pane.is_text = True
+        lines = wrapped(text, max(10, screen.size.width))
+        screen.pane.show([HexLine(((line, ""),)) for line in lines], screen.pane.cursor)
+
+    def copy(screen: Overlay) -> None:
+        screen.app.copy_to_clipboard(text)
+        screen.below.show((" copied, if the terminal supports it (OSC 52)   Esc closes", ""))
+
+    keys = " Esc closes   y copies" if copies else " Esc closes"
+    return View(title, keys, fill, {"y": copy} if copies else {})

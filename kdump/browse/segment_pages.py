@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from kdump.browse.open_file import OpenFile
-from kdump.browse.row_listings import BrowseRow, ListingSlice
+from kdump.browse.listings import BrowseRow, ListingSlice, LongListing, OpenFile
 from kdump.format.batch_header import BatchHeader
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.region import Batch, DefaultRecordBatch, Region
@@ -48,7 +47,7 @@ class RegionMark(NamedTuple):
         return cls(position, reader.latest, reader.last_good, reader.contradicting_offset, reader.name_offset == name)
 
 
-class Pages:
+class Pages(LongListing):
     """The rows of a segment that match `selection`. `row` builds the row of a region."""
 
     def __init__(

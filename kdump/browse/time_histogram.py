@@ -1,4 +1,5 @@
-"""A histogram of time from the headers of batches: records and bytes per time bin, and where each bin begins.
+"""A histogram of time from the headers of batches: records and bytes per time bin, and where each bin begins; and the
+screen that shows it while headers are read.
 
 A batch counts in the bin of its maxTimestamp. Only headers are read, and memory is bounded: if there are more than
 MAX_BINS bins with batches, bins are made wider.
@@ -13,13 +14,22 @@ from itertools import pairwise
 from threading import Lock
 from typing import NamedTuple
 
-from kdump.browse.scopes import ScopePart
+from kdump.browse.background import Job, Jobs
+from kdump.browse.lines import HexLine
+from kdump.browse.panes import Overlay, View
+from kdump.browse.scopes import SCOPES, Here, Scope, ScopePart, scope_of
 from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, RECORD_COUNT
 from kdump.forensics.histograms import Histogram, of_time
+from kdump.format.count_text import count_text
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import PADDING, Batch, BatchRun, Region
 from kdump.log.region_reader import HEADERS
-from kdump.log.run import Run
+from kdump.log.run import Limits, Run
+from kdump.render.amounts import duration_text, size_text
+from kdump.render.charts import bar
+from kdump.render.escape import printable
+from kdump.render.style import cut
+from kdump.render.times import iso
 from kdump.state.partition_summary import open_window
 
 MAX_BINS = 4096
@@ -67,19 +77,15 @@ class TimeBins(Histogram):
         with self._lock:
             self._paths.append(path)
 
-    def add_run(self, run: BatchRun) -> None:
-        """Count the batches of a run."""
-        headers, shift = run.headers, run.position - run.start
-        times, counts = headers.column(MAX_TIMESTAMP), headers.column(RECORD_COUNT)
-        starts, ends = headers.column(BATCH_START), headers.column(BATCH_END)
+    def count(self, region: Region) -> None:
+        """Count the batches of a run, a batch, or bytes that are none."""
         with self._lock:
-            for time, count, start, end in zip(times, counts, starts, ends):
-                self._count(time, count, end - start, start + shift)
-
-    def add_region(self, region: Region) -> None:
-        """Count a batch, or bytes that are none."""
-        with self._lock:
-            if isinstance(region, Batch):
+            if isinstance(region, BatchRun):
+                headers, shift = region.headers, region.position - region.start
+                columns = (headers.column(each) for each in (MAX_TIMESTAMP, RECORD_COUNT, BATCH_START, BATCH_END))
+                for time, count, start, end in zip(*columns):
+                    self._count(time, count, end - start, start + shift)
+            elif isinstance(region, Batch):
                 self.uncounted += region.recordCount is None
                 time = region.maxTimestamp
                 self._count(-1 if time is None else time, region.possible_records, region.size, region.position)
@@ -143,8 +149,130 @@ def read_times(parts: list[ScopePart], bins: TimeBins, run: Run) -> None:
             run.more(0)
             bins.begin(target.path)
             for region in reader.segment(target):
-                if isinstance(region, BatchRun):
-                    bins.add_run(region)
-                else:
-                    bins.add_region(region)
+                bins.count(region)
                 run.more(region.size)
+
+
+class HistogramView:
+    """What is shown of the bins: records or bytes of each, of a scope, in bins as wide as those of `step`, or (None)
+    just wide enough for the screen. Enter returns the selected bin, to go to its first batch."""
+
+    def __init__(self, here: Here, scope: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> None:
+        self.here, self.limits, self.zone, self.jobs = here, limits, zone, jobs
+        self.by_bytes = False
+        self._start(scope)
+
+    def _start(self, scope: str) -> None:
+        self.scope_name = scope
+        self.scope: Scope | None = None
+        self.bins = TimeBins(self.zone)
+        self.step: int | None = None
+        self.left_out = 0
+        """Directories that are being deleted or moved, or are strays; they are not counted."""
+        self.job: Job | None = None
+
+    def view(self) -> View:
+        return View(
+            "histogram of time",
+            " Enter goes there   b bytes   + - bin width   s scope   Esc closes",
+            self._fill,
+            {
+                "b": self._measure,
+                "plus": lambda screen: self._widen(screen, 1),
+                "equals_sign": lambda screen: self._widen(screen, 1),
+                "minus": lambda screen: self._widen(screen, -1),
+                "s": self._next_scope,
+                "H": None,
+            },
+            lambda: None if self.job is None else (self.job.done, self.job.cancelled),
+            noted=True,
+            begin=self._read,
+            end=lambda: self.jobs.cancel("histogram"),
+        )
+
+    def _read(self, screen: Overlay) -> None:
+        bins, here, name = self.bins, self.here, self.scope_name
+
+        def work(job: Job) -> None:
+            scope = scope_of(here, name)
+            job.total = scope.size
+            live = [part for part in scope.parts if not part.state or len(scope.parts) == 1]
+            self.left_out = len(scope.parts) - len(live)
+            self.scope = scope
+            read_times(live, bins, replace(job.run, limits=self.limits))
+
+        self.job = self.jobs.start("histogram", "reading headers", work, lambda _: self._fill(screen))
+
+    def _fill(self, screen: Overlay) -> None:
+        room = max(8, screen.pane.size.height or 8)
+        found = self.bins.snapshot(self.bins.fitting_step(room) if self.step is None else self.step)
+        pane = screen.pane
+        selected = screen.answers[pane.cursor] if pane.cursor < len(screen.answers) else None
+        screen.answers, lines = self._lines(found, max(4, screen.size.width - 51))
+        after = (n for n, each in enumerate(screen.answers) if selected and each and each.start >= selected.start)
+        head = f" {f'time ({printable(str(self.zone))})':<20}  {'records':>12}  {'bytes':>10}"
+        pane.show(lines, next(after, 0), HexLine(((head, "head"),)), keep=True)
+        title = self.scope.title if self.scope is not None else self.scope_name
+        unit = "bytes" if self.by_bytes else "records"
+        per = f": {unit} per {duration_text(found[0].width)}" if found else ""
+        screen.show_title(f"histogram of time, {title}{per}")
+        unread = [*self.bins.unread, *(self.scope.unlisted if self.scope is not None else [])]
+        is_lost = self.job is not None and self.job.cancelled and self.scope is None
+        text = "nothing could be read" if is_lost else "; ".join(self._note(unread))
+        screen.show_note(text, has_gaps=is_lost or bool(unread))
+
+    def _lines(self, found: list[Bin], room: int) -> tuple[list[Bin | None], list[HexLine]]:
+        """Return a line for each bin, and for each gap between two; its bar is at most `room` wide."""
+        value = [each.bytes if self.by_bytes else each.records for each in found]
+        shown: list[Bin | None] = []
+        lines: list[HexLine] = []
+        for each, count in zip(found, value):
+            gap = each.start - shown[-1].start - each.width if shown and shown[-1] is not None else 0
+            if gap > 0:
+                shown.append(None)
+                lines.append(HexLine(((f" … {duration_text(gap)} without batches", "dim"),)))
+            shown.append(each)
+            text = f" {self._time(each):<20}  {each.records:>12,}  {size_text(each.bytes):>10}  "
+            lines.append(HexLine(((text, ""), (bar(count, max(value), room), "name"))))
+        return shown, lines
+
+    def _time(self, each: Bin) -> str:
+        text = iso(each.start, self.zone)
+        if not text[:4].isdecimal() or text[4:5] != "-":
+            return cut(text, 20)
+        return text[:10] if each.width >= 86_400_000 else text[:16] if each.width >= 60_000 else text[:19]
+
+    def _note(self, unread: list[str]) -> list[str]:
+        bins, job = self.bins, self.job
+        read = f"{count_text(bins.records, 'record')} in {count_text(bins.batches, 'batch', 'batches')}"
+        percent = f" {100 * min(job.done, job.total) // job.total}%" if job is not None and job.total else ""
+        is_done = job is not None and job.cancelled
+        words = [f"NOT READ: {count_text(len(unread), 'place')}"] if unread else []
+        words.append(f"{read}, {size_text(bins.bytes)}" if is_done else f"reading headers …{percent}: {read}")
+        if bins.untimed:
+            words.append(f"{count_text(bins.untimed, 'batch has', 'batches have')} no timestamp")
+        if bins.uncounted:
+            words.append(f"records of {count_text(bins.uncounted, 'compressed message')} not counted")
+        if bins.others:
+            words.append(f"{count_text(bins.others, 'byte')} in no batch")
+        if self.left_out:
+            words.append(f"{count_text(self.left_out, 'directory', 'directories')} not live, not counted")
+        return [*words, *unread[:1]]
+
+    def _measure(self, screen: Overlay) -> None:
+        self.by_bytes = not self.by_bytes
+        self._fill(screen)
+
+    def _widen(self, screen: Overlay, direction: int) -> None:
+        width = next((each.width for each in screen.answers if each is not None), of_time(0))
+        step = next((n for n in range(WIDEST_STEP) if of_time(n) >= width), 0)
+        self.step = max(self.bins.step, min(step + direction, WIDEST_STEP))
+        self._fill(screen)
+
+    def _next_scope(self, screen: Overlay) -> None:
+        """Read the next larger scope that is at hand; after the largest, the smallest."""
+        at = SCOPES.index(self.scope_name) + 1
+        self._start(SCOPES[at] if at < len(SCOPES) else self.here.scope)
+        screen.answers = []
+        self._read(screen)
+        self._fill(screen)

@@ -74,7 +74,7 @@ def command(options: BrowseOptions) -> None:
 def browser(options: BrowseOptions) -> Any:
     """Return the model of the browser. Prints one line and exits with 2 if the path does not exist."""
     from kdump.browse.browser import Browser
-    from kdump.browse.row_factory import RowFactory
+    from kdump.browse.places import RowFactory
     from kdump.log.errors import SourceError
     from kdump.log.find_directories import find_directories
     from kdump.log.paths import Target

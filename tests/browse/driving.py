@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from kdump.browse.app import BrowseApp
 from kdump.browse.browser import Browser
-from kdump.browse.row_factory import RowFactory
+from kdump.browse.places import RowFactory
 from kdump.commands.browse import prompt_parsers
 from tools.browse_capture import wait_until_idle
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kdump.browse import time_histogram
-from kdump.browse.row_listings import Cancelled
+from kdump.browse.listings import Cancelled
 from kdump.browse.scopes import ScopePart
 from kdump.browse.time_histogram import TimeBins, read_times
 from kdump.log.paths import target

@@ -14,7 +14,7 @@ import pytest
 
 from kdump.browse import key_search
 from kdump.browse.key_search import KeySearch, plan, run_search, typed_key
-from kdump.browse.row_listings import Cancelled
+from kdump.browse.listings import Cancelled
 from kdump.browse.scopes import Here, ScopePart, scope_of
 from kdump.browse.time_histogram import TimeBins, read_times
 from kdump.format.murmur2 import partition_of

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from kdump.browse import background_verify, level
+from kdump.browse import background, listings
 from kdump.browse import browser as browsing
-from kdump.browse.export import row_commands
-from kdump.browse.row_lines import wrapped
+from kdump.browse.lines import wrapped
+from kdump.browse.save import row_commands
 from kdump.render.escape import printable
 from kdump.render.style import width as width_of
 from tests.browse.driving import Driver, drive
@@ -65,7 +65,7 @@ def test_the_table_and_the_tree_follow_the_hexdump() -> None:
         await at.keys("enter", "down", "down", "enter", "enter")
         assert at.labels[-1] == "length 75"
         await at.keys("tab")
-        assert at.app.focused is at.app.main.hex.pane
+        assert at.app.focused is at.app.main.hex_pane
         await at.keys("down", "down")
         assert at.labels[-1].startswith("timestampDelta")
         assert at.app.main.table_pane.cursor == 2
@@ -73,7 +73,7 @@ def test_the_table_and_the_tree_follow_the_hexdump() -> None:
         await at.keys("tab", "down")
         assert at.app.focused is at.app.main.tree_pane
         assert at.labels[-1].startswith("offsetDelta")
-        line = at.app.main.hex.pane.lines[at.app.main.hex.pane.cursor]
+        line = at.app.main.hex_pane.lines[at.app.main.hex_pane.cursor]
         assert "offsetDelta" in line.text
 
     drive(PAYMENTS / ZERO, script)
@@ -194,14 +194,14 @@ def test_a_sound_partition_has_no_finding() -> None:
 def test_a_check_that_was_stopped_is_not_called_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(at: Driver) -> None:
         go_on = threading.Event()
-        run = background_verify.run
+        run = background.verify
 
         def slow(check: Any, of: Any) -> None:
             while not go_on.wait(0.01):
                 of.more(0)
             run(check, of)
 
-        monkeypatch.setattr(background_verify, "run", slow)
+        monkeypatch.setattr(background, "verify", slow)
         at.press("n")
         await asyncio.sleep(0.1)
         await at.keys("escape")
@@ -282,15 +282,15 @@ def test_filtering() -> None:
         shown = await at.keys("c")
         assert "--producer-id10--control" in "".join(shown.split()), "in lines, by how long the path is"
         await at.keys("escape", "f")
-        at.app.main.prompt.value = "--nope"  # type: ignore[attr-defined]
+        at.app.main.prompt.value = "--nope"
         await at.keys("enter")
         assert "--nope is not a filter option" in at.status
         await at.keys("f")
-        at.app.main.prompt.value = "--offset 1000.."  # type: ignore[attr-defined]
+        at.app.main.prompt.value = "--offset 1000.."
         shown = await at.keys("enter")
         assert "the filter matches no batch or record" in shown
         await at.keys("f")
-        at.app.main.prompt.value = ""  # type: ignore[attr-defined]
+        at.app.main.prompt.value = ""
         await at.keys("enter")
         assert at.app.browser.level.rows[0].key == 0
 
@@ -307,7 +307,7 @@ def test_a_filter_keeps_the_place() -> None:
         await at.keys("down", "r")
         assert at.labels == [ZERO, "4..6", "5 b2"]
         await at.keys("f")
-        at.app.main.prompt.value = "--producer-id 9"  # type: ignore[attr-defined]
+        at.app.main.prompt.value = "--producer-id 9"
         await at.keys("enter")
         assert at.labels in ([ZERO, "2..3"], [ZERO, "7..8"])
 
@@ -356,7 +356,7 @@ def test_wrapping(text: str, width: int) -> None:
 @pytest.mark.every_disk
 def test_scrolling_far_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browsing, "ROWS", 6)
-    monkeypatch.setattr(level, "MAX_KEPT_ROWS", 18)
+    monkeypatch.setattr(listings, "MAX_KEPT_ROWS", 18)
 
     async def script(at: Driver) -> None:
         keys = []

@@ -15,12 +15,11 @@ from click.testing import CliRunner
 from crc32c import crc32c
 
 from kdump.browse import browser as browsing
-from kdump.browse import level as levels_of
+from kdump.browse import listings
 from kdump.browse import segment_pages as paging
 from kdump.browse.browser import Browser, NotFound
-from kdump.browse.export import row_commands, row_json
-from kdump.browse.level import Level
-from kdump.browse.row_listings import BrowseRow, Cancelled
+from kdump.browse.listings import BrowseRow, Cancelled, Level
+from kdump.browse.save import row_commands, row_json
 from kdump.browse.segment_pages import Pages
 from kdump.cli import cli
 from kdump.commands.browse import typed_selection
@@ -391,7 +390,7 @@ def test_reading_is_given_up_when_nobody_waits() -> None:
 def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "MARKS", 8)
     monkeypatch.setattr(paging, "EACH", 1)
-    monkeypatch.setattr(levels_of, "MAX_KEPT_ROWS", 10)
+    monkeypatch.setattr(listings, "MAX_KEPT_ROWS", 10)
     found = browse(PAYMENTS / ZERO)
     level: Level = found.level
     for _ in range(20):

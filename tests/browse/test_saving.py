@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kdump.browse.command_list import NAMED
+from kdump.browse.commands import run_command
 from kdump.browse.save import parse_saved
 from kdump.forensics.output_directory import PASSING
 from tests.browse.driving import Driver, drive
@@ -39,7 +40,7 @@ def test_a_missing_file_name(text: str) -> None:
 async def saved(at: Driver, what: str) -> None:
     at.press("w")
     await at.settled()
-    at.app.main.prompt.value = what  # type: ignore[attr-defined]
+    at.app.main.prompt.value = what
     await at.keys("enter")
 
 
@@ -162,7 +163,7 @@ def test_a_key_for_another_screen_is_not_an_answer(tmp_path: Path) -> None:
     path.write_text("mine")
 
     async def script(at: Driver) -> None:
-        at.app.commands.run(NAMED["save"], str(path))
+        run_command(at.app.main, NAMED["save"], str(path))
         at.app.action_run("help")
         await at.settled()
         await at.keys("y", "escape")

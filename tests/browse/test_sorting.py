@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from kdump.browse import sorting
+from kdump.browse import listings
 from kdump.browse.browser import Browser
-from kdump.browse.row_listings import Cancelled
-from kdump.browse.sorting import MORE, SortOrder, chosen_order
+from kdump.browse.listings import MORE, Cancelled, SortOrder, chosen_order
 from kdump.log.run import PLAIN_RUN, Run
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, backwards, browse, forwards, listed, said, segment
@@ -57,7 +56,7 @@ def test_records(column: str, descending: bool) -> None:
 
 
 def test_only_the_first_rows_are_kept_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorting, "MAX_SORTED", 10)
+    monkeypatch.setattr(listings, "MAX_SORTED", 10)
     expected = sorted(listed(PAYMENTS / ZERO), key=lambda value: -value["size"])
     found = browse(PAYMENTS / ZERO)
     rows = in_order(found, "size", True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.browse.row_factory import RowFactory
+from kdump.browse.places import RowFactory
 from kdump.log.paths import target
 from tests import command
 from tests.conftest import FIXTURES

@@ -1,4 +1,5 @@
-"""The annotated hexdump as lines that know their field: the output of kdump.render.hexdump, kept instead of printed."""
+"""What the panes show, as lines: the annotated hexdump, the table and the tree. The first two are the output of
+kdump.render.hexdump and kdump.render.table, kept instead of printed."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timezone, tzinfo
 from typing import NamedTuple
 
+from kdump.browse.listings import BrowseRow, Level
 from kdump.check.finding import Finding
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.batch_header import BATCH_HEADER
@@ -17,12 +19,16 @@ from kdump.render.field_meanings import title as batch_title
 from kdump.render.hexdump import WIDE, Hexdump
 from kdump.render.stdout import Output
 from kdump.render.style import cut
+from kdump.render.style import width as width_of
 from kdump.render.style_marks import mark_style, split_styles
+from kdump.render.table import TEXT, VALUE, Column, Table, TableRow
 
 SHOWN = 16
 """Maximum number of bytes of a field that its row shows."""
 HEADER = -1
 """Stands for the batch header in place of a record's index."""
+LEAVES = ("field", "note")
+"""Types of rows without contents."""
 
 
 class HexField(NamedTuple):
@@ -154,3 +160,66 @@ class AnnotatedDump(Hexdump):
     def _text(self, text: str, style: str) -> None:
         self.captured.field = None
         super()._text(text.replace("(--full shows them)", "(--full)").replace("(--full)", "(x shows them)"), style)
+
+
+def table(columns: list[Column], rows: list[BrowseRow], width: int) -> tuple[HexLine, list[HexLine]]:
+    """Return the header line and one line per row, fitted to `width` terminal columns; all rows determine the widths of
+    the columns."""
+    output = CapturedLines(width)
+    columns = [column._replace(cuts=VALUE) if column.cuts == TEXT else column for column in columns]  # one line per row
+    laid = Table(columns, output)
+    laid.paint = mark_style
+    made = [TableRow(list(row.cells), row.style) for row in rows if not row.text]
+    laid.flush(made)
+    for each in made:
+        laid._write(each)
+    head, *shown = output.lines or [HexLine(())]
+    ready = iter(shown)
+    lines = [HexLine(((cut(row.text, width), row.style),)) if row.text else next(ready) for row in rows]
+    return head, lines
+
+
+def tree(levels: list[Level], title: str, width: int) -> tuple[list[HexLine], list[tuple[int, int]]]:
+    """Return the lines of the tree, and the level and row number of each. An ellipsis has a number outside the level's
+    rows; the top line has (-1, 0)."""
+    lines, places = [HexLine(((cut(title, width), "head"),))], [(-1, 0)]
+    _branch(levels, 0, width, lines, places)
+    return lines, places
+
+
+def _branch(levels: list[Level], depth: int, width: int, lines: list[HexLine], places: list[tuple[int, int]]) -> None:
+    level = levels[depth]
+    inner = depth + 1 < len(levels)
+    indent = " " * (depth + 1)
+    if not level.first:
+        lines.append(HexLine(((f"{indent}  …", "dim"),)))
+        places.append((depth, -1))
+    for number, row in enumerate(level.rows):
+        is_open = inner and number == level.cursor
+        mark = "▾ " if is_open else "  " if row.type in LEAVES else "▸ "
+        lines.append(HexLine(((cut(f"{indent}{mark}{row.label}", width), row.style),)))
+        places.append((depth, number))
+        if is_open:
+            _branch(levels, depth + 1, width, lines, places)
+    if not level.last:
+        lines.append(HexLine(((f"{indent}  …", "dim"),)))
+        places.append((depth, len(level.rows)))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break text into lines at any column, so that joining the lines restores it: for JSON and commands."""
+    found = []
+    for line in text.split("\n"):
+        start = used = 0
+        if line.isascii():
+            start = max(0, len(line) - 1) // width * width
+            found += [line[at : at + width] for at in range(0, start, width)]
+        else:
+            for at, letter in enumerate(line):
+                own = width_of(letter)
+                if used + own > width and at > start:
+                    found.append(line[start:at])
+                    start, used = at, 0
+                used += own
+        found.append(line[start:])
+    return found

@@ -1,0 +1,241 @@
+"""The lists over the browser to choose from: the columns, marks, findings, transactions, and records with a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from functools import partial
+from typing import Any
+
+from kdump.answer import answer_object
+from kdump.browse.background import BackgroundVerify, Job, Jobs
+from kdump.browse.browser import Mark
+from kdump.browse.key_search import KeySearch
+from kdump.browse.listings import SortOrder
+from kdump.browse.panes import Overlay, View, text_view
+from kdump.check.finding import INFO, Finding
+from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
+from kdump.forensics.transactions import transactions
+from kdump.format.count_text import count_text, plain_count
+from kdump.log.errors import SourceError
+from kdump.log.run import Limits
+from kdump.render.escape import path_text, printable
+from kdump.render.state_tables import columns, style
+from kdump.render.table import NAME, Column
+from kdump.render.times import iso
+
+MAX_TRANSACTIONS = 20_000
+"""Maximum number of transactions that are kept."""
+SEVERITY = {"error": "bad", "warning": "torn", "info": "dim"}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else printable(path_text(str(value)))
+
+
+def sort_view(table: list[Column], order: SortOrder | None) -> View:
+    """The columns to sort by. Enter returns the name of one, empty for the order of the files."""
+    chosen = "" if order is None else order.column
+    named = [*((column.label, column.name) for column in table), ("the order of the files", "")]
+    shown = [
+        Column("label", "column", lambda each: each[0]),
+        Column("name", "name", lambda each: each[1], rank=3),
+        Column("now", "sorted", lambda each: order.direction if order and each[1] == chosen else ""),
+    ]
+
+    def fill(screen: Overlay) -> None:
+        if not screen.pane.lines:
+            screen.pane.cursor = next((n for n, (_, name) in enumerate(named) if order and name == chosen), 0)
+        screen.show_items(shown, named, answers=[name for _, name in named])
+
+    keys = " Enter sorts; the same column again: the other way round   Esc closes"
+    return View("sort by", keys, fill, {"s": None})
+
+
+def marks_view(marks: dict[str, Mark]) -> View:
+    """The marks. Enter returns the letter of the selected one; d deletes it."""
+    shown = [
+        Column("mark", "mark", lambda each: each[0]),
+        Column("place", "place", lambda each: _text(each[1].label), least=20),
+        Column("offset", "offset", lambda each: _text(each[1].offset), right=True, rank=7),
+        Column("position", "position", lambda each: _text(each[1].position), right=True, rank=5),
+        Column("path", "file", lambda each: _text(each[1].path), rank=3, least=24, cuts=NAME),
+    ]
+
+    def fill(screen: Overlay) -> None:
+        screen.show_items(shown, sorted(marks.items()), answers=sorted(marks))
+
+    def delete(screen: Overlay) -> None:
+        if screen.answers:
+            del marks[screen.answers[screen.pane.cursor]]
+            fill(screen)
+
+    return View("marks of this session", " Enter goes there   d deletes   Esc closes", fill, {"d": delete})
+
+
+FINDING_COLUMNS = [
+    Column("severity", "severity", lambda f: f.severity, rank=7),
+    Column("code", "code", lambda f: f.code),
+    Column("where", "where", lambda f: _text("/".join(f.file.rstrip("/").split("/")[-2:])), rank=8, least=16),
+    Column("position", "position", lambda f: str(f.position), right=True, rank=6),
+    Column("offset", "offset", lambda f: _text(f.offset), right=True, rank=5),
+    Column("message", "message", lambda f: printable(f.message), least=20),
+]
+
+
+def findings_view(check: BackgroundVerify) -> View:
+    """The findings so far. Enter returns the number of the selected finding."""
+    with_info = False
+
+    def fill(screen: Overlay) -> None:
+        shown = [(n, each) for n, each in enumerate(check.findings) if with_info or each.severity != INFO]
+        found: list[Finding] = [each for _, each in shown]
+        screen.show_items(FINDING_COLUMNS, found, lambda f: SEVERITY.get(f.severity, ""), [n for n, _ in shown])
+        legal = f", {check.info} informational" if check.info and not with_info else ""
+        state = "so far" if check.running or check.stopped else "in all"
+        screen.show_title(f"findings: {check.serious_text} {state}{legal}")
+        screen.show_note(check.summary(), has_gaps=bool(check.totals.unread))
+
+    def info(screen: Overlay) -> None:
+        nonlocal with_info
+        with_info = not with_info
+        fill(screen)
+
+    keys = " Enter goes there   i informational findings, too   Esc closes"
+    actions = {"i": info, "v": None}
+    return View("", keys, fill, actions, lambda: (len(check.findings), check.running), noted=True)
+
+
+VIEWS = {
+    "asterisk": ("all", (COMMITTED, ABORTED, OPEN, HANGING)),
+    "a": ("aborted", (ABORTED,)),
+    "o": ("open and hanging", (OPEN, HANGING)),
+    "c": ("committed", (COMMITTED,)),
+    "": ("all but committed", (ABORTED, OPEN, HANGING)),
+}
+
+
+@dataclass
+class TransactionList:
+    """The transactions below a path, as far as they have been read. A thread fills it, and another one shows it."""
+
+    listed: list[Transaction] = field(default_factory=list)
+    left_out: int = 0
+    troubles: list[str] = field(default_factory=list)
+    ended: PartitionTransactions | None = None
+    partitions: int = 0
+    job: Job | None = None
+
+    def read(self, path: str, limits: Limits, job: Job) -> None:
+        """Read them all. Raises Cancelled."""
+
+        def unreadable(error: SourceError) -> None:
+            self.troubles.append(str(error))
+
+        for answer in transactions(path, run=replace(job.run, limits=limits, unreadable=unreadable)):
+            if isinstance(answer, PartitionTransactions):
+                self.partitions += 1
+                self.ended = answer
+            elif isinstance(answer, Transaction) and len(self.listed) < MAX_TRANSACTIONS:
+                self.listed.append(answer)
+            elif isinstance(answer, Transaction):
+                self.left_out += 1
+
+    def note(self) -> str:
+        """Return the progress or result of the reading, omitted transactions, and the first problem."""
+        if self.job is not None and not self.job.cancelled:
+            percent = f" {100 * self.job.done // self.job.total}%" if self.job.total else ""
+            words = [f"reading …{percent}"]
+        elif self.partitions == 1 and self.ended is not None:
+            words = [f"offsets up to {self.ended.logEndOffset}, last stable offset {self.ended.lastStableOffset}"]
+            words += [f"blocked by producer {self.ended.heldBy}"] if self.ended.heldBy is not None else []
+        else:
+            words = [f"{count_text(self.partitions, 'partition')} read"]
+        words += [f"{self.left_out} more are not shown"] if self.left_out else []
+        if self.troubles:
+            words = [f"NOT READ: {count_text(len(self.troubles), 'place')}", *words, self.troubles[0]]
+        return "; ".join(words)
+
+
+def transactions_view(path: str, limits: Limits, zone: tzinfo, jobs: Jobs) -> View:
+    """The transactions below a path, listed as they are found. Enter returns the selected transaction."""
+    state, view = TransactionList(), ""
+    shown = [
+        Column("partition", "partition", lambda v: printable(f"{v['topic']}-{v['partition']}"), rank=8),
+        *columns("transaction", zone),
+    ]
+
+    def fill(screen: Overlay) -> None:
+        name, states = VIEWS[view]
+        read = list(state.listed)
+        rows = [each for each in read if each.state in states]
+        several = state.partitions > 1 or len({(each.topic, each.partition) for each in read[:1000]}) > 1
+        values = [answer_object(each) for each in rows]
+        screen.show_items(
+            shown if several else shown[1:], values, lambda v: "" if v["state"] == ABORTED else style(v), rows
+        )
+        screen.show_title(f"transactions, {name}: {len(rows)} of {len(read)}")
+        screen.show_note(state.note(), has_gaps=bool(state.troubles))
+
+    def choose(key: str) -> Callable[[Overlay], None]:
+        def chosen(screen: Overlay) -> None:
+            nonlocal view
+            view = key
+            screen.pane.move_to(0)
+            fill(screen)
+
+        return chosen
+
+    def begin(screen: Overlay) -> None:
+        work = partial(state.read, path, limits)
+        state.job = jobs.start("transactions", "transactions", work, lambda _: fill(screen))
+
+    return View(
+        "",
+        " Enter goes to it   a aborted  o open  c committed  * all   Esc closes",
+        fill,
+        {"t": None, **{key: choose(key) for key in VIEWS if key}},
+        lambda: None if state.job is None else (len(state.listed), state.job.done, state.job.cancelled),
+        noted=True,
+        begin=begin,
+        end=lambda: jobs.cancel("transactions"),
+    )
+
+
+def key_search_view(search: KeySearch, progress: Callable[[], str], zone: tzinfo, jobs: Jobs) -> View:
+    """Enter returns the selected record. The search goes on when the screen is closed."""
+    shown = [
+        Column("partition", "partition", lambda h: printable(h.name), rank=8, least=16, cuts=NAME),
+        Column("offset", "offset", lambda h: "?" if h.offset is None else str(h.offset), right=True),
+        Column("timestamp", "timestamp", lambda h: iso(h.timestamp, zone), rank=7),
+        Column("value", "value", lambda h: plain_count(h.size, "byte") if h.size >= 0 else "null", right=True, rank=6),
+        Column("position", "batch at", lambda h: str(h.position), right=True, rank=4),
+        Column("flags", "flags", lambda h: "CRC!" if h.doubtful else "", rank=5),
+    ]
+
+    def fill(screen: Overlay) -> None:
+        screen.show_items(shown, search.hits[: len(search.hits)], lambda hit: "bad" if hit.doubtful else "")
+        screen.show_title(f"key {search.text!r} in {search.title or '…'}")
+        screen.show_note(f"{progress()}{search.summary()}", has_gaps=bool(search.unsearched_count))
+
+    def stop(screen: Overlay) -> None:
+        if jobs.cancel("find"):
+            search.running = False
+            fill(screen)
+
+    def unsearched(screen: Overlay) -> None:
+        reasons = [printable(path_text(each)) for each in search.unsearched]
+        more = search.unsearched_count - len(reasons)
+        reasons += [f"and {more} more"] if more else []
+        text = "\n".join(reasons) or "nothing: all was searched so far"
+        screen.app.push_screen(Overlay(text_view("not searched", text)))
+
+    return View(
+        "",
+        " Enter goes there   s stops   u not searched   Esc closes, the search goes on",
+        fill,
+        {"s": stop, "u": unsearched, "K": None},
+        lambda: (search.found, search.running, search.bytes),
+        noted=True,
+    )
