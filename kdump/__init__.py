@@ -19,7 +19,10 @@ API = {
     "DoctorResult": "kdump.forensics.doctor.run",
     "Diff": "kdump.forensics.diff",
     "explain": "kdump.forensics.explain.run",
+    "connect": "kdump.forensics.api",
+    "decoded": "kdump.decode.decoded_records",
     "producers": "kdump.forensics.api",
+    "registry": "kdump.forensics.api",
     "retention": "kdump.forensics.retention.run",
     "space": "kdump.forensics.space.run",
     "restart_plan": "kdump.forensics.restart.restart_plan",
@@ -49,7 +52,10 @@ API = {
 
 if TYPE_CHECKING:
     from kdump.check.options import Options as Options
+    from kdump.decode.decoded_records import decoded as decoded
+    from kdump.forensics.api import connect as connect
     from kdump.forensics.api import producers as producers
+    from kdump.forensics.api import registry as registry
     from kdump.forensics.api import transactions as transactions
     from kdump.forensics.carve.carved_runs import CarvedRun as CarvedRun
     from kdump.forensics.carve.run import CarvedFile as CarvedFile

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import kdump
+from kdump import jsonl
+from kdump.answer import answer_object
 from kdump.log.region import Batch
-from tests import craft
+from tests import command, craft
 from tests.conftest import FIXTURES, ROOT, each_segment, read_regions
+from tests.each_case import each_case
 
 PAGE = ROOT / "docs" / "api.md"
 FIRST = f"{0:020}.log"
@@ -116,3 +122,52 @@ def test_the_headings_name_the_parameters() -> None:
         known = list(inspect.signature(getattr(kdump, name)).parameters)
         assert set(named) <= set(known), name
         assert "…" in shown or set(named) == set(known), name
+
+
+ANSWERS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "registry": ((), {}),
+    "one subject and ID": (("--subject", "orders-value", "--id", "3"), {"subjects": "orders-value", "ids": [3]}),
+    "deleted": (("--deleted",), {"show": "deleted"}),
+    "history": (("--history", "--subject", "trial-value"), {"show": "history", "subjects": ["trial-value"]}),
+    "usage": (("--usage", "--topic", "orders"), {"show": "usage", "topics": ["orders"]}),
+    "as of an offset": (("--as-of", "10"), {"as_of": 10}),
+    "as of a time": (("--as-of", "1795000010000"), {"as_of": 1795000010000}),
+    "connect": ((), {}),
+    "connect, offsets": (("--show", "offsets"), {"show": "offsets"}),
+    "connect, one connector": (("--connector", "lines-in"), {"connectors": ["lines-in"]}),
+    "connect, deleted": (("--deleted",), {"deleted": True}),
+    "connect, history": (("--history",), {"history": True}),
+}
+
+
+@each_case("name", ANSWERS)
+def test_registry_and_connect_give_what_the_commands_give(name: str) -> None:
+    options, keywords = ANSWERS[name]
+    kind = name.partition(",")[0] if name.startswith("connect") else "registry"
+    disk = str(FIXTURES / f"{kind}-1")
+    said = command.run(kind, disk, *options, "--json").stdout.splitlines()
+    mine = [answer_object(each) for each in getattr(kdump, kind)(disk, **keywords)]
+    assert [json.loads(jsonl.line(each)) for each in mine] == [json.loads(line) for line in said]
+    assert len(mine) > 1
+
+
+def test_registry_and_connect_refuse_what_makes_no_sense(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "registry-1" / "_schemas-0", tmp_path / "one" / "_schemas-0")
+    shutil.copytree(FIXTURES / "registry-1" / "_schemas-0", tmp_path / "two" / "_schemas-0")
+    with pytest.raises(ValueError, match="an offset applies to a single log"):
+        list(kdump.registry([str(tmp_path / "one"), str(tmp_path / "two")], as_of=3))
+    with pytest.raises(ValueError, match="an offset applies to a single log"):
+        list(kdump.connect(str(FIXTURES / "connect-1"), as_of=3))
+    for function in (kdump.registry, kdump.connect):
+        with pytest.raises(ValueError, match="unknown answer all; known are"):
+            function(str(tmp_path), show="all")
+        with pytest.raises(kdump.SourceError):
+            list(function(str(tmp_path / "nothing")))
+
+
+def test_decoded_names_what_it_cannot_use(tmp_path: Path) -> None:
+    orders = FIXTURES / "registry-1" / "orders-0"
+    with pytest.raises(ValueError, match="there is no format 'xml'"):
+        list(kdump.decoded(orders, value_format="xml"))
+    with pytest.raises(ValueError, match="no such file or directory"):
+        list(kdump.decoded(orders, schemas=tmp_path / "nothing"))

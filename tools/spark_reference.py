@@ -25,7 +25,8 @@ def reference() -> str:
 
 def _table(table: SparkTable) -> list[str]:
     heading = f"\n### {table.name}\n\nA row is {table.row}.\n\n| column | type | unit | meaning |\n"
-    return [heading, "| --- | --- | --- | --- |\n", *map(_line, table.columns)]
+    on_request = [_line(each._replace(meaning=each.meaning + "; only if it is named")) for each in table.on_request]
+    return [heading, "| --- | --- | --- | --- |\n", *map(_line, table.columns), *on_request]
 
 
 def _line(column: SparkColumn) -> str:

@@ -22,7 +22,7 @@ from kdump.log.errors import within
 from kdump.log.internal_topics import system_topic
 from kdump.log.record import Record
 from kdump.log.run import PLAIN_RUN, Run, ignore
-from kdump.state.as_of import AsOf, ChangeListener
+from kdump.state.as_of import AsOf, Change
 from kdump.state.connect import ConnectState
 from kdump.state.connect_records import BadRecord, offset_key, text_key
 from kdump.state.connect_replay import ConnectReplay
@@ -131,38 +131,36 @@ def _kind_of(record: Record) -> str:
     return ""
 
 
-def read_connect(
-    found: ConnectCluster,
-    moment: AsOf | None = None,
-    *,
-    on_change: Callable[[CoordinatorLog], ChangeListener] | None = None,
-    run: Run = PLAIN_RUN,
-) -> ConnectState:
-    """Read a Connect cluster as of `moment` (None: the ends of its logs). Never raises for what is on the disk: what
-    cannot be read, and what Connect skips, is listed in `problems`."""
-    state = ConnectState()
+def connect_changes(
+    found: ConnectCluster, state: ConnectState, moment: AsOf, *, reports: bool = False, run: Run = PLAIN_RUN
+) -> Iterator[tuple[CoordinatorLog, Change]]:
+    """Read a Connect cluster as of `moment` into `state`; yield what each record changes, with its log, if `reports`.
+    Never raises for what is on the disk: what cannot be read, and what Connect skips, is listed in `problems`."""
     replay = ConnectReplay(state)
+    changes: list[Change] = []
+    replay.on_change = changes.append if reports else None
     for number, (log, kind) in enumerate(found.logs):
         place, end = log_name(log), 0
         replay.log = number
-        replay.on_change = None if on_change is None else on_change(log)
 
         def note(problem: str, place: str = place) -> None:
             replay.note(within(place, problem))
 
         if not log.segments:
             note("no segments")
-        for record in committed_records(log, moment or AsOf(), note, run):
+        for record in committed_records(log, moment, note, run):
             end = (record.offset or 0) + 1
             if not record.is_control:
                 problem = replay.apply(kind, record)
                 if problem:
                     note(problem)
+            if changes:
+                yield from ((log, change) for change in changes)
+                changes.clear()
         state.end_offsets.append(end)
     configs = {(log.topic, log.partition) for log, kind in found.logs if kind == CONFIGS}
     if len({topic for topic, _ in configs}) < len(configs):
         replay.note("workers refuse a topic of configs with several partitions: their order is unknown")
-    return state
 
 
 def committed_records(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kdump.cluster.find_state_logs import deleted_logs, logs_in
@@ -16,7 +16,7 @@ from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import targets
 from kdump.log.run import PLAIN_RUN, Run
-from kdump.state.as_of import AsOf, ChangeListener
+from kdump.state.as_of import AsOf, Change
 from kdump.state.schema_registry import HARD_DELETED, SchemaRegistry, SchemaVersion
 from kdump.state.schema_registry_replay import RegistryReplay
 
@@ -67,18 +67,29 @@ def registries_in(directories: Iterable[LogDirectory]) -> list[RegistryLog]:
 
 
 def read_registry(
-    found: RegistryLog,
-    moment: AsOf | None = None,
-    *,
-    on_change: ChangeListener | None = None,
-    keep_gone: bool = False,
-    run: Run = PLAIN_RUN,
+    found: RegistryLog, moment: AsOf | None = None, *, keep_gone: bool = False, run: Run = PLAIN_RUN
 ) -> SchemaRegistry:
     """Read a registry as of `moment` (None: the end of its log). Never raises for what is on the disk: what cannot be
     read, and what a registry skips, is listed in `problems`."""
     registry = SchemaRegistry()
+    for _ in registry_changes(found, registry, moment or AsOf(), keep_gone=keep_gone, run=run):
+        pass
+    return registry
+
+
+def registry_changes(
+    found: RegistryLog,
+    registry: SchemaRegistry,
+    moment: AsOf,
+    *,
+    keep_gone: bool = False,
+    reports: bool = False,
+    run: Run = PLAIN_RUN,
+) -> Iterator[Change]:
+    """Read a registry into `registry`, like `read_registry`; yield what each record changes, if `reports`."""
     replay = RegistryReplay(registry, keep_gone=keep_gone)
-    replay.on_change = on_change
+    changes: list[Change] = []
+    replay.on_change = changes.append if reports else None
     place = log_name(found.log)
     if not found.log.segments:
         registry.problems.append(f"{place}: no segments")
@@ -86,10 +97,12 @@ def read_registry(
     def note(problem: str) -> None:
         replay.note(within(place, problem))
 
-    for record in log_records(found.log, moment or AsOf(), note, run):
+    for record in log_records(found.log, moment, note, run):
         replay.apply(record)
+        if changes:
+            yield from changes
+            changes.clear()
     registry.note_skipped(replay.skipped)
-    return registry
 
 
 def versions_in_deleted_logs(

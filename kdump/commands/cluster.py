@@ -20,7 +20,7 @@ from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_c
 from kdump.commands.typed_options import CommandOptions, argument, flag, group, option, takes
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster_answer import PARTS, Cluster, cluster_object, configs
-from kdump.forensics.groups_answer import change_object
+from kdump.forensics.groups_answer import change_answer
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST
 from kdump.kafka.quorum_state import complete_quorum
@@ -187,7 +187,7 @@ class ClusterCommand:
         def on_change(change: Change) -> None:
             self.changes += 1
             if not self.options.topics or self._is_of_topic(change):
-                self.sink.add(change_object(source, change, show_secrets=self.options.show_secrets))
+                self.sink.add(change_answer(source, change, show_secrets=self.options.show_secrets))
 
         return on_change
 

@@ -21,7 +21,7 @@ from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.commands.typed_options import CommandOptions, argument, flag, group, many, option, takes
 from kdump.forensics.answers import RecordedChange
-from kdump.forensics.groups_answer import DescribedGroup, GroupMember, change_object
+from kdump.forensics.groups_answer import DescribedGroup, GroupMember, change_answer
 from kdump.format.count_text import count_text
 from kdump.log import file_system
 from kdump.log.errors import SourceError
@@ -223,7 +223,7 @@ class GroupsCommand:
                 return
             log = SHARE_TOPIC if change.entity == "shareState" else OFFSETS_TOPIC
             source = sources[log, change.partition or 0]
-            self.sink.add(change_object(source, change._replace(name=name), topic_name=context.topic_name))
+            self.sink.add(change_answer(source, change._replace(name=name), topic_name=context.topic_name))
 
         return on_change
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
+from itertools import groupby
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import click
@@ -17,6 +18,7 @@ from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import LimitOptions, SizeParam, parse_time
 from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import CommandOptions, add_options, added, flag, option
+from kdump.forensics.answers import Note
 from kdump.log.errors import SourceError, Unread
 from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
@@ -107,6 +109,15 @@ class Notes:
         if len(problems) > MAX_NOTES:
             more = len(problems) - MAX_NOTES
             print_error(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
+
+    def add_all(self, answers: Iterable[Any], add: Callable[[Any], object]) -> None:
+        """Call `add` with each answer, and take those that are Notes."""
+        for source, group in groupby(answers, lambda each: each.source if isinstance(each, Note) else None):
+            if source is None:
+                for each in group:
+                    add(each)
+            else:
+                self.all(source, [each.message for each in group])
 
     def add(self, source: str, message: str, quiet: bool = False) -> None:
         """Print a note. An Unread is also mentioned in the first line of the output."""

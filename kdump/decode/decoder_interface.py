@@ -58,6 +58,10 @@ class DecodedPart(NamedTuple):
     stop: int | None = None
     """Position of the problem in the key or value, in bytes; None if unknown."""
 
+    @property
+    def is_decoded(self) -> bool:
+        return self.value is not RAW
+
 
 NOTHING = DecodedPart()
 

@@ -1,14 +1,18 @@
-"""The Python functions `kdump.transactions` and `kdump.producers`. See docs/api.md."""
+"""The Python functions transactions, producers, registry and connect of `kdump`. See docs/api.md."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kdump.forensics import connect as of_connect
 from kdump.forensics import producers as of_producers
+from kdump.forensics import registry as of_registry
 from kdump.forensics import transactions as of_transactions
 from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.mounts import takes_bundles
 from kdump.log.run import PLAIN_RUN, Run
+from kdump.state.as_of import AsOf
 
 Paths = str | Iterable[str]
 
@@ -86,6 +90,79 @@ def producers(
     return of_producers.producers(paths, question, run=run)
 
 
+@takes_bundles
+def registry(
+    paths: Paths,
+    *,
+    show: str = of_registry.VERSIONS,
+    subjects: Iterable[str] = (),
+    ids: Iterable[int] = (),
+    topics: Iterable[str] = (),
+    as_of: int | None = None,
+    carved: str | None = None,
+    schemas_topic: str = SCHEMAS_TOPIC,
+    run: Run = PLAIN_RUN,
+) -> Iterator[of_registry.RegistryAnswer]:
+    """Yield what a schema registry holds, as its topic `schemas_topic` on these disks has it, with a Note for what
+    could not be read and for what a registry skips.
+
+    `paths`: log directories, directories of that topic, or segments in it. `show`: versions (RegisteredVersion, and
+    RegistrySetting), deleted (versions only), history (a RecordedChange for each change), or usage (a SchemaUsage for
+    each schema ID in the records of each partition). `subjects`, `ids` and, for usage, `topics` restrict the answers;
+    an empty one restricts nothing. `as_of`: an offset or, from 13 digits on, epoch ms, inclusive. `carved`: a directory
+    that kdump.carve has written, with further deleted versions. Raises ValueError for an unknown `show`, and for an
+    offset if there are several registries, and SourceError as `transactions` does."""
+    chosen, numbers, read = _set(subjects), frozenset(ids), _set(topics)
+    question = of_registry.RegistryQuery(
+        shows=next(iter(_states(show, of_registry.SHOWN, "answer"))),
+        schemas_topic=schemas_topic,
+        moment=AsOf.of(as_of),
+        subject=lambda name: not chosen or name in chosen,
+        names_subjects=bool(chosen),
+        has_id=lambda number: not numbers or number in numbers,
+        names_ids=bool(numbers),
+        topic=lambda name: not read or name in read,
+        carved=carved,
+    )
+    return of_registry.registry(_paths(paths), question, run)
+
+
+@takes_bundles
+def connect(
+    paths: Paths,
+    *,
+    show: Iterable[str] = tuple(of_connect.ROWS),
+    connectors: Iterable[str] = (),
+    connect_topics: Iterable[str] = (),
+    history: bool = False,
+    deleted: bool = False,
+    as_of: int | None = None,
+    run: Run = PLAIN_RUN,
+) -> Iterator[of_connect.ConnectAnswer]:
+    """Yield what Kafka Connect and MirrorMaker hold, as their topics on these disks have it, with a Note for what could
+    not be read and for what their workers skip. Secrets in configs are hidden.
+
+    `paths` and `as_of` as in `registry`. `show`: connectors (Connector), tasks (ConnectorTask), offsets
+    (ConnectorOffset), checkpoints (MirrorCheckpoint); `history`: a RecordedChange for each change in place of these;
+    `deleted`: only what was deleted. `connectors` restricts the answers. `connect_topics`: topics of Connect with other
+    names than usual. Raises ValueError for an unknown `show`, and for an offset if there are several logs, and
+    SourceError as `transactions` does."""
+    chosen, other = _set(connectors), _set(connect_topics)
+    question = of_connect.ConnectQuery(
+        rows=frozenset(of_connect.ROWS[name] for name in _states(show, tuple(of_connect.ROWS), "answer")),
+        moment=AsOf.of(as_of),
+        history=history,
+        deleted=deleted,
+        connector=lambda name: not chosen or name in chosen,
+        topic=lambda name: name in other,
+    )
+    return of_connect.connect(_paths(paths), question, run)
+
+
+def _paths(paths: Paths) -> tuple[str, ...]:
+    return (paths,) if isinstance(paths, str) else tuple(paths)
+
+
 def _release(value: KafkaRelease | str | None) -> KafkaRelease | None:
     return parse_release(value) if isinstance(value, str) else value
 
@@ -95,8 +172,8 @@ def _set(values: Iterable[str]) -> frozenset[str]:
     return frozenset((values,) if isinstance(values, str) else values)
 
 
-def _states(values: Iterable[str], known: tuple[str, ...]) -> frozenset[str]:
+def _states(values: Iterable[str], known: tuple[str, ...], kind: str = "state") -> frozenset[str]:
     states = _set(values)
     if not states <= set(known):
-        raise ValueError(f"unknown state {', '.join(sorted(states - set(known)))}; known are {', '.join(known)}")
+        raise ValueError(f"unknown {kind} {', '.join(sorted(states - set(known)))}; known are {', '.join(known)}")
     return states

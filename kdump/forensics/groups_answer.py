@@ -111,16 +111,16 @@ def _with_name(assigned: Assigned, context: LagContext) -> Assigned:
     return assigned._replace(topic=context.topic_name(assigned.topic))
 
 
-def change_object(
+def change_answer(
     source: str, change: Change, *, show_secrets: bool = False, topic_name: Callable[[str], str] = str
-) -> Object:
+) -> RecordedChange:
     """Return a change in the log `source`; secret configs are hidden. `topic_name` returns the name of a topic ID."""
     fields = []
     for name, (old, new) in change.fields.items():
         if change.entity == "config" and not show_secrets and is_secret(name):
             old, new = (HIDDEN if each is not None else None for each in (old, new))
         fields.append(ChangedField(name, _named(old, topic_name), _named(new, topic_name)))
-    return answer_object(of_fact(RecordedChange, change, source=source, groupId=change.group, fields=tuple(fields)))
+    return of_fact(RecordedChange, change, source=source, groupId=change.group, fields=tuple(fields))
 
 
 def _named(value: Any, topic_name: Callable[[str], str]) -> Any:

@@ -19,8 +19,8 @@ LABEL = 12
 class ClusterReport(HeadedTables):
     """Writes the summary of a copy of the metadata, then its tables."""
 
-    def add(self, answer: Object) -> None:
-        if answer["type"] == "cluster":
+    def add(self, answer: Any) -> None:
+        if isinstance(answer, dict) and answer["type"] == "cluster":
             write_summary(self.output, answer, self.tables.zone)
             self.written = True
         else:

@@ -19,6 +19,8 @@ ABOUT = {
     "path": "read this path, if load() is called without one",
     "paths": "read these paths, a JSON array of strings; set by load([…])",
     "columns": "return only these columns, separated by commas; like .schema(…), but without types",
+    "schemas": "in records, decode keys and values by the schemas at this path, as `kdump inspect --schemas` does"
+    "  [those of the registry on the same disk]",
     "splitBytes": f"read at most this many bytes of a segment, or of small files together, in one task  [{SPLIT}]",
     "parallelism": "spread small files over at least this many tasks  [cores of the driver's machine]",
     "broker": "set the broker of paths that have no meta.properties",
@@ -55,6 +57,7 @@ class ReadOptions:
     now: int | None = None
     max_bytes_per_trigger: int | None = None
     window: int = DEFAULT_SIZE
+    schemas: str | None = None
 
 
 def parse(given: Mapping[str, str]) -> ReadOptions:
@@ -71,7 +74,7 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
     columns = None
     if "columns" in named:
         columns = tuple(part.strip() for part in named["columns"].split(",") if part.strip())
-        known = [column.name for column in table.columns]
+        known = [column.name for column in (*table.columns, *table.on_request)]
         for column in columns:
             if column not in known:
                 raise OptionError(f"table {name} has no column {column!r}; its columns are {', '.join(known)}")
@@ -92,6 +95,7 @@ def parse(given: Mapping[str, str]) -> ReadOptions:
         _number(named, "maxMessageBytes", None),
         _number(named, "now", None),
         _number(named, "maxBytesPerTrigger", None),
+        schemas=named.get("schemas"),
     )
 
 

@@ -13,22 +13,32 @@ from typing import Any
 
 import pyarrow as pa
 
+from kdump import jsonl
 from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, numbers, pieces, sequences
 from kdump.core.column_numbers import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns
+from kdump.decode.decoder_interface import Decoder, DecoderError
+from kdump.decode.record_decoder import DecodeOptions, KeyValueDecoder, RecordDecoder
 from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns
+from kdump.log.errors import SourceError
 from kdump.log.legacy_records import read_wrapper
+from kdump.log.mounts import mount_bundles
+from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, batches_of
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
+from kdump.render.decoded_values import add_decoded
+from kdump.render.fast_json import may_decode
 from kdump.render.inspect_json import control_object
 from kdump.spark import arrow
-from kdump.spark.data_source_options import ReadOptions
+from kdump.spark.data_source_options import OptionError, ReadOptions
+from kdump.spark.fleet import expanded
 from kdump.spark.segment_split import SegmentSplit, own_regions
-from kdump.spark.tables import FROM_BATCH
+from kdump.spark.tables import FROM_BATCH, RECORDS
+from kdump.state.internal_records import too_large
 
 MAX_BATCH_ROWS, MAX_BATCH_BYTES = 16_384, 16 << 20
 """Rows and bytes at which a record batch is complete."""
@@ -46,6 +56,7 @@ TEXTS = {"key": KEY_START, "value": VALUE_START}
 NO_MESSAGE_HAS = ("offsetDelta", "timestampDelta", "sequence")
 """Numbers that messages of magic 0 and 1 do not have."""
 RARE = ("crc", "crcValid", "control")
+DECODED = tuple(column.name for column in RECORDS.on_request)
 OF_BATCH = ("position", "timestampType", *FROM_BATCH)
 
 
@@ -58,6 +69,11 @@ class RecordRows:
         self.columns = [options.table.column(name) for name in schema.names]
         self.requested = {column.of or column.name for column in self.columns}
         self.of_batch = [name for name in OF_BATCH if name in self.requested]
+        self.decoded = [name for name in DECODED if name in self.requested]
+        self.decoding = _decoding(options) if self.decoded else None
+        self.target = Target("", None, None, None)
+        self.decoder: Decoder | None = None
+        """That of the segment; None if nothing of it is to be decoded."""
         self._begin()
 
     def _begin(self) -> None:
@@ -67,7 +83,8 @@ class RecordRows:
         self.nulls: dict[str, list[int]] = {name: [] for name in self.numbers}
         self.texts = {name: ArrowStrings() for name in TEXTS if name in requested}
         self.headers = ArrowLists() if "headers" in requested else None
-        self.rare: dict[str, dict[int, Any]] = {name: {} for name in RARE if name in requested}
+        self.rare: dict[str, dict[int, Any]] = {name: {} for name in (*RARE, *DECODED) if name in requested}
+        self.decoded_size = 0
         self.damaged: list[int] = []
         """Rows that are damaged although their batch is not: messages of magic 0 and 1."""
         self.batch_of = array("i")
@@ -76,12 +93,14 @@ class RecordRows:
     def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
         selection = self.selection
+        self.target = part.target
+        self.decoder = None if self.decoding is None else self.decoding.decoder(part.target)
         first = selection.offsets.first if selection.offsets else None
         for region in own_regions(part, window, self.limits, CHECKED, first):
             for batch in batches_of(region):
                 if not selection.is_all and selection.batch(batch) == NO:
                     continue
-                if not isinstance(batch, DefaultRecordBatch) or batch.isControlBatch:
+                if not isinstance(batch, DefaultRecordBatch) or batch.isControlBatch or self._decodes(batch):
                     yield from self._others(batch, common)
                     continue
                 for columns, _ in decode_columns(batch):
@@ -91,6 +110,11 @@ class RecordRows:
                         self._columns(batch, columns, common)
                         if self._full():
                             yield from self.rest()
+
+    def _decodes(self, batch: DefaultRecordBatch) -> bool:
+        """Return whether records of the batch may be decoded."""
+        schemas = self.decoder.schemas if isinstance(self.decoder, KeyValueDecoder) else None
+        return self.decoder is not None and (schemas is None or may_decode(schemas, batch))
 
     def _columns(self, batch: DefaultRecordBatch, columns: RecordColumns, common: dict[str, Any]) -> None:
         header = batch.header
@@ -119,7 +143,8 @@ class RecordRows:
             header_lists(self.headers, columns)
 
     def _others(self, batch: Batch, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        if isinstance(batch, LegacyRecordBatch) and batch.is_compressed and not self.selection.chooses_records:
+        is_whole = self.decoder is None and not self.selection.chooses_records
+        if is_whole and isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             read_wrapper(batch)
             if batch.inner is not None and not batch.problems:
                 self._messages(batch, batch.inner, common)
@@ -172,10 +197,24 @@ class RecordRows:
     def _rare(self, record: Record) -> None:
         if record.crcValid is False:
             self.damaged.append(self.count)
+        decoded = self._decoded(record)
         for name, values in self.rare.items():
-            value = getattr(record, name) if name != "control" else _control(record)
+            value: Any = decoded.get(name)
+            if name not in DECODED:
+                value = getattr(record, name) if name != "control" else _control(record)
             if value is not None:
                 values[self.count] = value
+
+    def _decoded(self, record: Record) -> dict[str, str]:
+        """Return the texts of the columns of a decoded record."""
+        if self.decoder is None or record.is_control:
+            return {}
+        found = decoded_fields(self.decoder, self.target, record)
+        for name in ("keyDecoded", "valueDecoded"):
+            if found.get(name) is not None:
+                found[name] = jsonl.line(found[name])
+        self.decoded_size += sum(len(found.get(name) or "") for name in self.decoded)
+        return found
 
     def _in_batch(self, batch: Batch, count: int, common: dict[str, Any]) -> None:
         """Record that the next `count` rows belong to this batch."""
@@ -189,6 +228,7 @@ class RecordRows:
 
     def _full(self) -> bool:
         held = sum(len(text.data) for text in self.texts.values())
+        held += self.decoded_size
         held += len(self.headers.values.data) + len(self.headers.keys.data) if self.headers else 0
         return self.count >= MAX_BATCH_ROWS or held >= MAX_BATCH_BYTES
 
@@ -224,6 +264,26 @@ class RecordRows:
             gone = set(self.damaged)
             return pa.array([row in gone or value for row, value in enumerate(found.to_pylist())], type=kind)
         return found
+
+
+def decoded_fields(decoder: Decoder, target: Target, record: Record) -> dict[str, Any]:
+    """Return what a decoder makes of a record, by the keys of JSON objects."""
+    if too_large(record):
+        return {"valueProblem": f"too large to decode: {record.keySize} + {record.valueSize} bytes"}
+    found: dict[str, Any] = {}
+    add_decoded(found, decoder.read(target, record))
+    return found
+
+
+def _decoding(options: ReadOptions) -> RecordDecoder:
+    """Return the decoders of a read. Raises OptionError if there are no schemas at the path in the options."""
+    if options.schemas is not None:
+        mount_bundles([options.schemas])
+    paths = [path for given in options.paths for path in expanded(given)]
+    try:
+        return RecordDecoder(DecodeOptions(schemas=options.schemas, paths=tuple(paths)))
+    except (DecoderError, SourceError) as error:
+        raise OptionError(f"option schemas: {error}") from None
 
 
 def _control(record: Record) -> dict[str, Any] | None:

@@ -25,7 +25,6 @@ from kdump.log.region import batches_of
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import Selection
 from kdump.log.window import Window
-from kdump.render.decoded_values import add_decoded
 from kdump.render.escape import path_text
 from kdump.render.inspect_json import plain
 from kdump.spark.arrow import Rows
@@ -35,12 +34,11 @@ from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import Fleet, find
 from kdump.spark.read_task import ReadTask, TaskItem
-from kdump.spark.record_rows import RecordRows
+from kdump.spark.record_rows import RecordRows, decoded_fields
 from kdump.spark.segment_split import SegmentSplit, opened, own_regions
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
 from kdump.spark.table_plan import parts_of
 from kdump.spark.tables import FINDINGS
-from kdump.state.internal_records import too_large
 
 Row = dict[str, Any]
 NOT_THE_RECORDS = ("topic", "partition", "state")
@@ -65,10 +63,8 @@ class DecodedRows:
                     continue
                 for record in records(batch):
                     row_values: Row = {}
-                    if too_large(record):
-                        row_values["valueProblem"] = f"too large to decode: {record.keySize} + {record.valueSize} bytes"
-                    elif decoder is not None and not record.is_control:
-                        add_decoded(row_values, decoder.read(part.target, record))
+                    if decoder is not None and not record.is_control:
+                        row_values = decoded_fields(decoder, part.target, record)
                     row = self.read_record(record, row_values)
                     if row is None:
                         continue

@@ -97,8 +97,10 @@ FROM_BATCH = (
     "isControlBatch",
 )
 """Columns of a record that come from its batch."""
-DECODED = ("Decoded", "Problem", "Note", "Encoding")
-"""Endings of record keys without a column: bytes need no encoding here, and decoders run after reading."""
+DECODED = ("Decoded", "Problem", "Note")
+"""Endings of record keys that only have a column if it is named: decoding takes many times as long as reading."""
+WITHOUT_COLUMN = (*DECODED, "Encoding", "names")
+"""Endings of record keys without another column: bytes need no encoding here."""
 
 
 def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str] | None = None) -> list[SparkColumn]:
@@ -142,24 +144,25 @@ def _time_name(name: str) -> str:
 
 class SparkTable(NamedTuple):
     """A table: what a row is, and its columns. `splits`: whether a file can be read in several parts. `derived`:
-    whether a scan computes it from the other tables."""
+    whether a scan computes it from the other tables. `on_request`: columns that are only read if they are named."""
 
     name: str
     row: str
     columns: tuple[SparkColumn, ...]
     splits: bool = False
     derived: bool = False
+    on_request: tuple[SparkColumn, ...] = ()
 
     def column(self, name: str) -> SparkColumn:
         """Return the column of that name. Raises KeyError."""
-        for column in self.columns:
+        for column in (*self.columns, *self.on_request):
             if column.name == name:
                 return column
         raise KeyError(name)
 
     def ddl(self, names: Iterable[str] | None = None, remark: str = "") -> str:
-        """Return the Spark schema of all columns, or of `names`; `remark` is added to the comment on the first one.
-        Raises KeyError."""
+        """Return the Spark schema of the columns, or of those with `names`; `remark` is added to the comment on the
+        first one. Raises KeyError."""
         chosen = self.columns if names is None else [self.column(name) for name in names]
         comments = [each.meaning for each in chosen]
         comments[0] += remark
@@ -200,12 +203,18 @@ RECORDS = _table(
     "a record",
     COMMON,
     columns_of(
-        (key for key in TYPES["record"] if not key.name.endswith(DECODED) and key.name != "names"),
+        (key for key in TYPES["record"] if not key.name.endswith(WITHOUT_COLUMN)),
         RECORD,
         types={"key": BINARY, "value": BINARY, "crc": BIGINT},
     ),
     columns_of((key for key in TYPES["batch"] if key.name in FROM_BATCH), BATCH_HEADER),
     splits=True,
+)._replace(
+    on_request=tuple(
+        SparkColumn(key.name, STRING, "", key.meaning + ", as JSON" * key.name.endswith("Decoded"))
+        for key in TYPES["record"]
+        if key.name.endswith(DECODED)
+    )
 )
 FINDINGS = _table(
     "findings",

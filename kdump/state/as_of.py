@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+FIRST_TIME = 10**12
+
 
 class AsOf(NamedTuple):
     """Last offset or last time (epoch ms) that is included; if both are None, the end of the log."""
@@ -12,12 +14,26 @@ class AsOf(NamedTuple):
     offset: int | None = None
     time: int | None = None
 
+    @classmethod
+    def of(cls, number: int | None) -> AsOf:
+        """Return the moment of an offset or, from 13 digits on, a time: no log has that many records."""
+        if number is None:
+            return cls()
+        return cls(time=number) if number >= FIRST_TIME else cls(offset=number)
+
     def is_before(self, offset: int | None, timestamp: int | None) -> bool:
         """Return True if a record is after the moment. By time, the first such record ends what is included, as in
         Kafka's own lookup by timestamp: the records after it do not count even if their timestamps are lower."""
         if self.offset is not None:
             return offset is None or offset > self.offset
         return self.time is not None and timestamp is not None and timestamp > self.time
+
+
+class OffsetOfSeveralLogs(ValueError):
+    """The moment is an offset, and there are several logs."""
+
+    def __init__(self) -> None:
+        super().__init__("an offset applies to a single log; pass one, or use a time")
 
 
 class Change(NamedTuple):

@@ -37,7 +37,8 @@ def parts(
     """Return the rows of each task."""
     given = {"table": table, "paths": json.dumps([str(path) for path in paths])}
     reading = TableRead(parse(given | {name: str(value) for name, value in options.items()}), filters)
-    chosen = [column for column in TABLES[table].columns if names is None or column.name in names]
+    known = TABLES[table].columns if names is None else (*TABLES[table].columns, *TABLES[table].on_request)
+    chosen = [column for column in known if names is None or column.name in names]
     schema = pa.schema([(column.name, TYPES[column.type]) for column in chosen])
     found = []
     for part in reading.parts():

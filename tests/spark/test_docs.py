@@ -34,7 +34,7 @@ def test_its_python_runs(spark: Any, tmp_path: Path, capsys: Any) -> None:
     names: dict[str, Any] = {"spark": spark, "scratch": str(tmp_path / "state")}
     blocks = PYTHON.findall(PAGE.read_text())
     for block in blocks:
-        exec(block.replace('"clean-', f'"{FIXTURES}/clean-'), names)  # the workers stay in the first directory
+        exec(re.sub('"(clean|registry)-', rf'"{FIXTURES}/\1-', block), names)  # the workers stay in the first directory
     assert len(blocks) >= 3
     assert names["payments"].count() == 7
     assert [row.asDict() for row in spark.table("counts").collect()] == [{"topic": "trimmed", "count": 50}]

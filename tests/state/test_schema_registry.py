@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kdump.cluster.schema_registries import find_registries, read_registry
+from kdump.cluster.schema_registries import find_registries, read_registry, registry_changes
 from kdump.log.run import QUIET_RUN
-from kdump.state.as_of import AsOf, Change
+from kdump.state.as_of import AsOf
 from kdump.state.schema_registry import CHUNK_BYTES, PackedTexts, SchemaRegistry, qualified
 from tests.each_case import each_case
 from tests.registry_disk import (
@@ -118,8 +118,10 @@ def test_subjects_share_an_id(tmp_path: Path) -> None:
 
 
 def test_as_of_and_changes(tmp_path: Path) -> None:
-    changes: list[Change] = []
-    registry = read(tmp_path / "1", *SCHEMAS, on_change=changes.append)
+    write(tmp_path / "1", {"_schemas-0": list(SCHEMAS)})
+    (found,) = find_registries([str(tmp_path / "1")], "_schemas", QUIET_RUN).registries
+    registry = SchemaRegistry()
+    changes = list(registry_changes(found, registry, AsOf(), reports=True))
     said = [(each.offset, each.action) for each in changes if each.name == "trial-value version 1"]
     assert said == [(10, "created"), (11, "changed"), (12, "removed")]
     assert changes[0].name == "(global)"
