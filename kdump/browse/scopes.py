@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.browse.browser import Browser, NotFound
-from kdump.cluster.directory_summary import CheckpointedOffsets
+from kdump.kafka.offset_checkpoints import OffsetCheckpoints
 from kdump.kafka.small_files import topic_id
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
@@ -22,9 +21,6 @@ from kdump.log.run import Run
 
 SEGMENT, PARTITION, TOPIC, ALL = "segment", "partition", "topic", "all"
 SCOPES = (SEGMENT, PARTITION, TOPIC, ALL)
-
-Offsets = Mapping[tuple[str, int], Mapping[str, int]]
-"""As CheckpointedOffsets."""
 
 
 class ScopePart(NamedTuple):
@@ -104,37 +100,37 @@ def scope_of(here: Here, name: str) -> Scope:
         return scope_of(here, SEGMENT)
     place = partition(here.directory)
     if name == PARTITION or place.topic is None:
-        return Scope(f"partition {place.name}", [_part(place, _offsets_above(place))], list(place.listing_errors))
+        return Scope(f"partition {place.name}", [_part(place, _checkpoints_above(place))], list(place.listing_errors))
     parts, unlisted = _below(here.path, place.topic)
     if not parts:
-        parts = [_part(place, _offsets_above(place))]
+        parts = [_part(place, _checkpoints_above(place))]
     return Scope(f"topic {place.topic}", parts, unlisted)
 
 
-def _offsets_above(place: PartitionDirectory) -> Offsets:
+def _checkpoints_above(place: PartitionDirectory) -> OffsetCheckpoints | None:
     above = log_directory_above(place.path)
-    return {} if above is None else CheckpointedOffsets(above)
+    return None if above is None else OffsetCheckpoints(above)
 
 
 def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
     """Return the partitions below a path, of a topic or all of them, and what could not be listed or may be of the
     topic."""
     unlisted: list[str] = []
-    found: list[tuple[PartitionDirectory, Offsets]] = []
+    found: list[tuple[PartitionDirectory, OffsetCheckpoints | None]] = []
     nameless: list[PartitionDirectory] = []
     for place in find_directories(path, Run(unreadable=lambda error: unlisted.append(str(error)))):
         if isinstance(place, LogDirectory):
-            offsets: Offsets = CheckpointedOffsets(place)
-            found += [(each, offsets) for each in place.partitions if topic in (None, each.topic)]
+            checkpoints = OffsetCheckpoints(place)
+            found += [(each, checkpoints) for each in place.partitions if topic in (None, each.topic)]
         elif isinstance(place, PartitionDirectory):
             if topic in (None, place.topic):
-                found.append((place, _offsets_above(place)))
+                found.append((place, _checkpoints_above(place)))
             elif nameless_topic(real_path(place.path)):
                 nameless.append(place)
         elif isinstance(place, Target) and topic in (None, place.topic):
             return [ScopePart(_file_name(place), place.topic, place.partition, [place])], unlisted
     ids = {topic_id(each) for each, _ in found} if nameless else set()
-    found += [(replace(each, topic=topic), {}) for each in nameless if each.topic in ids]
+    found += [(replace(each, topic=topic), None) for each in nameless if each.topic in ids]
     unlisted += [
         f"{each.path}: may be of the topic; its path has only a topic ID"
         for each in nameless
@@ -144,20 +140,18 @@ def _below(path: str, topic: str | None) -> tuple[list[ScopePart], list[str]]:
     names = Counter(each.name for each, _ in found)
     remote = {each.path for each in nameless}
     parts = []
-    for each, offsets in found:
+    for each, noted in found:
         name = each.path if names[each.name] > 1 or each.path in remote else each.name
-        parts.append(_part(each, offsets)._replace(name=name))
+        parts.append(_part(each, noted)._replace(name=name))
     return parts, unlisted
 
 
-def _part(place: PartitionDirectory, offsets: Offsets) -> ScopePart:
+def _part(place: PartitionDirectory, noted: OffsetCheckpoints | None) -> ScopePart:
     segments = [segment.log for segment in place.segments if segment.log is not None]
     left_over = [each.path for each in (*place.unfinished, *place.others) if each.kind in BATCHES]
-    start = None
-    if not place.state and place.topic is not None and place.partition is not None:
-        start = offsets.get((place.topic, place.partition), {}).get("log-start-offset")
-    state = place.state or None
-    return ScopePart(place.name, place.topic, place.partition, segments, state, left_over, start)
+    start = noted.of(place).get("log-start-offset") if noted is not None and not place.state else None
+    at = None if start is None else start.offset
+    return ScopePart(place.name, place.topic, place.partition, segments, place.state or None, left_over, at)
 
 
 def _file_name(target: Target) -> str:

@@ -8,27 +8,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kdump.check.options import Options
-from kdump.check.partition_context import CheckpointedEpoch, CheckpointOffset, PartitionContext
+from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.cluster.disks import Disks
 from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
 from kdump.kafka.checkpoint_file import accepted_epochs
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
-from kdump.kafka.small_files import offset_lines
-from kdump.log import file_kinds, file_system
+from kdump.kafka.offset_checkpoints import OffsetCheckpoints
+from kdump.log import file_system
 from kdump.log.directory_listing import is_url, parent
 from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above
-from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.paths import target as as_target
-from kdump.state.unknown_offsets import CheckpointFiles, no_file
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 
-Checkpoint = dict[tuple[str, int], CheckpointOffset]
 CHECKPOINT = re.compile("-checkpoint$")
 """Files that a broker writes once a minute; a copy of partitions may have a meta.properties, but none of them."""
 
@@ -47,7 +45,7 @@ class LogDirContext:
         if meta is not None and not is_url(meta.path):
             self.watch.look(meta.path, identity(meta.path))
         self.ids = disks.ids(directory)
-        self.checkpoints, self.checkpoint_files = checkpoints(directory, options)
+        self.checkpoints = OffsetCheckpoints(directory, options.open_source)
         node = disks.node_of(directory)
         self.watch.also, self.metadata = disks.watched_metadata(directory.path)
         from kdump.cluster.release_evidence import applied_release
@@ -65,15 +63,14 @@ class LogDirContext:
         topic, number = partition.topic, partition.partition
         if topic is None or number is None:
             return known
-        checkpoints = {name: of[(topic, number)] for name, of in self.checkpoints.items() if (topic, number) in of}
         # A directory without any broker file at its root is a copy of partitions: how the broker was shut down is
         # unknown.
         at_root = any(name != "bootstrap.checkpoint" for name in self.directory.files)
         known = replace(
             known,
             clean=self.directory.is_clean if at_root else None,
-            checkpoints=applied_checkpoints(partition.state, checkpoints),
-            checkpoint_files=self.checkpoint_files,
+            checkpoints=self.checkpoints.of(partition),
+            checkpoint_files=self.checkpoints.files,
             coordinator=self.coordinator,
             release=self.release,
         )
@@ -176,23 +173,3 @@ def named_release(options: Options) -> AppliedRelease:
     """Return the release that was asked for, or the newest one: nothing around a file states another."""
     release = options.kafka_version
     return AppliedRelease() if release is None else AppliedRelease(release, release, release)
-
-
-def checkpoints(directory: LogDirectory, options: Options) -> tuple[dict[str, Checkpoint], CheckpointFiles]:
-    """Return what a broker reads in the offset checkpoints of a log directory, by the file's name without
-    '-checkpoint'."""
-    found: dict[str, Checkpoint] = {}
-    unread = {"replication-offset": no_file(directory.path, "replication-offset")}
-    for file_name, target in directory.files.items():
-        if target.kind is file_kinds.OFFSET_CHECKPOINT:
-            name = file_name.removesuffix("-checkpoint")
-            lines, unknown = offset_lines(target, options.open_source)
-            unread.pop(name, None)
-            unread |= {} if unknown is None else {name: unknown}
-            found[name] = {
-                (line.values["topic"], line.values["partition"]): CheckpointOffset(
-                    line.values["offset"], target, line.position, line.size
-                )
-                for line in lines
-            }
-    return found, CheckpointFiles(directory.path, unread)

@@ -10,20 +10,12 @@ from typing import NamedTuple, Protocol
 from kdump.answer import Unknown
 from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
+from kdump.kafka.offset_checkpoints import CheckpointOffset
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
 from kdump.state.other_replicas import OtherReplicas
 from kdump.state.unknown_offsets import NO_FILES, CheckpointFiles
-
-
-class CheckpointOffset(NamedTuple):
-    """Offset of a partition in the checkpoint file `at`, and position and size of its line in bytes."""
-
-    offset: int
-    target: Target
-    position: int
-    size: int
 
 
 class CheckpointedEpoch(NamedTuple):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from kdump.answer import Unknown
 from kdump.cluster.disks import Disks
 from kdump.cluster.missing_partitions import (
     Expected,
@@ -20,16 +19,17 @@ from kdump.cluster.missing_partitions import (
     missing_partitions,
 )
 from kdump.format.meta_properties import meta_properties
-from kdump.kafka.small_files import offsets, properties
+from kdump.kafka.offset_checkpoints import OffsetCheckpoints
+from kdump.kafka.small_files import properties
 from kdump.log import file_kinds, file_system
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
-from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.run import Limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.topic_config import is_tiered
-from kdump.state.unknown_offsets import NO_FILE, CheckpointFiles, no_file
+from kdump.state.unknown_offsets import NO_FILE
 
 
 @dataclass
@@ -58,26 +58,6 @@ class LogDirectorySummary:
         return [facts for facts in self.partitions if not facts.partition.state]
 
 
-CHECKPOINTS = ("log-start-offset", "replication-offset", "recovery-point-offset")
-
-
-class CheckpointedOffsets(dict[tuple[str, int], dict[str, int]]):
-    """What a broker reads in a log directory's offset checkpoints: offsets by topic and partition, then by the file's
-    name without '-checkpoint'."""
-
-    def __init__(self, directory: LogDirectory) -> None:
-        super().__init__()
-        self.unread: dict[str, Unknown] = {}
-        self.files = CheckpointFiles(directory.path, self.unread)
-        for name in CHECKPOINTS:
-            target = directory.files.get(f"{name}-checkpoint")
-            found, unknown = offsets(target)
-            if target is None or unknown is not None:
-                self.unread[name] = unknown or no_file(directory.path, name)
-            for key, offset in found.items():
-                self.setdefault(key, {})[name] = offset
-
-
 def had_clean_shutdown(directory: LogDirectory) -> bool | None:
     """Return True if the broker shut down cleanly. Returns None if no broker has run here, as in a controller's
     directory or a copy of partitions: there are no offset checkpoints and no clean-shutdown file."""
@@ -93,7 +73,7 @@ RemotelyLacking = Callable[[str | None, int | None, int, int], list[tuple[int, i
 def partition_summary_in(
     place: PartitionDirectory,
     clean: bool | None,
-    offsets: CheckpointedOffsets,
+    offsets: OffsetCheckpoints,
     metadata: Callable[[], MetadataImage | None],
     lacks: RemotelyLacking,
 ) -> PartitionSummary:
@@ -102,7 +82,7 @@ def partition_summary_in(
     # The metadata log is recovered at every startup, even after a clean shutdown (KafkaRaftLog).
     facts = partition_summary(place, False if place.topic == METADATA_TOPIC else clean)
     if place.state in ("", "future") and place.topic is not None and place.partition is not None:
-        facts.checkpoints = applied_checkpoints(place.state, offsets.get((place.topic, place.partition), {}))
+        facts.checkpoints = {name: noted.offset for name, noted in offsets.of(place).items()}
         facts.checkpoint_files = offsets.files
         start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
         if start is not None and first is not None and start < first and is_tiered(metadata(), place.topic):
@@ -115,7 +95,7 @@ def partition_summary_in(
 
 
 LogDirectoryStates = dict[
-    str, tuple[bool | None, CheckpointedOffsets, Callable[[], MetadataImage | None], RemotelyLacking]
+    str, tuple[bool | None, OffsetCheckpoints, Callable[[], MetadataImage | None], RemotelyLacking]
 ]
 """By log directory: whether the broker shut down cleanly, the checkpointed offsets, what reads the metadata, and
 RemoteLog.lacks."""
@@ -129,7 +109,7 @@ def single_partition_summary(place: PartitionDirectory, known: LogDirectoryState
         return partition_summary(place)
     known = {} if known is None else known
     if above.path not in known:
-        states = had_clean_shutdown(above), CheckpointedOffsets(above)
+        states = had_clean_shutdown(above), OffsetCheckpoints(above)
         known[above.path] = *states, *_what_reads(above, Disks([above]))
     return partition_summary_in(place, *known[above.path])
 
@@ -145,7 +125,7 @@ def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectory
     """Return the facts of a log directory, from the files in its root and the names and sizes below it. `disks`: what
     was given, which is searched, and its metadata logs read, only if a partition may be missing, or may start in remote
     storage."""
-    offsets, clean = CheckpointedOffsets(directory), had_clean_shutdown(directory)
+    offsets, clean = OffsetCheckpoints(directory), had_clean_shutdown(directory)
     broken = [f"{name}-checkpoint" for name, unknown in offsets.unread.items() if unknown.code != NO_FILE]
     identity = _identity(directory, broken)
     metadata, lacks = _what_reads(directory, disks)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from kdump.check.finding import INFO, WARNING, Code, Finding
-from kdump.check.log_dir_context import Checkpoint, checkpoints
 from kdump.check.options import Options
 from kdump.check.rules.checkpoints import absent_partitions
 from kdump.cluster.missing_partitions import (
@@ -20,6 +19,7 @@ from kdump.cluster.missing_partitions import (
     what_is_at,
 )
 from kdump.format.count_text import first_of
+from kdump.kafka.offset_checkpoints import OffsetCheckpoints
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
 
@@ -79,7 +79,7 @@ def missing_from(
     """Yield a finding for each partition that the log directory had and that is gone; and one for each checkpoint with
     lines of others, and for those that the broker did not create yet. `here`: its live partitions when it was listed;
     `ids`, `others`: see `missing_in`."""
-    noted, _ = checkpoints(directory, options)
+    noted = OffsetCheckpoints(directory, options.open_source)
     missing = missing_in(directory, ids, others, metadata, options)
     lost = [key for key in missing.lost if key not in here]  # one that went away in the meantime was deleted
     for key in lost:
@@ -96,7 +96,7 @@ def missing_from(
         yield PARTITION_MISSING.finding(target, message=message, severity=INFO, consequence=consequence)
 
 
-def _missing(key: PartitionKey, noted: dict[str, Checkpoint], directory: LogDirectory, blocked: str | None) -> Finding:
+def _missing(key: PartitionKey, noted: OffsetCheckpoints, directory: LogDirectory, blocked: str | None) -> Finding:
     """Return the finding about a partition that is gone, at the line of a checkpoint that names it. `blocked`: the path
     of what is in its place, if anything."""
     name = next((name for name in (*EVIDENCE[::-1], *noted) if key in noted.get(name, {})), None)
