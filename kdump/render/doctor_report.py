@@ -90,7 +90,7 @@ class DoctorReport(Sink[DoctorAnswer]):
     # --- what comes first ---
 
     def _disk(self, disk: ExaminedDisk) -> None:
-        of = f"broker {disk.nodeId} of cluster {disk.clusterId}" if disk.nodeId else "no broker known"
+        of = f"node {disk.nodeId} of cluster {disk.clusterId}" if disk.nodeId else "no node known"
         shut = {True: "clean shutdown", False: "UNCLEAN SHUTDOWN", None: "shutdown unknown"}[disk.clean]
         if disk.process is not None:
             shut = (

@@ -14,7 +14,7 @@ import pytest
 from kdump.forensics.follower_truncation import EpochLineage
 from kdump.forensics.restart.leader_candidates import ElectionRules, candidates
 from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, PartitionPlan, RestartPlan, StartupFailure
-from kdump.forensics.restart.quorum_replicas import quorum_replicas
+from kdump.forensics.restart.quorum_replicas import quorum_replicas, take_back_stops
 from kdump.forensics.restart.quorum_values import Quorum, QuorumVoter
 from kdump.forensics.restart.replica_answer import LeaderOutcome, PartitionReplicas
 from kdump.forensics.restart.replica_lineages import Replica, replica_of
@@ -313,6 +313,22 @@ def test_a_record_that_stops_controllers_counts_if_one_with_it_is_elected(
     assert found is not None
     assert {each.leader: each.halts for each in found.outcomes} == outcomes
     assert found.notes[0].startswith(note)
+
+
+@each_case("offset, voters, starts", [(3, BROKERS, True), (2, BROKERS, False), (3, (*BROKERS, 4, 5), False)])
+def test_a_node_starts_if_the_leader_replaces_the_record_that_it_cannot_apply(
+    offset: int, voters: tuple[int, ...], starts: bool
+) -> None:
+    logs = {1: [1] * 4, 2: [1] * 3 + [2], 3: [1] * 3 + [2]}
+    plans = {node: controller(log, node=node, voters=voters) for node, log in logs.items()}
+    plans[1].stops.append(StartupFailure(EXIT, "", 0, offset, "a record", "", ""))
+    plans[1].refusedAt.append(offset)
+    found = quorum_replicas(plans, lambda *_: None)
+    assert found is not None
+    take_back_stops(plans, found)
+    assert (plans[1].stops == []) is starts
+    assert any("a record" in each for each in plans[1].assumptions) is starts
+    assert any("it starts" in note for note in found.notes) is starts
 
 
 def test_a_leader_that_does_not_know_that_it_led() -> None:

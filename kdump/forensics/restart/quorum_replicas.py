@@ -8,7 +8,7 @@ Source: KafkaRaftClient.handleVoteRequest, LogOffsetMetadata and EpochElection (
 
 from __future__ import annotations
 
-from kdump.forensics.restart.plan_values import RestartPlan
+from kdump.forensics.restart.plan_values import EXIT, RestartPlan
 from kdump.forensics.restart.quorum_values import QuorumVoter
 from kdump.forensics.restart.replica_answer import GivenReplica, LeaderOutcome, PartitionReplicas
 from kdump.forensics.restart.replica_lineages import Replica, replica_of
@@ -57,7 +57,11 @@ def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> Parti
         outcomes=outcomes,
         best=None if best is None else best.leader,
         saved=[],
-        notes=[*_notes(voters, able, absent, majority, emptied), *_halting(plans, outcomes), *_forgotten(plans)],
+        notes=[
+            *_notes(voters, able, absent, majority, emptied),
+            *_halting(plans, outcomes, absent),
+            *_forgotten(plans),
+        ],
     )
 
 
@@ -124,9 +128,8 @@ def _notes(voters: list[QuorumVoter], able: list[Replica], absent: list[int], ma
     return notes
 
 
-def _halting(plans: dict[int, RestartPlan], outcomes: list[LeaderOutcome]) -> list[str]:
+def _halting(plans: dict[int, RestartPlan], outcomes: list[LeaderOutcome], absent: list[int]) -> list[str]:
     """Return a note if nodes have a record that no controller can apply: who is elected commits its log."""
-    having = [str(node) for node, plan in plans.items() if plan.votes and plan.refusedAt]
     halting = [str(each.leader) for each in outcomes if each.halts]
     others = [str(each.leader) for each in outcomes if not each.halts]
     record = "a metadata record that no controller can apply"
@@ -135,9 +138,37 @@ def _halting(plans: dict[int, RestartPlan], outcomes: list[LeaderOutcome]) -> li
     if halting:
         text = f"start {' and '.join(others)} first: if {' or '.join(halting)} is elected, it commits {record}, and "
         return [f"{text}one after the other halts there; another leader's log replaces it"]
-    if having and others:
-        return [f"{' and '.join(having)} has {record}, and is not elected: it starts, and the leader's log replaces it"]
-    return []
+    return [
+        f"{node} has {record}, and is not elected: it starts, and the leader's log replaces it"
+        for node, plan in plans.items()
+        if not absent and _is_replaced(node, plan, outcomes)
+    ]
+
+
+def _is_replaced(node: int, plan: RestartPlan, outcomes: list[LeaderOutcome]) -> bool:
+    """Return True if a node starts with a record that it cannot apply, and truncates it whoever is elected."""
+    if not plan.votes or not plan.refusedAt or not outcomes:
+        return False
+    ends = [loss.truncatesTo for each in outcomes for loss in each.replicas if loss.broker == node]
+    return len(ends) == len(outcomes) and all(
+        offset is not None and end is not None and end <= offset for end in ends for offset in plan.refusedAt
+    )
+
+
+def take_back_stops(plans: dict[int, RestartPlan], quorum: PartitionReplicas) -> None:
+    """Let the nodes start that halt only at records that the log of any voter that may be elected replaces. A voter
+    that was not given may be elected with them."""
+    if quorum.notGiven:
+        return
+    for node, plan in plans.items():
+        if _is_replaced(node, plan, quorum.outcomes):
+            leaders = " or ".join(str(each.leader) for each in quorum.outcomes)
+            stops = [stop for stop in plan.stops if stop.kind == EXIT]
+            plan.stops = [stop for stop in plan.stops if stop.kind != EXIT]
+            plan.assumptions += [
+                f"node {leaders} is elected, whose log replaces what this node cannot apply: {stop.message}"
+                for stop in stops
+            ]
 
 
 def _forgotten(plans: dict[int, RestartPlan]) -> list[str]:

@@ -16,7 +16,7 @@ from kdump.core.column_numbers import LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import total as sum_of
 from kdump.forensics.restart.leader_candidates import election_rules
 from kdump.forensics.restart.plan_values import STOPPED, RestartPlan
-from kdump.forensics.restart.quorum_replicas import quorum_replicas
+from kdump.forensics.restart.quorum_replicas import quorum_replicas, take_back_stops
 from kdump.forensics.restart.replica_answer import ChosenLeader, ClusterSummary, PartitionReplicas
 from kdump.forensics.restart.replica_lineages import Replica, replica_of
 from kdump.forensics.restart.replica_losses import partition_replicas
@@ -71,7 +71,7 @@ def restart_cluster(
     """Predict what the brokers of these log directories do at their next startup, each as `kdump.restart_plan` does,
     and what their replicas lose after that: followers truncate to the leader epochs of their leader.
 
-    `options.found` is called with the plan of each partition and of each broker, then with each partition whose
+    `options.found` is called with the plan of each partition, then of each broker, then with each partition whose
     replicas differ; `on_seen` and `disks` are as in `predict_startup`, the other parameters those of
     `kdump.restart_plan`.
     Leaders, in-sync replicas and configs are those in the newest metadata on the disks, so pass a controller's disk,
@@ -92,9 +92,14 @@ def restart_cluster(
             disks=disks,
         )
         made.plans[node] = plan
+    counter = RecordCounter(options)
+    quorum = quorum_replicas(made.plans, counter.count)
+    if quorum is not None:
+        take_back_stops(made.plans, quorum)
+    for plan in made.plans.values():
         options.found(plan)
     if len(nodes) > 1:
-        _join(made, *disks.newest_metadata(), options)
+        _join(made, quorum, *disks.newest_metadata(), options, counter)
     return made
 
 
@@ -122,19 +127,20 @@ def _paths_by_node(paths: list[str], disks: Disks) -> dict[int, list[str]]:
 
 def _join(
     made: ClusterPlan,
+    quorum: PartitionReplicas | None,
     source: str,
     metadata: MetadataImage | None,
     options: Options,
+    counter: RecordCounter,
 ) -> None:
     """Add what the replicas lose, and the summary. `metadata`: the newest, in the log directory `source`."""
     several = 0
     for found in _replicas(made.plans):
         several += 1
-        each = _examined(found, metadata, RecordCounter(options))
+        each = _examined(found, metadata, counter)
         if each is not None and _is_notable(each):
             made.replicas.append(each)
             options.found(each)
-    quorum = quorum_replicas(made.plans, RecordCounter(options).count)
     committed = 0
     if quorum is not None:
         committed = max((each.acknowledged + each.possiblyAcknowledged for each in quorum.outcomes), default=0)
