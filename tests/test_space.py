@@ -15,11 +15,11 @@ import pytest
 
 import kdump
 from kdump.check.options import Options
-from kdump.forensics.space import broker_disks
-from kdump.forensics.space.brokers import read_brokers
+from kdump.forensics.space import disks
+from kdump.forensics.space.disks import needed_to_start
 from kdump.forensics.space.file_systems import FileSystem
 from kdump.forensics.space.replica_copies import ReplicaCopies
-from kdump.forensics.space.startup_room import needed_to_start
+from kdump.forensics.space.run import read_brokers
 from kdump.forensics.space.usage import PartitionUsage, partition_usage
 from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log import indexed_timestamp
@@ -53,11 +53,16 @@ def rows(*args: str | Path, status: int | None = 0) -> dict[str, list[dict[str, 
 def full_at(monkeypatch: pytest.MonkeyPatch, *, total: int = 10 << 20, free: int = 0, reserved: int = 0) -> None:
     """Make every directory one of a file system with so many bytes free."""
     made = FileSystem(1, "/disk", "ext4", "/dev/sdb1", total, total - free - reserved, free, reserved)
-    monkeypatch.setattr(broker_disks, "file_system_of", lambda directory: made)
+    monkeypatch.setattr(disks, "file_system_of", lambda directory: made)
 
 
 def steps_of(found: dict[str, list[dict[str, Any]]], name: str) -> list[dict[str, Any]]:
     return [each for each in found.get("spaceStep", []) if each["step"] == name]
+
+
+def by_hand(found: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the steps that remove segments, so that a stopped broker has room to start."""
+    return [each for each in found.get("spaceStep", []) if each["paths"] and each["cost"] in ("due", "records")]
 
 
 def segments(ages: list[int], now: int) -> Made:
@@ -120,12 +125,11 @@ def test_what_is_offered_can_go(number: int, tmp_path: Path, monkeypatch: pytest
     take(found.get("spaceStep", []))
     after = kdump.restart_plan([str(root)])
     assert not any(each.stops for each in after.partitions), after
-    said = {f"{row['topic']}": row for row in found.get("spaceCandidate", []) if row["isRecommended"]}
     for old, new in zip(live(before), live(after), strict=True):
         assert (old.name, old.logEndOffset, new.loses) == (new.name, new.logEndOffset, False)
         assert not new.missing
         if old.topic in HOSTS:
-            limit = max([first_kept.get(old.topic, 0), *stated(said, old.topic)])
+            limit = max([first_kept.get(old.topic, 0), *stated(found, old.topic)])
             active = max(int(path.stem) for path in (root / f"{old.topic}-0").glob("*.log"))
             first = min(int(path.stem) for path in (root / f"{old.topic}-0").glob("*.log"))
             assert first <= max(limit, 0) or first == active
@@ -135,8 +139,9 @@ def live(plan: Any) -> list[Any]:
     return sorted((each for each in plan.partitions if not each.state), key=lambda each: each.name)
 
 
-def stated(said: dict[str, Any], topic: str) -> list[int]:
-    return [each["logStartOffset"] for each in said.get(topic, {}).get("logStartOffsets", ())]
+def stated(found: dict[str, list[dict[str, Any]]], topic: str) -> list[int]:
+    steps = [each for each in by_hand(found) if each["topic"] == topic]
+    return [start["logStartOffset"] for each in steps for start in each["logStartOffsets"]]
 
 
 def take(steps: list[dict[str, Any]]) -> None:
@@ -192,13 +197,15 @@ def test_what_is_due_under_unknown_configs_is_not_offered(tmp_path: Path, monkey
     for name in ("recovery-point-offset", "replication-offset"):
         checkpoint(root / f"{name}-checkpoint", {"ledger": end})
     full_at(monkeypatch, total=1 << 20)
-    assert steps_of(rows(root, status=None), "oldestSegments")
+    assert by_hand(rows(root, status=None))
     without_metadata(root)
     own = tmp_path / "server.properties"
     own.write_text("log.retention.ms=86400000\nlog.cleanup.policy=delete\n")
     for properties in (DEFAULTS, ("--properties", own)):
         values = [json.loads(line) for line in run(root, "--json", *NOW, *properties).stdout.splitlines()]
-        assert not [each for each in values if each.get("step") == "oldestSegments"], "the topic may have its own"
+        assert not by_hand({"spaceStep": [each for each in values if each["type"] == "spaceStep"]}), (
+            "it may have its own"
+        )
         (summary,) = (each for each in values if each["type"] == "space")
         assert summary["isEnough"] is False
         assert summary["unknownTopics"] > 0
@@ -207,7 +214,7 @@ def test_what_is_due_under_unknown_configs_is_not_offered(tmp_path: Path, monkey
     assert "UNKNOWN CONFIGS of" in text
     assert "NOT ENOUGH TO START" in text
     found = rows(root, "--with", CLUSTER / "clean-2", status=None)
-    assert steps_of(found, "oldestSegments")
+    assert by_hand(found)
     assert not found["space"][0]["unknownTopics"]
 
 
@@ -224,7 +231,7 @@ def test_damaged_metadata_is_stated(tmp_path: Path) -> None:
     found = rows(root)
     assert "is empty" in found["space"][0]["metadataProblem"]
     assert found["space"][0]["unknownTopics"] > 0
-    assert not steps_of(found, "oldestSegments")
+    assert not by_hand(found)
 
 
 TIMES = (b"", bytes(12), bytes(36), None, "padded", "cut", "unsorted")
@@ -287,23 +294,29 @@ def test_retention_and_space_agree_on_what_is_due(case: Case, tmp_path: Path) ->
 
 
 def test_lower_retention_frees_what_retention_then_deletes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value states what it frees in addition to the one above it, and the log start offset that results."""
     root = disk_of(CLEAN, tmp_path / "disk")
     end = write(root / "orders-none-0", segments([6, 5, 4, 3, 2, 1], CLOCK))
     for name in ("recovery-point-offset", "replication-offset"):
         checkpoint(root / f"{name}-checkpoint", {"orders-none": end})
     full_at(monkeypatch)
-    candidates = [row for row in rows(root, status=1)["spaceCandidate"] if row["topic"] == "orders-none"]
-    assert {row["config"] for row in candidates} == {"retention.ms"}
-    assert len(candidates) >= 3
-    for row in candidates:
-        configs = {row["config"]: str(row["value"])}
+    found = [row for row in steps_of(rows(root, status=1), "retention") if row["topic"] == "orders-none"]
+    assert {row["config"] for row in found} == {"retention.ms"}
+    assert len(found) >= 3
+    total = 0
+    for row in found:
         kept = [
             each.baseOffset
-            for each in kdump.retention(str(root / "orders-none-0"), now=CLOCK, config=configs)
+            for each in kdump.retention(
+                str(root / "orders-none-0"), now=CLOCK, config={row["config"]: str(row["value"])}
+            )
             if type(each).__name__ == "SegmentRetention" and (each.deletion != "now" or each.isActive)
         ]
         assert row["logStartOffsets"] == [{"partition": 0, "logStartOffset": kept[0]}]
-        assert row["command"].endswith(f"--entity-name orders-none --add-config retention.ms={row['value']}")
+        total += row["frees"]
+        gone = [path for path in (root / "orders-none-0").iterdir() if path.suffix and int(path.stem) < kept[0]]
+        assert total == sum(path.stat().st_blocks * 512 for path in gone)
+        assert f"--entity-name orders-none --add-config retention.ms={row['value']}" in row["command"]
         assert row["undo"].endswith("--delete-config retention.ms")
 
 
@@ -317,7 +330,7 @@ def test_nothing_above_the_high_watermark_is_offered(tmp_path: Path, monkeypatch
         checkpoint(root / "replication-offset-checkpoint", {"ledger": mark})
         found = rows(root, "--topic", "ledger", status=1)
         assert sum(each["files"] for each in steps_of(found, "retentionDue")) == due
-        assert sum(each["files"] for each in steps_of(found, "oldestSegments")) == due
+        assert sum(len(each["paths"]) for each in by_hand(found)) == 3 * due
 
 
 def test_a_stopped_broker_first_needs_room_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +338,7 @@ def test_a_stopped_broker_first_needs_room_to_start(tmp_path: Path, monkeypatch:
     write(root / "orders-none-0", segments([20, 19, 18, 1], CLOCK))
     full_at(monkeypatch)
     found = rows(root, status=1)
-    (step,) = steps_of(found, "oldestSegments")
+    (step,) = by_hand(found)
     assert step["how"] == "files"
     assert step["needs"] == "stopped"
     assert step["cost"] == "due"
@@ -337,7 +350,7 @@ def test_a_stopped_broker_first_needs_room_to_start(tmp_path: Path, monkeypatch:
     assert "rm -f" in text
     full_at(monkeypatch, free=9 << 20)
     found = rows(root)
-    assert not steps_of(found, "oldestSegments")
+    assert not by_hand(found)
     assert not any("do not start" in each["text"] for each in found["spaceKept"])
 
 
@@ -347,37 +360,51 @@ def test_what_is_due_only_by_assumed_defaults_is_not_offered(tmp_path: Path, mon
     write(root / "orders-none-0", segments([20, 19, 18, 1], CLOCK))
     full_at(monkeypatch)
     values = [json.loads(line) for line in run(root, "--json", *NOW).stdout.splitlines()]
-    assert not [each for each in values if each.get("step") == "oldestSegments"]
     (due,) = (each for each in values if each.get("step") == "retentionDue")
     assert due["isEstimate"]
+    assert not due["paths"]
     assert any(each["type"] == "spaceKept" and "--properties" in each["text"] for each in values)
-    assert steps_of(rows(root, status=1), "oldestSegments")
+    assert by_hand(rows(root, status=1))
     own = ("--config", "retention.ms=86400000", "--config", "cleanup.policy=delete")
     values = [json.loads(line) for line in run(root, "--json", *NOW, *own).stdout.splitlines()]
-    assert [each for each in values if each.get("step") == "oldestSegments"]
+    assert by_hand({"spaceStep": [each for each in values if each["type"] == "spaceStep"]})
 
 
-def test_need_stops_when_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def needed(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    return [each["step"] for each in found["spaceStep"] if each["isNeeded"]]
+
+
+def test_what_is_needed_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = disk_of(CLEAN, tmp_path / "disk")
     write(root / "orders-none-0", segments([20, 6, 3, 1], CLOCK))
     (root / "core.4711").write_bytes(b"c" * 900_000)
     full_at(monkeypatch, free=9 << 20)
-    few = rows(root, "--need", "1k")
-    assert [each["step"] for each in few["spaceStep"]] == ["retentionDue"]
+    assert needed(rows(root, "--need", "1k")) == ["retentionDue"]
     more = rows(root, "--need", "500k")
-    assert [each["step"] for each in more["spaceStep"]] == ["retentionDue", "otherFiles"]
-    assert rows(root, "--need", "1G", status=1)["space"][0]["isEnough"] is False
+    assert needed(more) == ["retentionDue", "otherFiles"]
+    assert len(more["spaceStep"]) > 2
+    text = run(root, "--need", "500k", *NOW, *DEFAULTS).stdout
+    assert "not needed" in text
+    assert "retention.ms=" not in text, "how to do what is not needed takes --full"
+    found = rows(root, "--need", "1G", status=1)
+    assert found["space"][0]["isEnough"] is False
+    assert needed(found) == [each["step"] for each in found["spaceStep"]]
 
 
-def test_configuration_comes_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cheapest_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full_at(monkeypatch, total=20 << 30, reserved=1 << 30)
     root = random_disk(tmp_path / "disk", seeded("order"))
     (root / "core.4711").write_bytes(b"c" * 100_000)
-    steps = rows(root, status=1)["spaceStep"]
-    hows = [each["how"] for each in steps]
-    assert hows == sorted(hows, key=("config", "wait", "files").index)
+    found = rows(root, status=1)
+    steps = found["spaceStep"]
+    costs = [each["cost"] for each in steps]
+    assert costs == sorted(costs, key=("nothing", "due", "judge", "replica", "records").index)
     assert [each["number"] for each in steps] == list(range(1, len(steps) + 1))
     assert "tune2fs -m 0 /dev/sdb1" in [each["command"] for each in steps]
+    free = found["spaceDirectory"][0]["free"]
+    for each in steps:
+        free += each["frees"]
+        assert each["freeThen"] == free
 
 
 def brokers(other: Path) -> tuple[ReplicaCopies, PartitionUsage]:
@@ -530,17 +557,11 @@ def test_few_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """One time index for each partition, and more only where segments are due."""
     root = disk_of(CLEAN, tmp_path / "disk")
     write(root / "orders-none-0", segments([1] * 50, CLOCK))
-    counts = 0
+    opened = []
     before = indexed_timestamp.open_index
-
-    def counted(path: str) -> Any:
-        nonlocal counts
-        counts += 1
-        return before(path)
-
-    monkeypatch.setattr(indexed_timestamp, "open_index", counted)
-    found = rows(root, "--need", "1")
-    assert counts == found["space"][0]["filesOpened"] <= len(list(root.glob("*-0"))) + 60
+    monkeypatch.setattr(indexed_timestamp, "open_index", lambda path: opened.append(path) or before(path))
+    rows(root, "--need", "1")
+    assert 0 < len(opened) <= len(list(root.glob("*-0"))) + 60
 
 
 def two_file_systems(monkeypatch: pytest.MonkeyPatch, free: dict[str, int], total: int = 40 << 20) -> None:
@@ -549,7 +570,7 @@ def two_file_systems(monkeypatch: pytest.MonkeyPatch, free: dict[str, int], tota
         name: FileSystem(number, f"/{name}", "ext4", f"/dev/{name}", total, total - room, room, 0)
         for number, (name, room) in enumerate(free.items())
     }
-    monkeypatch.setattr(broker_disks, "file_system_of", lambda directory: made[Path(directory.path).name])
+    monkeypatch.setattr(disks, "file_system_of", lambda directory: made[Path(directory.path).name])
 
 
 def two_directories(tmp_path: Path, ages: dict[str, list[int]]) -> tuple[Path, Path]:
@@ -573,10 +594,10 @@ def test_space_on_one_file_system_is_no_help_to_another(tmp_path: Path, monkeypa
     found = rows(one, two, status=1)
     assert found["space"][0]["verdict"] == "full"
     assert found["space"][0]["isEnough"] is False
-    assert [each["topic"] for each in steps_of(found, "retention")] == ["orders-lz4"]
-    steps = steps_of(found, "oldestSegments")
-    assert {each["source"] for each in steps} == {str(two)}
-    assert {each["cost"] for each in steps} == {"records"}, "due only under the value of an earlier step"
+    assert {each["topic"] for each in steps_of(found, "retention") if each["isNeeded"]} == {"orders-lz4"}
+    steps = by_hand(found)
+    assert all(path.startswith(f"{two}/") for each in steps for path in each["paths"])
+    assert {each["cost"] for each in steps} == {"records"}, "due only under the value of that step"
     two_file_systems(monkeypatch, {"one": 39 << 20, "two": 39 << 20})
     assert rows(one, two)["space"][0]["verdict"] == "enough"
 
@@ -584,9 +605,9 @@ def test_space_on_one_file_system_is_no_help_to_another(tmp_path: Path, monkeypa
 def test_each_full_file_system_needs_room_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = two_directories(tmp_path, {"one": [20, 19, 1], "two": [20, 19, 1]})
     two_file_systems(monkeypatch, {"one": 0, "two": 0})
-    steps = steps_of(rows(one, two, status=1), "oldestSegments")
-    assert {each["source"] for each in steps} == {str(one), str(two)}
-    assert {each["cost"] for each in steps} == {"due"}
+    steps = [each for each in by_hand(rows(one, two, status=1)) if each["cost"] == "due"]
+    assert {each["mount"] for each in steps} == {"/one", "/two"}
+    assert len(steps) == 2
 
 
 def test_no_records_are_given_up_where_other_files_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -595,11 +616,13 @@ def test_no_records_are_given_up_where_other_files_make_room(tmp_path: Path, mon
     write(root / "orders-none-0", segments([6, 5, 4, 1], CLOCK))
     (root / "core.4711").write_bytes(b"c" * 9_000_000)
     full_at(monkeypatch)
-    assert [each["step"] for each in rows(root)["spaceStep"]] == ["otherFiles"]
+    found = rows(root)
+    assert needed(found) == ["otherFiles"]
+    assert not by_hand(found)
     write(root / "orders-none-0", segments([9, 5, 4, 1], CLOCK))
-    found = rows(root)["spaceStep"]
-    assert [each["step"] for each in found] == ["retentionDue", "oldestSegments", "otherFiles"]
-    assert {each["cost"] for each in found} == {"due", "judge"}
+    found = rows(root)
+    assert needed(found) == ["retentionDue", "otherFiles"]
+    assert [each["step"] for each in by_hand(found)] == ["retentionDue"]
 
 
 def test_a_file_with_further_hard_links_frees_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -639,7 +662,7 @@ def test_a_disk_without_inodes_is_full(tmp_path: Path, monkeypatch: pytest.Monke
     root = disk_of(CLEAN, tmp_path / "disk")
     size = 100 << 20
     made = FileSystem(1, "/disk", "ext4", "/dev/sdb1", size, size // 10, size - size // 10, 0, 6000, 3)
-    monkeypatch.setattr(broker_disks, "file_system_of", lambda directory: made)
+    monkeypatch.setattr(disks, "file_system_of", lambda directory: made)
     assert rows(root, status=1)["space"][0]["verdict"] == "full"
     assert "DISK FULL: 90.0 MiB free of 100.0 MiB at /disk (ext4)" in run(root, *NOW).stdout
     assert "3 inodes free at /disk" in run(root, *NOW).stdout
@@ -676,31 +699,6 @@ def compacted_disk(root: Path, sizes: list[tuple[int, int]], lone: int = 0) -> P
     return root
 
 
-COMPACTED = ("--topic", "orders-none", "--config", "cleanup.policy=compact", "--keys")
-
-
-def test_what_compaction_frees_is_estimated_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many small records that are replaced free little: most bytes are those of a few records that stay."""
-    root = compacted_disk(tmp_path / "disk", [(400, 50)] * 3, lone=200_000)
-    full_at(monkeypatch)
-    (found,) = steps_of(rows(root, *COMPACTED, status=None), "compaction")
-    rolled = sum(path.stat().st_size for path in sorted((root / "orders-none-0").glob("*.log"))[:-1])
-    assert abs(found["frees"] - 0.1 * rolled) < 0.05 * rolled, (found["frees"], rolled)
-    assert found["isEstimate"]
-
-
-def test_compaction_states_how_to_set_the_ratio_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = compacted_disk(tmp_path / "disk", [(400, 50)] * 3)
-    full_at(monkeypatch)
-    ratio = ("--config", "min.cleanable.dirty.ratio=1")
-    (found,) = steps_of(rows(root, *COMPACTED, *ratio, status=None), "compaction")
-    assert found["command"].endswith("--add-config min.cleanable.dirty.ratio=0.01")
-    assert found["undo"].endswith("--delete-config min.cleanable.dirty.ratio")
-    assert "--bootstrap-controller" in found["text"], "the broker is down"
-    (found,) = steps_of(rows(root, *COMPACTED, status=None), "compaction")
-    assert (found["how"], found["command"], found["undo"]) == ("wait", "", "")
-
-
 def test_the_trials_brought_the_disks_back() -> None:
     """What real brokers did (tools/space_trials.py)."""
     trials = json.loads(TRIALS.read_text())
@@ -710,10 +708,6 @@ def test_the_trials_brought_the_disks_back() -> None:
         assert not each["lost"]
         assert not each["takesRecordsAsItIs"], "the disk was not full enough to matter"
         assert each["freed"] >= 0.9 * each["said"], each
-        for step in each["steps"]:
-            if step["step"] == "compaction":
-                by_files = sum(other["freedAtOnce"] for other in each["steps"] if other["how"] == "files")
-                assert abs(each["freed"] - by_files - step["frees"]) < 0.1 * step["frees"], each
 
 
 def trial_row(each: dict[str, Any]) -> str:
@@ -743,10 +737,8 @@ def test_the_table_shows_the_trials() -> None:
 
 def test_room_to_start_covers_what_brokers_needed() -> None:
     """Measured with 4.3.1: 180 logs needed between 64 and 256 KiB, after either kind of shutdown."""
-    place = read_brokers([str(CLEAN)], PLAIN_RUN)[0][0].directories[0].partitions[0]
-    logs = [PartitionUsage(place)] * 180
     for is_clean in (True, False):
-        assert needed_to_start(logs, is_clean=is_clean) > 4 * 256 << 10
+        assert needed_to_start(180, is_clean=is_clean) > 4 * 256 << 10
 
 
 def test_room_for_the_log_cleaner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -764,7 +756,7 @@ def test_room_for_the_log_cleaner(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert step["command"].endswith("--entity-name orders-none --add-config min.cleanable.dirty.ratio=1")
     assert step["undo"].endswith("--delete-config min.cleanable.dirty.ratio")
     assert 0 <= step["size"] - sum(sizes[:-1]) <= 64 << 10
-    assert "postpone the log cleaner's work of orders-none: costs nothing" in run(root, *policy, *NOW, *DEFAULTS).stdout
+    assert "postpone the log cleaner's work of orders-none" in run(root, *policy, *NOW, *DEFAULTS).stdout
     # As soon as everything fits, nothing is postponed.
     full_at(monkeypatch, free=8 << 20, total=8 << 20)
     assert not steps_of(rows(root, *policy), "postponeCleaning")

@@ -1,10 +1,11 @@
 """python -m tools.space_trials JARS [--only NAME,…] [--out docs/space-trials.json] [--compare]
 
-Fills the disk of a real broker to 100 % in eleven ways, tries to start the broker, follows the steps of `kdump space`
-alone, in their order, starts the broker, and reads every acknowledged record: all must be served, but for those below
-the log start offsets that a step that costs records has stated. Of a compacted topic whose keys are written again, the
-last acknowledged record of each key must be served; of a topic whose segments become due, what retention keeps. If the
-first start has emptied the metadata log (IO_ERROR_EMPTIES), `kdump space` is run again with the controller's disk.
+Fills the disk of a real broker to 100 % in eleven ways, tries to start the broker, takes the steps of `kdump space`
+that are needed, in their order, and no others, starts the broker, and reads every acknowledged record: all must be
+served, but for those below the log start offsets that a step that costs records has stated. Of a compacted topic whose
+keys are written again, the last acknowledged record of each key must be served; of a topic whose segments become due,
+what retention keeps. If the first start has emptied the metadata log (IO_ERROR_EMPTIES), `kdump space` is run again
+with the controller's disk.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. Each disk is a file system of its own, of 2.5 GiB;
 where none can be mounted (which takes root), nothing is tried, and the status is 0. --compare writes nothing, and exits
@@ -45,7 +46,7 @@ class Filling(NamedTuple):
     """A way to fill the disk. `fill` leaves it full, with the broker down; `topic`: written to until then; `brokers`:
     how many there are; `keys`: number of different keys, 0 for none; `seconds`: how much longer the broker takes until
     it has deleted everything; `with_bundle`: the other broker's disk is given as a bundle; `compacted`: the topic whose
-    keys are written again, and how many there are; `options`: those of kdump."""
+    keys are written again, and how many there are."""
 
     what: str
     fill: Callable[[FullDisk, Path], None]
@@ -56,7 +57,6 @@ class Filling(NamedTuple):
     seconds: int = 0
     with_bundle: bool = False
     compacted: tuple[str, int] = ("", 0)
-    options: tuple[str, ...] = ()
 
 
 def write(cluster: FullDisk, acked: Path, *topics: str) -> None:
@@ -237,7 +237,6 @@ FILLINGS = {
         "events",
         seconds=120,
         compacted=("users", KEYS),
-        options=("--keys",),
     ),
 }
 
@@ -326,12 +325,12 @@ def trial(jars: Path, work: Path, name: str) -> Result:
                 other = bundle(other, work / "broker-2.bundle")
             others = ["--with", str(other)] if filling.brokers > 1 else []
             properties = ("--properties", str(cluster.properties(FULL)))
-            rows, status = kdump(str(cluster.root), *others, *properties, *filling.options)
+            rows, status = kdump(str(cluster.root), *others, *properties)
             has_configs = not rows[-1]["unknownTopics"]
             if not has_configs:  # then kdump asks for the disk of a controller
                 others += ["--with", str(cluster.dirs["controller"][0])]
-                rows, status = kdump(str(cluster.root), *others, *properties, *filling.options)
-            steps = [row for row in rows if row["type"] == "spaceStep"]
+                rows, status = kdump(str(cluster.root), *others, *properties)
+            steps = [row for row in rows if row["type"] == "spaceStep" and row["isNeeded"]]
             (summary,) = (row for row in rows if row["type"] == "space")
             room = before
             for step in steps:
@@ -341,7 +340,7 @@ def trial(jars: Path, work: Path, name: str) -> Result:
                 room = disk.free
             cluster.start(FULL)
             up = cluster.is_up(FULL, 120)
-            wait = max([step["freesAfter"] or 0 for step in steps if step["how"] != "files"], default=0)
+            wait = max([step["freesAfter"] for step in steps], default=0)
             wait = min(wait, 90_000) / 1000 + EXTRA_SECONDS + filling.seconds  # the interval of the check is 10 s here
             time.sleep(wait)
             up = up and not cluster.ended(FULL)
@@ -353,8 +352,7 @@ def trial(jars: Path, work: Path, name: str) -> Result:
     # What counts as said: a step that costs records states the log start offset of each partition.
     said = {
         f"{row['topic']}-{each['partition']}": each["logStartOffset"]
-        for row in rows
-        if row["type"] == "spaceCandidate" and row["isRecommended"]
+        for row in steps
         for each in row["logStartOffsets"]
     }
     lost = {
@@ -382,7 +380,7 @@ def trial(jars: Path, work: Path, name: str) -> Result:
         "steps": [
             {key: step[key] for key in ("step", "how", "cost", "frees", "files", "freedAtOnce")} for step in steps
         ],
-        "said": summary["frees"],
+        "said": sum(step["frees"] for step in steps),
         "roomToStart": room - before,
         "freed": freed,
         "startsAfter": up,

@@ -15,10 +15,9 @@ from kdump.commands.properties_option import properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.retention import CONFIG_HELP, given
 from kdump.commands.state_options import parse_now
-from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.commands.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.forensics.space.answers import SpaceStep, SpaceSummary
-from kdump.forensics.space.query import SpaceQuery
-from kdump.forensics.space.run import run_space
+from kdump.forensics.space.run import space
 from kdump.format.count_text import count_text
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.run import Run
@@ -31,7 +30,7 @@ Examples:
   kdump space /var/lib/kafka
   kdump space /data/1 /data/2 --need 50G
   kdump space /var/lib/kafka --with broker-2.bundle --with broker-3.bundle
-  kdump space /var/lib/kafka --json | jq -r 'select(.type=="spaceStep").command'
+  kdump space /var/lib/kafka --json | jq -r 'select(.type=="spaceStep" and .isNeeded).command'
 
 \b
 Exit status: 0 if the steps free enough, 1 if they free less than is needed, or a stopped broker could still not start,
@@ -46,7 +45,7 @@ class SpaceOptions(CommandOptions):
     paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
     topics: tuple[str, ...] = topic_option("Consider only these topics")
     need: int | None = option(
-        "--need", type=SizeParam(), help="Stop when enough is freed, such as 50G.  [15 % of the file system is free]"
+        "--need", type=SizeParam(), help="Bytes to free on each file system, such as 50G.  [until 15 % of it is free]"
     )
     others: tuple[str, ...] = many(
         "--with",
@@ -62,7 +61,6 @@ class SpaceOptions(CommandOptions):
         default=5,
         help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
     )
-    keys: bool = flag("--keys", help="Read the keys of these topics, if compacted, to estimate a cleaning.")
     config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
     server: ServerProperties | None = properties_option()
     now: str | None = option(
@@ -77,9 +75,9 @@ class SpaceOptions(CommandOptions):
 @click.command(epilog=EXAMPLES)
 @takes(SpaceOptions)
 def command(options: SpaceOptions) -> None:
-    """Show what may be deleted on a broker's full disk, in which order, what each step frees and what it costs: first
-    configuration commands, then files. The log directories must all belong to one broker. Reads names, sizes and time
-    indexes. Nothing is written."""
+    """Show what may be deleted on a broker's full disk, in which order, what each step frees and what it costs: the
+    cheapest first. The log directories must all belong to one broker. Reads names, sizes and time indexes. Nothing is
+    written."""
     read_once(options.paths)
     exit_with(lambda: _run(options))
 
@@ -87,18 +85,10 @@ def command(options: SpaceOptions) -> None:
 def _run(options: SpaceOptions) -> int:
     """Run the command and return its exit status."""
     now = parse_now(options.now, options.output.zone)
+    configs = given(options.config, options.server)
     output = options.output.output()
     sink = options.output.sink(output, lambda: SpaceReport(output, full=options.output.full), (SpaceStep,), report=True)
     of_topic = topic_filter(options.topics)
-    question = SpaceQuery(
-        need=options.need,
-        now=now,
-        others=options.others,
-        limit=options.limit,
-        keys=options.keys,
-        given=given(options.config, options.server),
-        topic=of_topic,
-    )
     is_enough: bool | None = None
     with Progress("space") as progress:
         count = 0
@@ -109,8 +99,16 @@ def _run(options: SpaceOptions) -> int:
             if not count % 100:
                 progress.show(count_text(count, "partition"))
 
-        for answer in run_space(
-            options.paths, question, run=Run(options.reading.limits, report_unreadable, begin=begin)
+        for answer in space(
+            options.paths,
+            need=options.need,
+            others=options.others,
+            now=now,
+            topics=of_topic,
+            config=configs.options,
+            properties=configs.properties,
+            limit=options.limit,
+            run=Run(options.reading.limits, report_unreadable, begin=begin),
         ):
             if isinstance(answer, SpaceSummary):
                 is_enough = answer.isEnough

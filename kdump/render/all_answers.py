@@ -92,7 +92,6 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(
         space.SpaceDirectory,
         space.SpaceTopic,
-        space.SpaceCandidate,
         space.SpaceStep,
         space.SpaceKept,
         space.SpaceSummary,

@@ -1,5 +1,5 @@
-"""Output of `kdump space` for people: the verdict, what fills the disk, the steps in the order in which to take them,
-other values of retention, and what must stay."""
+"""Output of `kdump space` for people: the verdict, what fills the disk, the table of what may be done, how to do what
+is needed, and what must stay."""
 
 from __future__ import annotations
 
@@ -8,43 +8,39 @@ from typing import Any
 
 from kdump.forensics.space import answers
 from kdump.forensics.space.answers import (
-    SpaceCandidate,
     SpaceDirectory,
     SpaceKept,
     SpaceStep,
     SpaceSummary,
     SpaceTopic,
 )
-from kdump.forensics.space.startup_room import needed_inodes
-from kdump.forensics.space.startup_steps import UNKNOWN_CONFIGS
+from kdump.forensics.space.disks import needed_inodes
+from kdump.forensics.space.steps import UNKNOWN_CONFIGS
 from kdump.format.count_text import count_text, first_of
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table
+from kdump.render.table import TEXT, Column, Table
 
 VERDICTS = {"full": "DISK FULL", "low": "LOW", "enough": "ENOUGH SPACE", "unknown": "UNKNOWN"}
 MAX_LINES = 8
 """Maximum number of lines of a command that are shown without --full."""
 COSTS = {
-    answers.NOTHING: "costs nothing",
-    answers.DUE: "costs nothing that retention keeps",
-    answers.RECORDS: "costs records",
-    answers.REPLICA: "costs a replica",
-    answers.JUDGE: "you decide what it costs",
+    answers.NOTHING: "nothing",
+    answers.DUE: "what is due anyway",
+    answers.RECORDS: "records",
+    answers.REPLICA: "a replica",
+    answers.JUDGE: "you decide",
 }
 TITLES = {
-    "reservedBlocks": "hand over the blocks reserved for root",
+    "reservedBlocks": "blocks reserved for root",
     "postponeCleaning": "postpone the log cleaner's work",
-    "retention": "lower retention",
-    "retentionDue": "wait for retention",
-    "compaction": "compaction",
-    "replicas": "give up replicas that are complete elsewhere",
-    "otherFiles": "move away files that are not Kafka's",
-    "deleted": "remove deleted files",
-    "stray": "remove a stray directory",
-    "oldestSegments": "remove segments that are due, so that the broker can start",
+    "retentionDue": "segments that are due",
+    "replicas": "replicas that are complete elsewhere",
+    "otherFiles": "files that are not Kafka's",
+    "deleted": "deleted files",
+    "stray": "stray directory",
 }
 NEEDS = {"stopped": "broker stopped", "running": "broker running", "any": "broker stopped or running"}
 FOREIGN = "not Kafka's"
@@ -80,8 +76,8 @@ class SpaceReport(Sink[Any]):
         summary: SpaceSummary = self.found[SpaceSummary][0]
         self._verdict(summary)
         self._fills()
-        self._steps(summary)
-        self._candidates()
+        self._table(summary)
+        self._how(summary)
         self._kept()
 
     def _verdict(self, summary: SpaceSummary) -> None:
@@ -176,72 +172,58 @@ class SpaceReport(Sink[Any]):
         names = [printable(path_text(os.path.basename(path))) for path in paths]
         return f" ({first_of(names, NAMED)})" if names else ""
 
-    def _steps(self, summary: SpaceSummary) -> None:
+    def _table(self, summary: SpaceSummary) -> None:
+        """Write the rows of each file system; those that are not needed are dim."""
         steps: list[SpaceStep] = self.found.get(SpaceStep, [])
-        self.output.title("steps, in this order" if steps else "nothing can be freed here")
-        if any(each.step == "oldestSegments" for each in steps):
-            text = (
-                "  Take them before you start the broker: it needs room to start, and deletes segments only afterwards."
+        if not steps:
+            self.output.title("nothing can be freed here")
+        for mount in dict.fromkeys(each.mount for each in steps):
+            rows = [each for each in steps if each.mount == mount]
+            self.output.title("what may be done, in this order" + (f", at {mount}" if mount else ""))
+            table = Table(
+                [
+                    Column("number", "  #", lambda each: f"{each.number:>3}", True),
+                    Column("step", "step", _title, least=20, cuts=TEXT),
+                    Column("frees", "frees", _frees, True),
+                    Column("then", "free then", lambda each: _size(each.freeThen), True, 7),
+                    Column("costs", "costs", lambda each: COSTS[each.cost], False, 8),
+                    Column("needed", "", lambda each: "not needed" if each.isNeeded is False else "", False, 8),
+                ],
+                self.output,
+                full=self.full,
             )
-            self.output.text(text, style="note", indent=2)
-        for each in steps:
-            about = f" of {each.topic}" if each.topic else ""
-            frees = ("about " if each.isEstimate else "") + size_text(each.frees)
-            frees = f"frees {frees}, " if each.frees else ""
-            title = f"{each.number}. {TITLES[each.step]}{about}: {frees}{COSTS[each.cost]}"
-            self.output.text(f"  {title}", style="name", indent=5)
+            for each in rows:
+                table.add(each, "dim" if each.isNeeded is False else "")
+            table.flush()
+
+    def _how(self, summary: SpaceSummary) -> None:
+        """Write how to do what is needed, or with --full everything."""
+        steps: list[SpaceStep] = self.found.get(SpaceStep, [])
+        shown = [each for each in steps if self.full or each.isNeeded is not False]
+        if not shown:
+            return
+        self.output.title("how")
+        if summary.broker == answers.STOPPED and any(each.paths for each in shown):
+            self.output.text("  Take the steps before you start the broker: it needs room to start.", style="note")
+        for each in shown:
             when = NEEDS[each.needs] + ("; " if each.frees else "")
-            if not each.frees:
-                pass
-            elif each.freesAfter is None:
-                when += "free once the log cleaner has cleaned it"
-            elif each.freesAfter == 0:
-                when += "free at once"
-            else:
-                after = " after startup" if summary.broker != answers.RUNNING and each.how != "files" else ""
+            if each.frees and each.freesAfter:
+                after = " after startup" if summary.broker != answers.RUNNING else ""
                 when += f"free within {duration_text(each.freesAfter)}{after}"
-            self.output.text(f"     {each.text} ({when})", indent=5)
+                when += f", {size_text(each.freesAtOnce)} at once" if each.freesAtOnce else ""
+            elif each.frees:
+                when += "free at once"
+            self.output.text(f"  {each.number}. {each.text} ({when})", indent=5)
             lines = each.command.splitlines()
-            shown = lines if self.full else lines[:MAX_LINES]
-            for line in shown:
+            for line in lines if self.full else lines[:MAX_LINES]:
                 self.output.line(self.output.paint("       " + printable(path_text(line)), "dim"))
+            if len(lines) > MAX_LINES and not self.full:
+                self.output.text(f"       … and {count_text(len(lines) - MAX_LINES, 'more line')} (--full)")
             if each.undo:
                 self.output.text("     afterwards:")
                 self.output.line(self.output.paint("       " + printable(path_text(each.undo)), "dim"))
-            if len(lines) > len(shown):
-                self.output.text(f"       … and {count_text(len(lines) - len(shown), 'more line')} (--full)")
-        if steps and summary.broker == answers.STOPPED and not summary.missingToStart:
+        if summary.broker == answers.STOPPED and not summary.missingToStart:
             self.output.text("  Then see in kdump restart-plan what a startup does, and start the broker.", indent=2)
-
-    def _candidates(self) -> None:
-        found: list[SpaceCandidate] = self.found.get(SpaceCandidate, [])
-        if not found:
-            return
-        self.output.title("what lower retention frees at once (the active segment stays)")
-        table = Table(
-            [
-                Column("topic", "  topic", lambda each: "  " + printable(path_text(each.topic)), least=14),
-                Column("config", "config", lambda each: each.config),
-                Column("current", "now", lambda each: _value(each, each.current), True, 6),
-                Column("value", "to", lambda each: _value(each, each.value), True),
-                Column("set", "value", lambda each: str(each.value), True, 8),
-                Column("frees", "frees", lambda each: size_text(each.frees), True),
-                Column("segments", "segments", lambda each: f"{each.segments:,}", True, 4),
-                Column("leaves", "leaves", lambda each: size_text(each.leaves), True, 5),
-                Column("step", "", lambda each: "<- step above" if each.isRecommended else "", False, 7),
-            ],
-            self.output,
-            full=self.full,
-        )
-        for each in found:
-            table.add(each)
-        table.flush()
-        self.output.text(
-            "  set one: kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name TOPIC "
-            "--add-config CONFIG=VALUE",
-            style="dim",
-            indent=4,
-        )
 
     def _kept(self) -> None:
         found: list[SpaceKept] = self.found.get(SpaceKept, [])
@@ -279,7 +261,21 @@ def _bytes(size: int) -> str:
     return "" if size < 0 else size_text(size)
 
 
-def _value(candidate: SpaceCandidate, value: int) -> str:
-    if value < 0:
-        return "none"
-    return duration_text(value) if candidate.config.endswith(".ms") else size_text(value)
+def _title(step: SpaceStep) -> str:
+    about = f" of {step.topic}" if step.topic else ""
+    if step.step != "retention":
+        return printable(path_text(TITLES[step.step] + about))
+    now, then = ("none" if value is None or value < 0 else _amount(step, value) for value in (step.current, step.value))
+    return printable(path_text(f"{step.config}{about}: {now} -> {then}"))
+
+
+def _amount(step: SpaceStep, value: int) -> str:
+    return duration_text(value) if (step.config or "").endswith(".ms") else size_text(value)
+
+
+def _frees(step: SpaceStep) -> str:
+    return ("about " if step.isEstimate else "") + size_text(step.frees) if step.frees else ""
+
+
+def _size(size: int | None) -> str:
+    return "" if size is None else size_text(size)

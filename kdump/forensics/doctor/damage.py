@@ -21,8 +21,7 @@ from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Broker, Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.startup import NEVER_MISSING, MissingPartition
-from kdump.forensics.space.replica_copies import ReplicaCopies
-from kdump.forensics.space.stray_directories import stray_verdict
+from kdump.forensics.space.replica_copies import ReplicaCopies, stray_verdict
 from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.log.directory_listing import length
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC

@@ -179,15 +179,14 @@ class Leftovers:
         return Priority.FULL if source in self.full else Priority.SPACE
 
     def _left_over(self, directory: LogDirectory, run: str, measured: int) -> None:
-        others = sorted(
-            root_usage(directory, Run(unreadable=self.on.unreadable)).others, key=lambda each: (-each[1], each[0])
-        )
-        deleted, foreign = self.deleted.get(directory.path, 0), sum(each[1] for each in others)
+        others = root_usage(directory, Run(unreadable=self.on.unreadable)).others
+        others.sort(key=lambda each: (-each.files.size, each.path))
+        deleted, foreign = self.deleted.get(directory.path, 0), sum(each.files.size for each in others)
         if deleted + foreign <= LEAST_SHARE * (measured + foreign):
             return
         parts = [f"{size_text(deleted)} deleted (.deleted, -delete)"] if deleted else []
         if foreign:
-            names = [f"{os.path.basename(path)} {size_text(size)}" for path, size, _, _ in others]
+            names = [f"{os.path.basename(each.path)} {size_text(each.files.size)}" for each in others]
             parts.append(f"{size_text(foreign)} that is not Kafka's ({first_of(names, NAMED)})")
         self.on.item(
             self.priority(directory.path),
@@ -195,8 +194,8 @@ class Leftovers:
             "space-leftovers",
             directory.path,
             f"{size_text(deleted + foreign)} that no broker reads: {' and '.join(parts)}",
-            evidence=tuple(path for path, _, _, _ in others[:NAMED]) or (directory.path,),
-            file=others[0][0] if others else None,
+            evidence=tuple(each.path for each in others[:NAMED]) or (directory.path,),
+            file=others[0].path if others else None,
             commands=(run,),
             actions=("see in kdump space what may be deleted, in which order, and what it costs",),
             never=BY_HAND,

@@ -98,57 +98,59 @@ class SpaceTopic(NamedTuple):
     dueIn24h: Annotated[int, Doc("allocated by further segments that retention deletes within 24 h", BYTES)]
 
 
-@answer("spaceCandidate")
-class SpaceCandidate(NamedTuple):
-    """What a lower value of retention.ms or retention.bytes would free. The active segment is not counted."""
-
-    topic: Annotated[str, Doc("topic")]
-    config: Annotated[str, Doc("retention.ms or retention.bytes; local.… if segments are copied to remote storage")]
-    value: Annotated[int, Doc("the lower value")]
-    current: Annotated[int, Doc("value in force; -1: none")]
-    frees: Annotated[int, Doc("allocated by the segments that become due, without those that are due now", BYTES)]
-    segments: Annotated[int, Doc("number of these segments")]
-    leaves: Annotated[int, Doc("allocated by what is left of the topic", BYTES)]
-    logStartOffsets: Annotated[
-        tuple[KeptFrom, ...],
-        Doc(f"log start offset of each partition that loses segments, each {NESTED}"),
-    ]
-    command: Annotated[str, Doc("command that sets the value")]
-    undo: Annotated[str, Doc("command that sets it back")]
-    isRecommended: Annotated[bool, Doc("whether a step sets this value")]
-
-
 @answer("spaceStep")
 class SpaceStep(NamedTuple):
-    """Something to do, in the order of `number`."""
+    """A row of the table of what may be done, in the order in which to do it: the cheapest first, on each file system.
+    Each of several lower values of a config states what it frees in addition to those above it."""
 
-    number: Annotated[int, Doc("position in the order in which to do it")]
     step: Annotated[
         str,
         Doc(
-            "reservedBlocks, postponeCleaning, retention, retentionDue, compaction, replicas, otherFiles, deleted, "
-            "stray, oldestSegments"
+            "reservedBlocks, deleted, stray, postponeCleaning, retentionDue, otherFiles, replicas, retention",
+            after="number",
         ),
     ]
-    how: Annotated[str, Doc("config (a command of Kafka's or of the file system), files (removes files), or wait")]
-    source: Annotated[PathText, Doc("log directory; empty if it concerns several")]
-    topic: Annotated[str | None, Doc("topic; null if it concerns several, or none")]
-    frees: Annotated[int, Doc("bytes on the disk that it frees", BYTES)]
-    size: Annotated[int, Doc("size of the files that go", BYTES)]
-    files: Annotated[int, Doc("number of files that go")]
-    isEstimate: Annotated[bool, Doc("whether frees is an estimate")]
+    how: Annotated[
+        str, Doc("config (a command of Kafka's or of the file system), files (removes files), or wait", after="step")
+    ]
+    source: Annotated[PathText, Doc("log directory; empty if it concerns several", after="how")]
+    text: Annotated[PathText, Doc("what it does, and what it costs", after="isNeeded")]
+    number: Annotated[int, Doc("position in the order in which to do it")] = 0
+    mount: Annotated[PathText | None, Doc("mount point of the file system; null if it is unknown")] = None
+    topic: Annotated[str | None, Doc("topic; null if it concerns several, or none")] = None
+    config: Annotated[
+        str | None, Doc("retention.ms or retention.bytes; local.… if segments are copied to remote storage")
+    ] = None
+    value: Annotated[int | None, Doc("the lower value")] = None
+    current: Annotated[int | None, Doc("value in force; -1: none")] = None
+    frees: Annotated[int, Doc("bytes on the disk that it frees", BYTES)] = 0
+    freesAtOnce: Annotated[int, Doc("bytes of them that it frees before a stopped broker starts", BYTES)] = 0
+    freeThen: Annotated[
+        int | None, Doc("free on the file system after it and all before it; null if it is unknown", BYTES)
+    ] = None
+    size: Annotated[int, Doc("size of the files that go", BYTES)] = 0
+    files: Annotated[int, Doc("number of files that go; of retention, of segments")] = 0
+    isEstimate: Annotated[bool, Doc("whether frees is an estimate")] = False
     cost: Annotated[
         str, Doc("nothing, due (retention deletes it anyway), records, replica (complete elsewhere), judge")
-    ]
-    needs: Annotated[str, Doc("state in which the broker must be: stopped, running, or any")]
+    ] = NOTHING
+    needs: Annotated[str, Doc("state in which the broker must be: stopped, running, or any")] = "any"
     freesAfter: Annotated[
-        int | None,
-        Doc("ms until the space is free: after the command, or after startup of a stopped broker; null: unknown", MS),
-    ]
-    text: Annotated[PathText, Doc("what it does, and what it costs")]
-    command: Annotated[PathText, Doc("the command, or several lines; empty if there is nothing to do but wait")]
-    undo: Annotated[str, Doc("command that sets a config back; empty if there is none")]
-    paths: Annotated[tuple[PathText, ...], Doc("files and directories that the command removes; none for a config")]
+        int, Doc("ms until all of it is free: after the command, or after startup of a stopped broker", MS)
+    ] = 0
+    isNeeded: Annotated[
+        bool | None,
+        Doc("false: those above it reach the goal, and let a stopped broker start; null without a goal"),
+    ] = None
+    command: Annotated[PathText, Doc("the command, or several lines; empty if there is nothing to do but wait")] = ""
+    undo: Annotated[str, Doc("command that sets a config back; empty if there is none")] = ""
+    paths: Annotated[
+        tuple[PathText, ...], Doc("files and directories that the command removes; none for a config alone")
+    ] = ()
+    logStartOffsets: Annotated[
+        tuple[KeptFrom, ...],
+        Doc(f"of retention: log start offset of each partition that loses segments, each {NESTED}"),
+    ] = ()
 
 
 @answer("spaceKept")
@@ -174,7 +176,9 @@ class SpaceSummary(NamedTuple):
     ]
     broker: Annotated[str, Doc("running, stopped or unknown")]
     free: Annotated[int | None, Doc("free now, on all file systems", BYTES)]
-    goal: Annotated[int | None, Doc("bytes to free: --need, or what it takes to have 15 % free", BYTES)]
+    goal: Annotated[
+        int | None, Doc("bytes to free: --need on each file system, or what it takes to have 15 % free", BYTES)
+    ]
     neededToStart: Annotated[int | None, Doc("bytes that must be free for the broker to start", BYTES)]
     missingToStart: Annotated[
         int | None,
@@ -184,8 +188,7 @@ class SpaceSummary(NamedTuple):
             BYTES,
         ),
     ]
-    frees: Annotated[int, Doc("what all steps free together", BYTES)]
-    freesStopped: Annotated[int, Doc("what those free that work while the broker is stopped", BYTES)]
+    frees: Annotated[int, Doc("what all steps free together, also those that are not needed", BYTES)]
     steps: Annotated[int, Doc("number of steps")]
     isEnough: Annotated[
         bool | None,
@@ -202,5 +205,4 @@ class SpaceSummary(NamedTuple):
     metadataOffset: Annotated[
         int | None, Doc("end offset of the newest metadata among the paths; null without metadata", OFFSET)
     ]
-    filesOpened: Annotated[int, Doc("number of time indexes and segments that were opened")]
     unread: Annotated[int, Doc("number of paths that could not be read")]

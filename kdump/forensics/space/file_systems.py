@@ -9,6 +9,9 @@ import os
 import re
 from typing import NamedTuple
 
+from kdump.cluster.disks import Node
+from kdump.forensics.restart.lock_holder import lock_holder
+from kdump.forensics.space.answers import RUNNING, STOPPED, UNKNOWN
 from kdump.log import file_system
 from kdump.log.directory_listing import is_inside, is_url
 from kdump.log.log_directory import COPY_OF_PARTITIONS, LogDirectory
@@ -83,3 +86,10 @@ def _mount_of(path: str) -> tuple[str | None, str | None, str | None]:
         if len(fields) > 2 and is_inside(path, fields[1]) and len(fields[1]) >= len(best[0] or ""):
             best = fields[1], fields[2], fields[0]
     return best
+
+
+def state_of(broker: Node) -> str:
+    """Return whether the broker is running, by the locks on its log directories."""
+    if any(not_the_disk(each) is not None for each in broker.directories):
+        return UNKNOWN
+    return RUNNING if any(lock_holder(each.path) is not None for each in broker.directories) else STOPPED

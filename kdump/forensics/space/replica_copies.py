@@ -1,4 +1,5 @@
-"""Replicas that are complete on another broker, so that this broker can do without its own.
+"""Replicas that are complete on another broker, so that this broker can do without its own, and stray directories that
+the cluster does without.
 
 A replica may go only if the cluster does not need it, by the newest metadata among the paths: another broker leads the
 partition and is in the ISR, and this one is in neither Isr nor Elr, and cannot become the leader in an unclean
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from kdump.check.log_dir_context import own_context
 from kdump.check.options import Options
 from kdump.cluster.disks import Node
+from kdump.forensics.space.answers import JUDGE, NOTHING
 from kdump.forensics.space.usage import PartitionUsage
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -135,6 +137,39 @@ class ReplicaCopies:
             if same and own_end is not None and other_end is not None and other_end >= own_end:
                 return f"broker {copy.node_id}: {copy.place.path}"
         return ""
+
+
+class StrayVerdict(NamedTuple):
+    """`cost`: what it costs to remove it, as in SpaceStep; None if it must stay, because that is unknown."""
+
+    cost: str | None
+    why: str
+
+
+def stray_verdict(place: PartitionDirectory, copies: ReplicaCopies, node_id: int | None) -> StrayVerdict:
+    """Return the verdict on a -stray directory of the broker `node_id`."""
+    cost, why = _by_metadata(place, copies, node_id)
+    elsewhere = copies.elsewhere(place)
+    if elsewhere:
+        return StrayVerdict(NOTHING, f"{why}; another copy is complete on {elsewhere}")
+    if cost is None:
+        return StrayVerdict(None, f"{why}, so that this may be the only copy")
+    return StrayVerdict(cost, f"{why}; no other copy is among the paths")
+
+
+def _by_metadata(place: PartitionDirectory, copies: ReplicaCopies, node_id: int | None) -> tuple[str | None, str]:
+    """Return what removing it costs by the metadata alone, None if that is unknown, and why it is stray."""
+    own, metadata, number = topic_id(place), copies.metadata, place.partition
+    if metadata is None or metadata.problems or not metadata.topics or own is None:
+        return None, "the metadata or the topic ID is missing"
+    described = metadata.by_id.get(own)
+    if described is None:
+        return JUDGE, "the cluster has deleted its topic, and no client can read its records"
+    info = described.partitions.get(number or 0)
+    if info is None or info.leader < 0 or not info.isr or node_id in info.replicas:
+        return None, "the partition has no leader elsewhere"
+    brokers = ", ".join(map(str, info.isr))
+    return NOTHING, f"the replica was moved to other brokers, and is in sync on {brokers}"
 
 
 def reassignment(stays: dict[Key, tuple[int, ...]]) -> str:

@@ -3,47 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from kdump.check.options import Options
+from kdump.cluster.directory_summary import had_clean_shutdown
+from kdump.cluster.disks import Disks, Node
 from kdump.forensics.retention.configs import ConfigOverrides
 from kdump.forensics.space.answers import (
-    CONFIG,
-    DUE,
-    FILES,
-    JUDGE,
-    NOTHING,
-    RECORDS,
-    REPLICA,
     RUNNING,
     STOPPED,
-    WAIT,
-    SpaceCandidate,
     SpaceDirectory,
     SpaceKept,
     SpaceStep,
     SpaceSummary,
     SpaceTopic,
 )
-from kdump.forensics.space.broker_disks import BrokerDisks
-from kdump.forensics.space.brokers import read_brokers, state_of
-from kdump.forensics.space.build_answers import directory_answer, summary_answer, topic_answer
-from kdump.forensics.space.costless_steps import costless_steps
-from kdump.forensics.space.due_segments import OpenedFiles
-from kdump.forensics.space.first_cleaning import first_cleanings, postponed, room_for_cleanings
+from kdump.forensics.space.disks import Disk, disks_of, needed_to_start
+from kdump.forensics.space.file_systems import not_the_disk, state_of
+from kdump.forensics.space.first_cleaning import first_cleanings, room_for_cleanings
 from kdump.forensics.space.kept_files import kept_files
-from kdump.forensics.space.lower_retention import RetainedTopic, candidates
-from kdump.forensics.space.query import SpaceQuery
-from kdump.forensics.space.retained_topics import retained_topics
-from kdump.forensics.space.retention_steps import lower_step
-from kdump.forensics.space.shortage import Shortage, largest_first, mildest
-from kdump.forensics.space.startup_room import needed_to_start
-from kdump.forensics.space.startup_steps import Room, may_be_removed, removable, startup_steps, uncertain_segments
+from kdump.forensics.space.replica_copies import ReplicaCopies
+from kdump.forensics.space.retained_topics import DAY, RetainedTopic, retained_topics
+from kdump.forensics.space.steps import Given, steps
+from kdump.forensics.space.usage import DirectoryUsage, read_usage
 from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.mounts import mount_bundles, takes_bundles
 from kdump.log.run import PLAIN_RUN, Run
+from kdump.state.metadata_image import MetadataImage
 
-SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceCandidate | SpaceStep | SpaceKept | SpaceSummary
+SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceStep | SpaceKept | SpaceSummary
 
 
 @takes_bundles
@@ -53,248 +43,182 @@ def space(
     need: int | None = None,
     others: Iterable[str] = (),
     now: int | None = None,
-    topics: Iterable[str] = (),
+    topics: Iterable[str] | Callable[[str], bool] = (),
     config: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
-    keys: bool = False,
     limit: int = 5,
     run: Run = PLAIN_RUN,
 ) -> Iterator[SpaceAnswer]:
     """Yield what may be deleted on the disk of a broker, whose log directories `paths` are: what fills it
-    (SpaceDirectory, SpaceTopic), what lower retention would free (SpaceCandidate), the steps in the order in which to
-    take them (SpaceStep), what must stay (SpaceKept), and SpaceSummary.
+    (SpaceDirectory, SpaceTopic), what may be done on each file system, in the order in which to do it (SpaceStep), what
+    must stay (SpaceKept), and SpaceSummary.
 
-    `need`: bytes to free, by default enough to have 15 % of each file system free. `others`: log directories or bundles
-    of other brokers, where replicas may be complete. `config` and `properties` as in `retention`. `keys`: read the keys
-    of the largest compacted topics. `limit`: number of topics to examine in detail. Only names, sizes and time indexes
-    are read otherwise. Raises SourceError for what cannot be read, unless `run.unreadable` is given.
+    `need`: bytes to free on each file system, by default enough to have 15 % of it free. `others`: log directories or
+    bundles of other brokers, where replicas may be complete. `topics`: names, or what returns True for a topic to
+    include. `config` and `properties` as in `retention`. `limit`: number of topics, and of replicas, to examine in
+    detail. Only names, sizes and time indexes are read. Calls `run.begin` for each partition directory. Raises
+    SourceError for what cannot be read, unless `run.unreadable` is given.
     """
-    selected = frozenset((topics,) if isinstance(topics, str) else topics)
-    others = tuple(others)
-    mount_bundles(others)
-    question = SpaceQuery(
-        need=need,
+    names = () if callable(topics) else frozenset((topics,) if isinstance(topics, str) else topics)
+    is_selected = topics if callable(topics) else lambda name: not names or name in names
+    mount_bundles(others := tuple(others))
+    unread: list[SourceError] = []
+    report = run.unreadable
+
+    def unreadable(error: SourceError) -> None:
+        unread.append(error)
+        report(error)
+
+    run = replace(run, unreadable=unreadable)
+    brokers, own = read_brokers([paths] if isinstance(paths, str) else paths, run)
+    if len(brokers) > 1:
+        several = ", ".join(f"{each.directories[0].path} (node {each.node_id})" for each in brokers)
+        raise SourceError(f"these are log directories of several brokers: {several}; pass the others with --with")
+    (broker,) = brokers
+    other_brokers, other_disks = read_brokers(others, run)
+    for each in other_brokers:
+        if each.cluster_id != broker.cluster_id or each.node_id == broker.node_id:
+            where = each.directories[0].path
+            raise SourceError(f"--with {where}: not a log directory of another broker of the same cluster")
+    named = [each.path for each in own.directories]
+    source, metadata = own.copies.newest([*named, *(each.path for each in other_disks.directories)])
+    given = ConfigOverrides(config or {}, properties or {})
+    now = round(time.time() * 1000) if now is None else now
+    is_own_metadata = source in named
+    state = state_of(broker)
+    usages = [read_usage(each, run) for each in broker.directories]
+    disks = disks_of(usages, state, need)
+    is_running = state == RUNNING
+    retained = retained_topics(broker, usages, metadata, given, now, is_selected, run, is_running=is_running)
+    emptied = _emptied(usages, metadata) if metadata is not None and is_own_metadata else None
+    if emptied is not None:  # no config is certain
+        for topic in retained:
+            topic.settings.is_known = False
+    cleanings = first_cleanings(retained)
+    for disk in disks:
+        for usage in disk.usages:
+            # A copy of partitions shows none of this: the broker's disk may have further ones.
+            if not is_running and not usage.directory.is_copy_of_partitions:
+                path, logs = usage.directory.path, sum(1 for _ in usage.live())
+                cleaned = room_for_cleanings(cleanings, path)
+                disk.needs[path] = needed_to_start(logs, is_clean=usage.directory.is_clean, cleaned=cleaned)
+        yield from (_directory(disk, usage, broker.node_id, state) for usage in disk.usages)
+    yield from map(_topic, retained[:limit])
+    copies = ReplicaCopies(other_brokers, metadata, Options(run.limits, now=now), given.properties)
+    kept: list[SpaceKept] = []
+    rows: list[SpaceStep] = []
+    for disk in disks:
+        here = (topic.on(disk.sources) for topic in retained)
+        largest = sorted((each for each in here if each.logs), key=lambda topic: -topic.allocated)
+        for found in steps(disk, Given(largest, cleanings, copies, broker.node_id, limit, is_selected)):
+            if isinstance(found, SpaceStep):
+                disk.take(found)
+            else:
+                kept.append(found)
+        rows += disk.steps
+    yield from (each._replace(number=number) for number, each in enumerate(rows, 1))
+    is_full = any(disk.is_full for disk in disks)
+    for usage in usages:
+        yield from kept_files(usage, state, is_full=is_full)
+    for disk in disks:
+        yield from disk.kept_elsewhere()
+    yield from kept
+    problem = next(iter(metadata.problems), None) if emptied is None and metadata is not None else emptied
+    systems = [disk.system for disk in disks if disk.system is not None]
+    goals = [disk.goal for disk in disks if disk.goal is not None]
+    goal = sum(goals) if len(goals) == len(disks) else None
+    yield SpaceSummary(
+        verdict="unknown" if goal is None else "full" if is_full else "low" if goal else "enough",
+        broker=state,
+        free=sum(each.free for each in systems) if systems else None,
+        goal=goal,
+        neededToStart=sum(disk.needed for disk in disks) if any(disk.needs for disk in disks) else None,
+        missingToStart=sum(disk.lacks for disk in disks) if state == STOPPED and systems else None,
+        frees=sum(each.frees for each in rows),
+        steps=len(rows),
+        isEnough=None if goal is None else all(disk.is_enough for disk in disks),
+        unknownTopics=sum(each.is_unknown for each in retained),
+        metadataProblem=problem,
         now=now,
-        others=others,
-        limit=limit,
-        keys=keys,
-        given=ConfigOverrides(config or {}, properties or {}),
-        topic=lambda name: not selected or name in selected,
+        metadataOffset=metadata.end_offset if metadata is not None else None,
+        unread=len(unread),
     )
-    return run_space([paths] if isinstance(paths, str) else list(paths), question, run=run)
 
 
-def run_space(
-    paths: Iterable[str],
-    question: SpaceQuery,
-    *,
-    run: Run = PLAIN_RUN,
-) -> Iterator[SpaceAnswer]:
-    """Like `space`, with the selection as a SpaceQuery. Calls `run.begin` for each partition directory."""
-    return _SpaceRun(list(paths), question, run).answers()
+def read_brokers(paths: Iterable[str], run: Run) -> tuple[list[Node], Disks]:
+    """Return the brokers whose log directories are at or below the paths, without copies, and all log directories.
+    Raises SourceError for a path that has no log directory."""
+    named = list(dict.fromkeys(paths))
+    errors: list[SourceError] = []
+    disks = Disks.at(named, replace(run, unreadable=errors.append))
+    for path in named:
+        if not disks.below(path):
+            raise SourceError(f"{path}: not a log directory; pass a broker's log directories")
+    for error in errors:
+        run.unreadable(error)
+    return [node for node in disks.nodes if not node.is_copy], disks
 
 
-class _SpaceRun:
-    """One run."""
-
-    def __init__(
-        self,
-        paths: list[str],
-        question: SpaceQuery,
-        run: Run,
-    ) -> None:
-        self.question = question
-        self.run = replace(run, unreadable=self.count_unread)
-        self.unread = 0
-        self._unreadable = run.unreadable
-        self.now = round(time.time() * 1000) if question.now is None else question.now
-        brokers, disks = read_brokers(paths, self.run)
-        if len(brokers) > 1:
-            names = ", ".join(f"{each.directories[0].path} (node {each.node_id})" for each in brokers)
-            raise SourceError(f"these are log directories of several brokers: {names}; pass the others with --with")
-        self.broker = brokers[0]
-        self.state = state_of(self.broker)
-        self.others, others = read_brokers(question.others, self.run)
-        for each in self.others:
-            if each.cluster_id != self.broker.cluster_id or each.node_id == self.broker.node_id:
-                where = each.directories[0].path
-                raise SourceError(f"--with {where}: not a log directory of another broker of the same cluster")
-        own = [each.path for each in disks.directories]
-        source, self.metadata = disks.copies.newest([*own, *(each.path for each in others.directories)])
-        self.is_own_metadata = source in own
-        self.opened = OpenedFiles()
-
-    def count_unread(self, error: SourceError) -> None:
-        self.unread += 1
-        self._unreadable(error)
-
-    def answers(self) -> Iterator[SpaceAnswer]:
-        disks = BrokerDisks(self.broker, self.run)
-        topics = self._topics(disks)
-        wanted = {topic.name for topic in topics[: self.question.limit]} if self.question.keys else set()
-        cleanings = first_cleanings(topics, wanted)
-        if self.state != RUNNING:
-            for usage in disks.usages:
-                if usage.directory.is_copy_of_partitions:
-                    continue  # the broker's disk may have further partitions
-                cleaned = room_for_cleanings(cleanings, frozenset((usage.directory.path,)))
-                needed = needed_to_start(list(usage.live()), is_clean=usage.directory.is_clean, cleaned=cleaned)
-                disks.need(usage, needed)
-        for usage in disks.usages:
-            yield directory_answer(disks, usage, self.broker.node_id, self.state)
-        short = disks.shortages(self.question.need)
-        topics = largest_first(topics, short)
-        examined = topics[: self.question.limit]
-        due = {topic.name: topic.due() for topic in topics}
-        for topic in examined:
-            yield topic_answer(topic, due[topic.name])
-        steps: list[SpaceStep] = []
-        kept: list[SpaceKept] = []
-        for found in costless_steps(
-            self.broker,
-            self.others,
-            self.metadata,
-            disks,
-            topics,
-            due,
-            self.question,
-            self.now,
-            self.run,
-        ):
-            (steps if isinstance(found, SpaceStep) else kept).append(found)  # type: ignore[arg-type]
-        for shortage in short:
-            shortage.take_steps(steps, topics, due)
-        lower = LowerRetention(examined, due, short)
-        lower.reach_goal()
-        rooms = disks.rooms(steps) if self.state == STOPPED else []
-        lower.make_room(rooms, topics)
-        for topic in examined:
-            for each in lower.values[topic.name]:
-                yield each._replace(isRecommended=each is lower.chosen.get(topic.name))
-        unknown = {topic.name for topic in topics if topic.is_unknown}
-        steps += [lower_step(each, self.state, is_unknown=each.topic in unknown) for each in lower.chosen.values()]
-        for room in rooms:
-            makes_room = list(startup_steps(room, topics, due, lower.chosen))
-            steps += makes_room
-            if sum(each.frees for each in makes_room) < room.missing:
-                kept += uncertain_segments(room, topics, due)
-        if self.state == STOPPED:
-            compacted = frozenset(each.topic or "" for each in steps if each.step == "compaction")
-            for sources, left in disks.left_at_start(steps):
-                steps += postponed(cleanings, sources, left, compacted)
-        if self.question.need is not None:
-            steps = steps_for_goal(steps, self.question.need, sum(room.missing for room in rooms))
-        steps = ordered(steps)
-        yield from steps
-        for usage in disks.usages:
-            yield from kept_files(usage, self.state, is_full=disks.is_full())
-        yield from disks.kept_elsewhere()
-        yield from kept
-        problem = self._emptied(disks)
-        if problem is None and self.metadata is not None:
-            problem = next(iter(self.metadata.problems), None)
-        yield summary_answer(
-            disks,
-            self.state,
-            steps,
-            self.question.need,
-            short,
-            topics,
-            now=self.now,
-            metadataOffset=self.metadata.end_offset if self.metadata is not None else None,
-            metadataProblem=problem,
-            filesOpened=self.opened.count,
-            unread=self.unread,
-        )
-
-    def _topics(self, disks: BrokerDisks) -> list[RetainedTopic]:
-        """Return the live topics, the largest first."""
-        problems: list[str] = []
-        found = retained_topics(
-            self.broker,
-            disks.usages,
-            self.metadata,
-            self.question.given,
-            self.now,
-            self.opened,
-            problems,
-            self.question.topic,
-            self.run.limits,
-        )
-        for text in problems:
-            self.count_unread(SourceError(text))
-        if self._emptied(disks) is not None:
-            for topic in found:
-                topic.settings.is_known = False
-        return found
-
-    def _emptied(self, disks: BrokerDisks) -> str | None:
-        """Return what is missing if the metadata is only that of a snapshot, so that no config is certain."""
-        return disks.emptied_metadata(self.metadata) if self.metadata is not None and self.is_own_metadata else None
+def _emptied(usages: list[DirectoryUsage], metadata: MetadataImage) -> str | None:
+    """Return what is missing if the log of the broker's own metadata has been emptied, as by a recovery on a full disk
+    (IO_ERROR_EMPTIES): it is then that of the last snapshot. None if it has not."""
+    end = metadata.snapshot
+    for usage in usages:
+        for each in usage.in_state(""):
+            is_empty = each.place.topic == METADATA_TOPIC and each.bases and not any(each.sizes)
+            if is_empty and end is not None and each.bases[0] < end:
+                return f"{each.place.path} is empty, and what came after its snapshot at offset {end} is missing"
+    return None
 
 
-COSTS = (NOTHING, DUE, JUDGE, REPLICA, RECORDS)
-"""From the cheapest to the most expensive: records that consumers may still read come last."""
-HOW = (CONFIG, WAIT, FILES)
-FOR_STARTUP = "oldestSegments"
+def _directory(disk: Disk, usage: DirectoryUsage, node_id: int | None, state: str) -> SpaceDirectory:
+    def of(state: str) -> int:
+        return sum(each.allocated for each in usage.in_state(state))
+
+    system, total = disk.system, usage.total()
+    live, every = list(usage.live()), list(usage.in_state(""))
+    deleted = sum(each.with_suffix(suffix).allocated for each in live for suffix in (".deleted", ".cleaned"))
+    of_live = sum(each.allocated for each in live)
+    return SpaceDirectory(
+        path=usage.directory.path,
+        nodeId=node_id,
+        broker=state,
+        unknownBecause=not_the_disk(usage.directory),
+        isClean=None if state == RUNNING else had_clean_shutdown(usage.directory),
+        mount=system.mount if system else None,
+        fileSystem=system.type if system else None,
+        device=system.source if system else None,
+        total=system.total if system else None,
+        free=system.free if system else None,
+        reserved=system.reserved if system else None,
+        inodesFree=system.inodes_free if system else None,
+        allocated=total.allocated + total.linked,
+        elsewhere=max(0, system.used - disk.own) if system else None,
+        liveBytes=of_live - deleted,
+        deletedBytes=deleted + of("delete"),
+        strayBytes=of("stray"),
+        futureBytes=of("future"),
+        metadataBytes=of("") - of_live,
+        otherBytes=sum(each.files.allocated for each in usage.others),
+        linkedBytes=total.linked,
+        partitions=len(every),
+        neededToStart=disk.needs.get(usage.directory.path),
+    )
 
 
-def steps_for_goal(steps: list[SpaceStep], goal: int, needed: int) -> list[SpaceStep]:
-    """Return the cheapest steps that free `goal` bytes together; all of them if they free less. Those without which the
-    broker cannot start (`needed` bytes) stay, as do those that free nothing now."""
-    is_lowered = any(each.step == FOR_STARTUP and each.cost == RECORDS for each in steps)
-    kept: list[SpaceStep] = []
-    freed = room = 0
-    for each in sorted(steps, key=lambda step: (COSTS.index(step.cost), -step.frees)):
-        if each.step == FOR_STARTUP or not each.frees or (each.step == "retention" and is_lowered):
-            kept.append(each)
-            continue
-        makes_room = each.needs != "running" and each.how == FILES
-        if freed >= goal and not (makes_room and room < needed):
-            continue
-        kept.append(each)
-        freed += each.frees
-        room += each.frees if makes_room else 0
-    return kept
-
-
-def ordered(steps: list[SpaceStep]) -> list[SpaceStep]:
-    """Return the steps numbered in the order in which to take them: configuration commands, then what the broker does
-    by itself, then files; in each the cheapest first, then what frees most."""
-    found = sorted(steps, key=lambda step: (HOW.index(step.how), COSTS.index(step.cost), -step.frees))
-    return [each._replace(number=number) for number, each in enumerate(found, 1)]
-
-
-class LowerRetention:
-    """The values that could be set, of the examined topics, and those that are. `due`: number of due segments by topic
-    and partition; `short`: what is missing, which becomes less with each value that is chosen."""
-
-    def __init__(
-        self, examined: Sequence[RetainedTopic], due: Mapping[str, list[int]], short: Sequence[Shortage]
-    ) -> None:
-        self.examined = examined
-        self.due = due
-        self.short = short
-        self.values = {topic.name: candidates(topic) for topic in examined}
-        self.chosen: dict[str, SpaceCandidate] = {}
-
-    def reach_goal(self) -> None:
-        """Choose what frees enough, beginning with the largest topic."""
-        for topic in self.examined:
-            self._choose(topic, self.short)
-
-    def make_room(self, rooms: Sequence[Room], topics: Sequence[RetainedTopic]) -> None:
-        """Choose what lets a stopped broker start, by segments that may then be removed by hand."""
-        for room in rooms:
-            for topic in self.examined:
-                left = room.lacks - sum(removable(each, room, self.due[each.name], self.chosen) for each in topics)
-                if left > 0 and topic.name not in self.chosen and may_be_removed(topic, "cleanup.policy"):
-                    self._choose(topic, [Shortage(room.sources, left)])
-
-    def _choose(self, topic: RetainedTopic, short: Sequence[Shortage]) -> None:
-        due = self.due[topic.name]
-        found = mildest(topic, due, self.values[topic.name], short)
-        if found is not None:
-            self.chosen[topic.name] = found
-            for each in self.short:
-                each.take_candidate(topic, due, found)
+def _topic(topic: RetainedTopic) -> SpaceTopic:
+    due = [log.due(topic.settings) for log in topic.logs]
+    later = [max(count, log.due(topic.settings, DAY)) for log, count in zip(topic.logs, due)]
+    return SpaceTopic(
+        topic=topic.name,
+        partitions=len(topic.logs),
+        segments=sum(len(log.segments) for log in topic.logs),
+        size=sum(log.usage.all.size for log in topic.logs),
+        allocated=topic.allocated,
+        cleanupPolicy=",".join(topic.settings["cleanup.policy"]),
+        retentionMs=topic.settings.retention("ms")[0],
+        retentionBytes=topic.settings.retention("bytes")[0],
+        isConfigKnown=topic.settings.is_known,
+        dueNow=sum(log.allocated(0, count) for log, count in zip(topic.logs, due)),
+        dueIn24h=sum(log.allocated(*pair) for log, pair in zip(topic.logs, zip(due, later))),
+    )

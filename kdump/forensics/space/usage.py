@@ -22,35 +22,45 @@ WITH_SEGMENT = (*file_kinds.INDEXES, file_kinds.PRODUCER_SNAPSHOT)
 
 
 @dataclass(slots=True)
+class Files:
+    """Number of files, their size and what they occupy, in bytes. `linked`: what those with further hard links occupy,
+    which `allocated` does not count: to remove one name frees nothing."""
+
+    count: int = 0
+    size: int = 0
+    allocated: int = 0
+    linked: int = 0
+
+    def add(self, other: Files) -> None:
+        self.count += other.count
+        self.size += other.size
+        self.allocated += other.allocated
+        self.linked += other.linked
+
+
+class Foreign(NamedTuple):
+    """A file or directory that is not Kafka's."""
+
+    path: str
+    files: Files
+
+
+@dataclass(slots=True)
 class PartitionUsage:
-    """A partition directory. The arrays are by segment, in offset order: base offset, size of the .log, and what the
-    .log, its indexes and its producer snapshot occupy."""
+    """A partition directory. The arrays are by segment, in offset order: base offset, size of the .log, what the .log,
+    its indexes and its producer snapshot occupy, and modification time of the .log in epoch ms."""
 
     place: PartitionDirectory
     bases: array[int] = field(default_factory=lambda: array("q"))
     sizes: array[int] = field(default_factory=lambda: array("q"))
     allocs: array[int] = field(default_factory=lambda: array("q"))
     times: array[int] = field(default_factory=lambda: array("q"))
-    """Modification time of each .log in epoch ms."""
     unindexed: frozenset[int] = frozenset()
     """Base offsets of the segments without an .index."""
-    size: int = 0
-    allocated: int = 0
-    files: int = 0
-    deleted_files: int = 0
-    deleted_size: int = 0
-    deleted: int = 0
-    """Allocated by .deleted files."""
-    cleaned_files: int = 0
-    cleaned_size: int = 0
-    cleaned: int = 0
-    """Allocated by .cleaned files."""
-    has_swap: bool = False
-    """Whether there is a .swap file."""
-    linked: int = 0
-    """Allocated by files with further hard links. Nothing else counts them: to remove one name frees nothing."""
-    unknown: list[tuple[str, int, int]] = field(default_factory=list)
-    """Files that are not Kafka's: path, size, allocated bytes."""
+    all: Files = field(default_factory=Files)
+    by_suffix: dict[str, Files] = field(default_factory=dict)
+    """The .deleted, .cleaned and .swap files."""
+    unknown: list[Foreign] = field(default_factory=list)
 
     @property
     def key(self) -> tuple[str, int]:
@@ -58,19 +68,23 @@ class PartitionUsage:
         assert self.place.partition is not None
         return self.place.topic, self.place.partition
 
+    @property
+    def allocated(self) -> int:
+        return self.all.allocated
+
+    def with_suffix(self, suffix: str) -> Files:
+        return self.by_suffix.get(suffix) or Files()
+
 
 @dataclass
 class DirectoryUsage:
-    """A log directory, with the sums over its files."""
+    """A log directory, with the sums over its files. `root`: Kafka's own files there, and the cache of remote
+    storage."""
 
     directory: LogDirectory
     partitions: list[PartitionUsage] = field(default_factory=list)
-    others: list[tuple[str, int, int, int]] = field(default_factory=list)
-    """What is not Kafka's: path, size, allocated bytes, number of files."""
-    root: int = 0
-    """Allocated by Kafka's own files at the root, and by the cache of remote storage."""
-    linked: int = 0
-    """Allocated by files with further hard links that are not in a partition directory."""
+    others: list[Foreign] = field(default_factory=list)
+    root: Files = field(default_factory=Files)
 
     def live(self) -> Iterator[PartitionUsage]:
         """Yield the partitions that the broker serves."""
@@ -79,152 +93,90 @@ class DirectoryUsage:
     def in_state(self, state: str) -> Iterator[PartitionUsage]:
         return (each for each in self.partitions if each.place.state == state)
 
-    @property
-    def allocated(self) -> int:
-        """Allocated by everything in the log directory."""
-        here = self.root + sum(each.allocated for each in self.partitions) + sum(each[2] for each in self.others)
-        return here + self.all_linked
-
-    @property
-    def all_linked(self) -> int:
-        """Allocated by all files with further hard links; a file with two names here counts twice."""
-        return self.linked + sum(each.linked for each in self.partitions)
+    def total(self) -> Files:
+        """Return the sums over everything in the log directory; a file with two names here counts twice as linked."""
+        total = Files()
+        for files in (self.root, *(each.all for each in self.partitions), *(each.files for each in self.others)):
+            total.add(files)
+        return total
 
 
 def read_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
     """Return what occupies the log directory. Calls `run.begin` for each partition directory."""
-    found = root_usage(directory, run)
+    usage = root_usage(directory, run)
     for place in directory.partitions:
-        found.partitions.append(partition_usage(place, run))
+        usage.partitions.append(partition_usage(place, run))
         run.begin(place)
-    return found
+    return usage
 
 
 def root_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
     """Return what occupies the log directory apart from its partitions."""
-    found = DirectoryUsage(directory)
+    usage = DirectoryUsage(directory)
     candidates = {each.path for each in directory.partitions}
-    for name, path, is_directory, size, allocated, linked, _ in _stats(directory.path, run):
-        if path in candidates:
+    for entry, files, _ in _entries(directory.path, run):
+        if entry.path in candidates:
             continue
-        found.linked += linked
-        if not is_directory:
-            if name in directory.files or name == LOCK:
-                found.root += allocated
-            elif name.endswith(("-checkpoint.tmp", ".checkpoint.deleted")):
-                found.root += allocated  # the next write of the checkpoint replaces it
-            else:
-                found.others.append((path, size, allocated, 1))
-        elif name == REMOTE_CACHE:
-            below = _below(path, run)
-            found.root += allocated + below.allocated
-            found.linked += below.linked
+        # The next write of a checkpoint replaces what is left of it.
+        is_own = entry.name in directory.files or entry.name in (LOCK, REMOTE_CACHE)
+        if is_own or entry.name.endswith(("-checkpoint.tmp", ".checkpoint.deleted")):
+            usage.root.add(files)
         else:
-            below = _below(path, run)
-            found.linked += below.linked
-            found.others.append((path, below.size, below.allocated + allocated, below.files))
-    return found
+            usage.others.append(Foreign(entry.path, files))
+    return usage
 
 
 def partition_usage(place: PartitionDirectory, run: Run) -> PartitionUsage:
     """Return what occupies a partition directory."""
-    found = PartitionUsage(place)
+    usage = PartitionUsage(place)
     logs: dict[int, tuple[int, int, int]] = {}
     of_indexes: dict[int, int] = {}
     indexed: set[int] = set()
-    for name, path, is_directory, size, allocated, linked, modified in _stats(place.path, run):
-        found.allocated += allocated
-        found.linked += linked
-        if is_directory:
-            below = _below(path, run)
-            found.allocated += below.allocated
-            found.linked += below.linked
-            found.unknown.append((path, below.size, below.allocated + allocated))
+    for entry, files, modified in _entries(place.path, run):
+        usage.all.add(files)
+        suffix = os.path.splitext(entry.name)[1]
+        if not is_live(entry.name) and suffix in (".deleted", ".cleaned", ".swap"):
+            usage.by_suffix.setdefault(suffix, Files()).add(files)
             continue
-        found.files += 1
-        found.size += size
-        if not is_live(name):
-            if name.endswith(".deleted"):
-                found.deleted_files += 1
-                found.deleted_size += size
-                found.deleted += allocated
-            elif name.endswith(".cleaned"):
-                found.cleaned_files += 1
-                found.cleaned_size += size
-                found.cleaned += allocated
-            elif name.endswith(".swap"):
-                found.has_swap = True
-            else:
-                found.unknown.append((path, size, allocated))
-            continue
-        kind, offset = by_name(name)
-        if kind is None:
-            found.unknown.append((path, size, allocated))
-        elif offset is not None and kind is file_kinds.SEGMENT and name.endswith(".log"):
-            logs[offset] = (size, allocated, modified)
+        kind, offset = by_name(entry.name) if is_live(entry.name) and modified is not None else (None, None)
+        if kind is None or modified is None:
+            usage.unknown.append(Foreign(entry.path, files))
+        elif offset is not None and kind is file_kinds.SEGMENT and suffix == ".log":
+            logs[offset] = (files.size, files.allocated, modified)
         elif offset is not None and kind in WITH_SEGMENT:
-            of_indexes[offset] = of_indexes.get(offset, 0) + allocated
+            of_indexes[offset] = of_indexes.get(offset, 0) + files.allocated
             if kind is file_kinds.INDEX:
                 indexed.add(offset)
-    found.unindexed = frozenset(logs.keys() - indexed)
+    usage.unindexed = frozenset(logs.keys() - indexed)
     for offset in sorted(logs):
-        size, allocated, modified = logs[offset]
-        found.bases.append(offset)
-        found.sizes.append(size)
-        found.allocs.append(allocated + of_indexes.get(offset, 0))
-        found.times.append(modified)
-    return found
+        size, allocated, time = logs[offset]
+        usage.bases.append(offset)
+        usage.sizes.append(size)
+        usage.allocs.append(allocated + of_indexes.get(offset, 0))
+        usage.times.append(time)
+    return usage
 
 
-class _Entry(NamedTuple):
-    """A file or directory. What it occupies is `linked` if it is a file with further hard links, and else `allocated`.
-    `modified` in epoch ms."""
-
-    name: str
-    path: str
-    is_directory: bool
-    size: int
-    allocated: int
-    linked: int
-    modified: int
-
-
-class _Sums(NamedTuple):
-    """The sums over the files below a directory."""
-
-    size: int
-    allocated: int
-    linked: int
-    files: int
-
-
-def _stats(directory: str, run: Run) -> Iterator[_Entry]:
-    """Yield what is in a directory. What goes away meanwhile is left out."""
+def _entries(directory: str, run: Run) -> Iterator[tuple[os.DirEntry[str], Files, int | None]]:
+    """Yield what is in a directory, with the sums over the files at and below it, and the modification time of a file
+    in epoch ms, None for a directory. What goes away meanwhile is left out; symbolic links are not followed."""
     try:
         with file_system.scandir(directory) as entries:
             for entry in entries:
                 try:
-                    status = entry.stat()
-                    is_directory = entry.is_dir()
+                    status, is_directory = entry.stat(), entry.is_dir()
                 except OSError:
                     continue
-                allocated, linked = _blocks(status, is_directory)
-                modified = status.st_mtime_ns // 1_000_000
-                yield _Entry(entry.name, entry.path, is_directory, status.st_size, allocated, linked, modified)
+                files = _of_status(status, is_directory=is_directory)
+                if is_directory:
+                    _add_below(files, entry.path, run)
+                yield entry, files, None if is_directory else status.st_mtime_ns // 1_000_000
     except OSError as error:
         if not is_missing(error):
             run.unreadable(SourceError(listing_error(error, directory)))
 
 
-def _blocks(status: os.stat_result, is_directory: bool) -> tuple[int, int]:
-    """Return what a file occupies, if it has no further hard links, and if it has."""
-    blocks = getattr(status, "st_blocks", 0) * 512
-    return (0, blocks) if not is_directory and status.st_nlink > 1 else (blocks, 0)
-
-
-def _below(directory: str, run: Run) -> _Sums:
-    """Return the sums over the files below a directory; symbolic links are not followed."""
-    size = allocated = linked = files = 0
+def _add_below(files: Files, directory: str, run: Run) -> None:
     for path, names, here in file_system.walk(
         directory, lambda error: run.unreadable(SourceError(listing_error(error, directory)))
     ):
@@ -233,10 +185,11 @@ def _below(directory: str, run: Run) -> _Sums:
                 status = file_system.stat(os.path.join(path, name), follow=False)
             except OSError:
                 continue
-            own, shared = _blocks(status, name not in here)
-            allocated += own
-            linked += shared
-            if name in here:
-                size += status.st_size
-                files += 1
-    return _Sums(size, allocated, linked, files)
+            files.add(_of_status(status, is_directory=name not in here))
+
+
+def _of_status(status: os.stat_result, *, is_directory: bool) -> Files:
+    blocks = getattr(status, "st_blocks", 0) * 512
+    if is_directory:
+        return Files(allocated=blocks)
+    return Files(1, status.st_size, *((0, blocks) if status.st_nlink > 1 else (blocks, 0)))
