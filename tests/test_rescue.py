@@ -412,10 +412,10 @@ def test_the_state_of_a_moment(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL])))
 
-    def full(fd: int) -> None:
+    def full(path: str) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(output_directory.os, "fsync", full)
+    monkeypatch.setattr(output_directory, "sync_file_system", full)
     result = command.run("rescue", path, "--out", tmp_path / "out")
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert os.strerror(errno.ENOSPC) in result.stderr

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
@@ -17,6 +18,28 @@ from kdump.signals import uninterrupted
 
 PASSING = ".kdump-part"
 """Suffix of a file's name until the file is complete."""
+
+
+def _sync_file_system() -> Callable[[str], None] | None:
+    """Return a function that writes all of the file system of a path to its disk (syncfs); None if there is none."""
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None) if sys.platform == "linux" else None
+    if call is None:
+        return None
+
+    def sync(path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if call(fd):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        finally:
+            os.close(fd)
+
+    return sync
+
+
+sync_file_system = _sync_file_system()
 
 
 class OutputError(Exception):
@@ -39,6 +62,7 @@ class OutputDirectory:
     def __init__(self, root: str, sources: Iterable[str]) -> None:
         refuse_output(root, sources)
         self.root = os.path.abspath(root)
+        self._syncs_each = True
         if os.path.lexists(self.root):
             self._must_be_empty(root)
 
@@ -60,14 +84,28 @@ class OutputDirectory:
         return os.path.join(self.root, *parts)
 
     def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """Open a new file. It gets its name once it is completely written and synced to disk, and is removed if the
-        block raises. Raises OutputError, also for write errors within the block."""
-        return _writing(self.path(name))
+        """Open a new file. It gets its name once it is completely written and, unless this is within `synced_once`,
+        synced to disk, and is removed if the block raises. Raises OutputError, also for write errors within the
+        block."""
+        return _writing(self.path(name), syncs=self._syncs_each)
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file. Raises OutputError."""
         with self.writing(name) as file:
             file.write(data)
+
+    @contextmanager
+    def synced_once(self) -> Iterator[None]:
+        """Sync the files of the block at its end, all at once, which takes a fraction of the time of each alone. What
+        states that they are complete, such as a ledger, is written after it. Raises OutputError."""
+        try:
+            self._syncs_each = sync_file_system is None
+            yield
+            if sync_file_system is not None and os.path.isdir(self.root):
+                with explained(self.root):
+                    sync_file_system(self.root)
+        finally:
+            self._syncs_each = True
 
     @contextmanager
     def together(self, name: str) -> Iterator[None]:
@@ -91,7 +129,8 @@ class OutputDirectory:
         block ends, and of which nothing remains if the block raises. Raises OutputError."""
         passing = OutputDirectory(self.root + PASSING, ())
         try:
-            yield passing
+            with passing.synced_once():
+                yield passing
             with explained(self.root), uninterrupted():
                 os.rename(passing.root, self.root)
         finally:
@@ -140,7 +179,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _writing(path: str) -> Iterator[BinaryIO]:
+def _writing(path: str, *, syncs: bool = True) -> Iterator[BinaryIO]:
     passing = path + PASSING
     is_ours = False
     try:
@@ -152,7 +191,8 @@ def _writing(path: str) -> Iterator[BinaryIO]:
             with file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                if syncs:
+                    os.fsync(file.fileno())
             with uninterrupted():  # a signal between the two steps would leave both names
                 _publish(passing, path)
                 with suppress(FileNotFoundError):

@@ -68,10 +68,11 @@ def export(registry: SchemaRegistry, out: OutputDirectory, folder: str, deleted:
     """Write one file for each version to `folder` (a name, or empty), and those of `deleted` ones after them. Return
     their number. Raises OutputError."""
     count = 0
-    for version in chain(in_order(registry), deleted):
-        count += 1
-        subject = UNSAFE.sub("_", version.subject)[:LONGEST_NAME]
-        name = f"{count:06}.{subject}.v{version.version}.json"
-        text = json.dumps(import_request(version), ensure_ascii=True, indent=1)
-        out.write(f"{folder}/{name}" if folder else name, text.encode() + b"\n")
+    with out.synced_once():
+        for version in chain(in_order(registry), deleted):
+            count += 1
+            subject = UNSAFE.sub("_", version.subject)[:LONGEST_NAME]
+            name = f"{count:06}.{subject}.v{version.version}.json"
+            text = json.dumps(import_request(version), ensure_ascii=True, indent=1)
+            out.write(f"{folder}/{name}" if folder else name, text.encode() + b"\n")
     return count

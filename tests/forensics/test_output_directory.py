@@ -3,10 +3,19 @@
 import errno
 import os
 import re
+from pathlib import Path
 
 import pytest
 
-from kdump.forensics.output_directory import PASSING, OutputDirectory, OutputError, OutputExists, OutputNotAllowed
+from kdump.forensics import output_directory
+from kdump.forensics.output_directory import (
+    PASSING,
+    OutputDirectory,
+    OutputError,
+    OutputExists,
+    OutputNotAllowed,
+    sync_file_system,
+)
 
 
 def cause(caught: pytest.ExceptionInfo[OutputError]) -> int | None:
@@ -136,3 +145,27 @@ def test_a_directory_whole_or_not_at_all(tmp_path):
         out.write("orders-0" + PASSING + "/a", b"2")
     assert (tmp_path / "out/orders-0/a").read_bytes() == b"1"
     assert os.listdir(tmp_path / "out") == ["orders-0"]
+
+
+def test_files_of_a_block_are_synced_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one without syncfs; in both cases before the file that states that they are complete has its name."""
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append("one"))
+    for number, together in enumerate((lambda path: synced.append("all"), None)):
+        monkeypatch.setattr(output_directory, "sync_file_system", together)
+        out = OutputDirectory(str(tmp_path / str(number)), [])
+        with out.writing("ledger") as ledger, out.synced_once():
+            for name in "abc":
+                out.write(name, b"x")
+            ledger.write(b"complete")
+        out.write("after", b"x")
+    assert synced == ["all", "one", "one", *["one"] * 3, "one", "one"]
+    with pytest.raises(ValueError, match="stop"), out.synced_once():
+        raise ValueError("stop")
+
+
+def test_the_file_system_is_synced(tmp_path: Path) -> None:
+    assert sync_file_system is not None
+    sync_file_system(str(tmp_path))
+    with pytest.raises(OSError):
+        sync_file_system(str(tmp_path / "missing"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import BinaryIO
 
 from kdump.check.options import Options
@@ -55,8 +56,8 @@ def carve(
     options = Options.given(options, open_source=careful_source)
     writer = None if out is None else Writer(OutputDirectory(out, named))
     runs = Runs()
-    for path in named:
-        for each_file in _files(path, options):
+    with nullcontext() if writer is None else writer.output.synced_once():
+        for each_file in chain.from_iterable(_files(path, options) for path in named):
             try:
                 yield from _file(each_file, runs, writer, options)
             except SourceError as error:

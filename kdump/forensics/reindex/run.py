@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
@@ -152,10 +152,11 @@ def reindex(
             compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
             past_damage=past_damage,
         )
-        for made in _Partition(place, question, options).run():
-            if output is not None and made.rebuilt.indexes is not None:
-                _write(output, name, made)
-            yield made
+        with nullcontext() if output is None else output.synced_once():
+            for made in _Partition(place, question, options).run():
+                if output is not None and made.rebuilt.indexes is not None:
+                    _write(output, name, made)
+                yield made
 
 
 def _names(places: list[ReindexInput]) -> list[str]:

@@ -68,7 +68,7 @@ def salvage(
     made: list[Salvaged] = []
     options.expect(sum(bytes_to_read(job, wishes) for job in found))
     try:
-        with directory.writing(LEDGER) as ledger:
+        with directory.writing(LEDGER) as ledger, directory.synced_once():
             for job in found:
                 work = WorkProgress(bytes_to_read(job, wishes), options)
                 made.append(
