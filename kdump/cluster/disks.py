@@ -135,6 +135,12 @@ class Disks:
         """Log directories, partitions and files, in the order in which they were found."""
         return [self.described(each) for each in self._searched]
 
+    def configure(self, server: ServerProperties | None) -> None:
+        """Take what a server.properties that was found next to the directories states of them."""
+        self.server = server
+        for each in self.found:
+            self.described(each)
+
     def described(self, place: Place) -> Place:
         """Return the same place, with what server.properties states of it."""
         if isinstance(place, LogDirectory) and self.server is not None and self.server.names(place.path):

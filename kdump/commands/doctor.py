@@ -11,7 +11,7 @@ from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import print_error
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import OLD_TRANSACTION, DurationParam, read_once, timeout_option
-from kdump.commands.properties_option import properties_option
+from kdump.commands.properties_option import NodeProperties, properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, parse_now
@@ -56,7 +56,7 @@ class DoctorOptions(CommandOptions):
     now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
     transaction_timeout: int = timeout_option(OLD_TRANSACTION)
     kafka_version: KafkaRelease | None = release_option("Predict the startup")
-    server: ServerProperties | None = properties_option()
+    server: ServerProperties | None = properties_option(found=True)
     output: OutputOptions = added(
         output_options(
             json="Write JSON Lines: doctorItem and doctorQuestion as each is known, at the end one doctor.",
@@ -86,13 +86,15 @@ def _found(options: DoctorOptions) -> DoctorOptions:
     """Return the options with the log directories on this machine. Raises SourceError if there are none."""
     found = find_log_directories()
     print_error(f"examining {', '.join(found.directories)}: {found.why}")
-    return replace(options, paths=found.directories, server=options.server or found.server)
+    return replace(options, paths=found.directories)
 
 
 def _run(options: DoctorOptions) -> int:
     """Run the command and return its exit status."""
+    node = NodeProperties(options.server, options.paths)
     output = options.output.output(headline=False)
     sink = options.output.sink(output, lambda: DoctorReport(output, options.paths), (Item,), report=True)
+    node.show(options.output, output, sink)
 
     def emit(answer: Any) -> None:
         with uninterrupted():  # so that no line is cut
@@ -101,7 +103,7 @@ def _run(options: DoctorOptions) -> int:
 
     query = DoctorQuery(
         options.paths,
-        options.reading.check_options(server=options.server),
+        options.reading.check_options(server=node.server),
         budget=options.budget / 1000,
         now=parse_now(options.now, options.output.zone),
         timeout=options.transaction_timeout,

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import click
 
 from kdump.check.options import Options
-from kdump.cluster.disks import Disks
 from kdump.commands.exit_status import exit_with
 from kdump.commands.expected_size import segment_bytes
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
-from kdump.commands.properties_option import properties_option
+from kdump.commands.properties_option import NodeProperties, properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.recovery import RecoveryOptions, run_estimate, run_follow
 from kdump.commands.release_option import release_option
@@ -26,7 +25,6 @@ from kdump.forensics.restart.replica_answer import PartitionReplicas
 from kdump.forensics.restart.restart_cluster import restart_cluster
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.run import Run, ignore
 from kdump.render.progress import Progress
 from kdump.render.restart_report import PlanEnd, RestartReport, plan_objects
 
@@ -53,7 +51,7 @@ class RestartPlanOptions(CommandOptions):
     topics: tuple[str, ...] = topic_option("Examine only these topics, so problems in others are missed")
     everything: bool = flag("--all", help="Also show partitions with nothing to report.")
     kafka_version: KafkaRelease | None = release_option("Predict the startup")
-    server: ServerProperties | None = properties_option()
+    server: ServerProperties | None = properties_option(found=True)
     output: OutputOptions = added(
         output_options(
             json="Write JSON Lines: one restartPartition per partition, one restartDirectory per directory, one "
@@ -84,15 +82,16 @@ def command(options: RestartPlanOptions) -> None:
     first. Given all log directories of several brokers, also predict what their replicas lose once they have joined,
     and which broker to start first. Reads what the broker would read, and what it would truncate. Nothing is
     written."""
-    check = options.reading.check_options(kafka_version=options.kafka_version, server=options.server)
+    node = NodeProperties(options.server, options.paths)
+    check = options.reading.check_options(kafka_version=options.kafka_version, server=node.server)
     if options.recovery.estimate:
         exit_with(lambda: run_estimate(options.paths, options.recovery, check, options.output))
     if options.recovery.follow:
         exit_with(lambda: run_follow(options.paths, options.recovery, options.output))
-    exit_with(lambda: _run(options, check))
+    exit_with(lambda: _run(options, check, node))
 
 
-def _run(options: RestartPlanOptions, check: Options) -> int:
+def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> int:
     """Run the command and return its exit status."""
     began = time.monotonic()
     output = options.output.output(headline=False)
@@ -105,9 +104,10 @@ def _run(options: RestartPlanOptions, check: Options) -> int:
         objects=plan_objects,
         report=True,
     )
+    node.show(options.output, output, sink)
     of_topic = topic_filter(options.topics)
     works = StartupWorks()
-    disks = Disks.at(options.paths, Run(check.limits, ignore), nested=False, server=options.server)
+    disks = node.disks
     with Progress("restart-plan", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
 
         def at(done: int, total: int | None) -> None:
@@ -123,7 +123,7 @@ def _run(options: RestartPlanOptions, check: Options) -> int:
                 own = {each.path for each in plan.directories}
                 _, known = disks.newest_metadata(*own)
                 own_works = [work for work in works.works if work.path in own]
-                recovery, _ = time_of(own_works, options.recovery.query, known, release)
+                recovery, _ = time_of(own_works, options.recovery.query, known, release, check.server)
             return PlanEnd(plan, time.monotonic() - began, recovery)
 
         plan = restart_cluster(

@@ -12,7 +12,7 @@ from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import OLD_TRANSACTION, read_once, timeout_option
-from kdump.commands.properties_option import properties_option
+from kdump.commands.properties_option import NodeProperties, properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import Notes, parse_now, run_command
@@ -58,7 +58,7 @@ class RetentionOptions(CommandOptions):
     holds: bool = flag("--holds", help="Show only what keeps data longer than the configs require, one row per cause.")
     config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
     metadata: str | None = option("--metadata", metavar="DIR", help=METADATA_HELP)
-    server: ServerProperties | None = properties_option()
+    server: ServerProperties | None = properties_option(found=True)
     now: str | None = option(
         "--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]"
     )
@@ -85,7 +85,7 @@ def command(options: RetentionOptions) -> None:
     run_command(RetentionCommand(options))
 
 
-def given(options: tuple[str, ...], server: ServerProperties | None) -> ConfigOverrides:
+def given(options: tuple[str, ...], node: NodeProperties) -> ConfigOverrides:
     """Return the configs from --config and --properties. Raises click.UsageError."""
     found = {}
     for text in options:
@@ -99,8 +99,9 @@ def given(options: tuple[str, ...], server: ServerProperties | None) -> ConfigOv
         except ValueError:
             raise click.UsageError(f"--config {name}: {value!r} is not a valid value") from None
         found[name] = value
+    server = node.server
     values = server.values if server is not None else {}
-    if server is not None and not broker_names() & values.keys():
+    if server is not None and node.is_given and not broker_names() & values.keys():
         print_error(
             f"--properties {path_text(server.path)}: sets none of the configs used here, such as log.retention.ms"
         )
@@ -112,6 +113,7 @@ class RetentionCommand:
 
     def __init__(self, options: RetentionOptions) -> None:
         self.options = options
+        self.node = NodeProperties(options.server, options.paths)
         self.output = options.output.output()
         now = parse_now(options.now, options.output.zone)
         self.now = round(time.time() * 1000) if now is None else now
@@ -134,10 +136,11 @@ class RetentionCommand:
 
     def run(self) -> int:
         options = self.options
+        self.node.show(options.output, self.output, self.sink)
         question = RetentionQuery(
             now=self.now,
             timeout=options.transaction_timeout,
-            given=given(options.config, options.server),
+            given=given(options.config, self.node),
             metadata=options.metadata,
             deep=not options.headers,
             keys=options.keys,

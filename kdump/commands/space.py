@@ -11,7 +11,7 @@ from kdump.commands.input_files import report_unreadable, unreadable
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import SizeParam, read_once
-from kdump.commands.properties_option import properties_option
+from kdump.commands.properties_option import NodeProperties, properties_option
 from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.retention import CONFIG_HELP, given
 from kdump.commands.state_options import parse_now
@@ -62,7 +62,7 @@ class SpaceOptions(CommandOptions):
         help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
     )
     config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
-    server: ServerProperties | None = properties_option()
+    server: ServerProperties | None = properties_option(found=True)
     now: str | None = option(
         "--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]"
     )
@@ -85,10 +85,12 @@ def command(options: SpaceOptions) -> None:
 def _run(options: SpaceOptions) -> int:
     """Run the command and return its exit status."""
     now = parse_now(options.now, options.output.zone)
-    configs = given(options.config, options.server)
+    node = NodeProperties(options.server, options.paths)
+    configs = given(options.config, node)
     output = options.output.output()
     sink = options.output.sink(output, lambda: SpaceReport(output, full=options.output.full), (SpaceStep,), report=True)
     of_topic = topic_filter(options.topics)
+    node.show(options.output, output, sink)
     is_enough: bool | None = None
     with Progress("space") as progress:
         count = 0

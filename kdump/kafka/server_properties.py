@@ -6,26 +6,54 @@ metadataLogDir), KafkaConfig.processRoles.
 
 from __future__ import annotations
 
+import glob
+import os
+import re
 from typing import NamedTuple
 
 from kdump.format.java_properties import properties
 from kdump.format.numbers import parse_int
 from kdump.log.directory_listing import real_path
 from kdump.log.errors import SourceError
+from kdump.state.secrets import is_secret
 
 MAX_BYTES = 1 << 20
 """Maximum size of such a file in bytes."""
+DIRECTORIES = ("log.dirs", "log.dir", "metadata.log.dir")
+PROVIDED = re.compile(r"\$\{[^}]*\}")
+"""What a config provider replaces, ${env:NAME}, or a script of an image, ${NAME} (AbstractConfig.CONFIG_PROVIDERS)."""
 
 
 class ServerProperties(NamedTuple):
-    """The file's names and values."""
+    """The file's names and values, without secrets. `unresolved`: names whose values a config provider completes when
+    the broker starts, which are not among the values; `repeated`: names with several values, of which the last one
+    counts."""
 
     path: str
     values: dict[str, str]
+    unresolved: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
 
     def words(self, name: str) -> list[str]:
         """Return the values of a list; none if it is not set."""
         return [word for each in self.values.get(name, "").split(",") if (word := each.strip())]
+
+    def paths(self, name: str) -> list[str]:
+        """Return the paths in a list; those with a part that a config provider completes if they exist."""
+        return [path for word in self.words(name) for path in (_matches(word) if "${" in word else (word,))]
+
+    def overridden(self, values: dict[str, str]) -> ServerProperties:
+        """Return these properties with other values of some names."""
+        return self._replace(values={**self.values, **_shown(values)})
+
+    def seen_from(self, directory: str, root: str) -> ServerProperties:
+        """Return these properties with paths that lead from here to where they lead a process. `directory`: its current
+        directory; `root`: what precedes its paths."""
+        named = {name: self.words(name) for name in DIRECTORIES if name in self.values}
+        joined = {
+            name: ",".join(root + os.path.join(directory, each) for each in paths) for name, paths in named.items()
+        }
+        return self._replace(values={**self.values, **joined})
 
     @property
     def roles(self) -> frozenset[str] | None:
@@ -41,7 +69,7 @@ class ServerProperties(NamedTuple):
     @property
     def stated_log_dirs(self) -> list[str]:
         """log.dirs, else log.dir, as the file has them."""
-        return self.words("log.dirs") or self.words("log.dir")
+        return self.paths("log.dirs") or self.paths("log.dir")
 
     @property
     def log_dirs(self) -> list[str]:
@@ -51,8 +79,8 @@ class ServerProperties(NamedTuple):
     @property
     def metadata_log_dir(self) -> str | None:
         """The real path of metadata.log.dir; None if it is not known."""
-        own = self.values.get("metadata.log.dir")
-        return real_path(own) if own else next(iter(self.log_dirs), None)
+        own = self.paths("metadata.log.dir")
+        return real_path(own[0]) if own else next(iter(self.log_dirs), None)
 
     def names(self, path: str) -> bool:
         """Return True if a directory is one of the node's."""
@@ -77,10 +105,25 @@ def read_properties(path: str) -> ServerProperties:
         raise SourceError(f"{path}: {error.strerror}") from None
     if len(data) > MAX_BYTES or b"\0" in data:
         raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MAX_BYTES else 'binary'}")
-    found = {}
+    found: dict[str, str] = {}
+    repeated = []
     for line in properties(data):
         if line.problem:
             raise SourceError(f"{path}: not a properties file: byte {line.position}: {line.problem}")
         if line.values:
-            found[line.values["name"]] = line.values["value"].strip()
-    return ServerProperties(path, found)
+            name, value = line.values["name"], line.values["value"].strip()
+            if found.setdefault(name, value) != value:
+                repeated.append(name)
+            found[name] = value
+    unresolved = tuple(name for name, value in found.items() if "${" in value and not is_secret(name))
+    values = {name: value for name, value in found.items() if name not in unresolved or name in DIRECTORIES}
+    return ServerProperties(path, _shown(values), unresolved, tuple(dict.fromkeys(repeated)))
+
+
+def _shown(values: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if not is_secret(name)}
+
+
+def _matches(path: str) -> list[str]:
+    """Return the directories that a path may be, of which a config provider completes parts."""
+    return sorted(glob.glob("*".join(map(glob.escape, PROVIDED.split(path)))))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from kdump.answer import Key, keys_by_type
 from kdump.check.finding import Code, Finding
 from kdump.check.summary import CheckSummary
+from kdump.cluster.broker_configuration import NodeConfiguration
 from kdump.cluster.lag import CommittedPosition, SharePosition
 from kdump.forensics import answers as forensic
 from kdump.forensics import cluster_answer, connect_answer, groups_answer, ls_answer, registry_answer, schema_answer
@@ -53,6 +54,7 @@ TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(schema_answer.StructAnswer, schema_answer.FieldAnswer),
     **keys_by_type(explain.Explanation, explain.ExplanationSummary, explain.FindingExplanation, Message),
     **keys_by_type(BundleSummary),
+    **keys_by_type(NodeConfiguration),
     **keys_by_type(doctor.ExaminedDisk, doctor.Item, doctor.LargestTopic, doctor.Question, doctor.Page),
     **keys_by_type(
         groups_answer.DescribedGroup,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kdump.forensics.recovery.read_speed import ASSUMED, GIVEN, MEASURED
-from kdump.forensics.recovery.recovery_time import RecoveryLog, RecoveryTime
+from kdump.forensics.recovery.recovery_time import PROPERTIES, RecoveryLog, RecoveryTime
 from kdump.format.count_text import count_text
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
@@ -74,6 +74,7 @@ def time_lines(each: RecoveryTime) -> Iterator[str]:
     origin = {
         GIVEN: "as given",
         "metadata": "as the cluster's metadata has it",
+        PROPERTIES: "as server.properties has it",
         "default": "the default of num.recovery.threads.per.data.dir",
     }[each.threadsFrom]
     processors = "" if each.processors is None else f", on {count_text(each.processors, 'processor')}"

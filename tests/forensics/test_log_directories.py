@@ -54,8 +54,6 @@ def test_of_the_running_broker_with_what_its_command_line_overrides(root: Path) 
     found = find_log_directories(str(root))
     assert found.directories == (f"{root}/a", f"{root}/b", f"{root}/meta")
     assert f"process 7), {root}/server.properties, of which 1 is missing: {root}/gone" in found.why
-    assert found.server is not None
-    assert found.server.is_broker
 
 
 def test_of_a_broker_in_another_container(root: Path) -> None:
@@ -64,7 +62,6 @@ def test_of_a_broker_in_another_container(root: Path) -> None:
     (inside / "var/lib/kafka/data-0/kafka-log0").mkdir(parents=True)
     found = find_log_directories(str(root))
     assert found.directories == (f"{root}/proc/7/root/var/lib/kafka/data-0/kafka-log0",)
-    assert found.server is None, "its paths are not those of this process"
 
 
 def test_in_the_usual_places(root: Path) -> None:

@@ -59,16 +59,23 @@ def recovery_time(
     release = parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version
     if release is None:
         release = disk_release([work.path for work in works], metadata).release
-    return time_of(works, query or RecoveryQuery(), metadata, release)
+    return time_of(works, query or RecoveryQuery(), metadata, release, server)
 
 
 def time_of(
-    works: Sequence[DirectoryWork], query: RecoveryQuery, metadata: MetadataImage | None, release: KafkaRelease
+    works: Sequence[DirectoryWork],
+    query: RecoveryQuery,
+    metadata: MetadataImage | None,
+    release: KafkaRelease,
+    server: ServerProperties | None = None,
 ) -> tuple[RecoveryTime, list[RecoveryLog]]:
     """Return the same as `recovery_time`, to callers that know what is to be recovered, and the release."""
     known = None if metadata is None else _threads_in_metadata(metadata, works)
     default = DEFAULT_THREADS if release.order >= TWO_THREADS_SINCE else OLD_THREADS
-    return estimate(works, replace(query, threads_in_metadata=known, default_threads=default))
+    stated = None if server is None else parse_int(server.values.get(THREADS_CONFIG))
+    stated = stated if stated is not None and stated > 0 else None
+    query = replace(query, threads_in_metadata=known, threads_in_properties=stated, default_threads=default)
+    return estimate(works, query)
 
 
 def recovery_works(paths: Iterable[str], run: Run = PLAIN_RUN, disks: Disks | None = None) -> list[DirectoryWork]:

@@ -21,6 +21,7 @@ from kdump.log.errors import SourceError
 from kdump.log.source import open_source
 
 DEFAULT_THREADS, OLD_THREADS = 2, 1
+PROPERTIES = "server.properties"
 """Defaults since Kafka 4.0, and before."""
 ALTERNATIVES = (1, 2, 4, 8, 16)
 """Numbers of threads for which a time is given, too."""
@@ -68,7 +69,9 @@ class RecoveryTime(NamedTuple):
     cachedBytes: Annotated[int, Doc("those of them that are in this machine's page cache", BYTES)]
     batches: Annotated[int, Doc("estimated number of batches in them, from the beginning of some segments")]
     threads: Annotated[int, Doc("num.recovery.threads.per.data.dir: recovery threads of each log directory")]
-    threadsFrom: Annotated[str, Doc("option, metadata (the broker's or the cluster's dynamic config) or default")]
+    threadsFrom: Annotated[
+        str, Doc("option, metadata (the broker's or the cluster's dynamic config), server.properties or default")
+    ]
     processors: Annotated[int | None, Doc("number of this machine's processors; null for disks in a bundle")]
     readSpeed: Annotated[int, Doc("what the disk delivers", "bytes/s")]
     readSpeedFrom: Annotated[str, Doc("measured, option or assumed")]
@@ -88,6 +91,7 @@ class RecoveryQuery:
 
     threads: int | None = None
     threads_in_metadata: int | None = None
+    threads_in_properties: int | None = None
     default_threads: int = DEFAULT_THREADS
     read_speed: int | None = None
 
@@ -97,6 +101,8 @@ class RecoveryQuery:
             return self.threads, GIVEN
         if self.threads_in_metadata is not None:
             return self.threads_in_metadata, "metadata"
+        if self.threads_in_properties is not None:
+            return self.threads_in_properties, PROPERTIES
         return self.default_threads, "default"
 
 

@@ -1,0 +1,176 @@
+"""A node's server.properties next to its disks: where it is, and what on the disks contradicts it.
+
+Source: the Dockerfiles and start scripts of the images in docs/kubernetes.md; AbstractKafkaConfig.logDirs;
+MetaPropertiesEnsemble.verify.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from kdump.answer import Doc, PathText, answer
+from kdump.cluster.disks import Disks
+from kdump.cluster.running_brokers import running_brokers
+from kdump.kafka.server_properties import ServerProperties, read_properties
+from kdump.log import file_system
+from kdump.log.directory_listing import is_url, real_path
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.log.log_directory import META
+
+BESIDE = ("server.properties", "kafka.properties", "config/server.properties", "config/kraft/server.properties")
+"""Where the file may be in a log directory or in one of the two above it."""
+PLACES = (
+    *("/tmp/strimzi.properties", "/opt/kafka/custom-config/server.config"),  # Strimzi: as started, and as generated
+    *("/opt/confluentinc/etc/kafka/kafka.properties", "/opt/bitnami/kafka/config/server.properties"),
+    *("/etc/kafka/kafka.properties", "/etc/kafka/server.properties", "/etc/kafka/kraft/server.properties"),
+    *("/opt/kafka/config/server.properties", "/opt/kafka/config/kraft/server.properties"),
+)
+"""Where operators, images and packages have the file."""
+OF_NODE = ("node.id", "broker.id", "process.roles", *("log.dirs", "log.dir", "metadata.log.dir"))
+
+
+@answer("serverProperties")
+@dataclass
+class NodeConfiguration:
+    """A node's server.properties, as far as it is known here."""
+
+    path: Annotated[PathText, Doc("the file")]
+    why: Annotated[str, Doc("why it is taken: --properties, or where it was found")]
+    nodeId: Annotated[int | None, Doc("node.id or broker.id; null if it is not set or not known")]
+    roles: Annotated[list[str], Doc("process.roles; empty if it is not set or not known")]
+    logDirs: Annotated[list[PathText], Doc("log.dirs")]
+    metadataLogDir: Annotated[PathText | None, Doc("metadata.log.dir, or the first of log.dirs")]
+    unresolved: Annotated[list[str], Doc("names whose values config providers complete: they are not known")]
+    contradictions: Annotated[list[str], Doc("what on the disks contradicts it")] = field(default_factory=list)
+
+
+class PropertiesSearch:
+    """Looks for the server.properties of the node whose disks are at the paths of a command: the first one that names a
+    log directory of theirs. `root`: what precedes all other paths."""
+
+    def __init__(self, paths: Iterable[str], disks: Disks, root: str = "") -> None:
+        self.paths = sorted(paths, key=real_path)
+        self.disks = disks
+        self.root = root
+        self.unreadable: list[str] = []
+        """Why files cannot be read that may be the one."""
+
+    def find(self) -> tuple[ServerProperties, str] | None:
+        """Return the file, and where it was found; None if there is none, or if the disks are of several nodes, or in
+        bundles or stores."""
+        if any(each == "-" or is_url(each) or file_system.tree_at(each) is not None for each in self.paths):
+            return None
+        directories = sorted(each.path for each in self.disks.directories)
+        if not directories:  # partitions, or segments
+            above = [each for path in self.paths for each in _above(path)]
+            directories = sorted({each for each in above if os.path.isfile(os.path.join(each, META))})
+        if not directories or len(self.disks.nodes) > 1:
+            return None
+        for server, why in self._candidates(directories):
+            if any(map(server.names, directories)):
+                return server, why
+        return None
+
+    def _candidates(self, directories: list[str]) -> Iterator[tuple[ServerProperties, str]]:
+        for broker in running_brokers(self.root):
+            try:
+                yield _named_as(broker.properties(), directories), f"of {broker.name}"
+            except SourceError as error:
+                self.unreadable.append(f"configuration of {broker.name}: {error}")
+        near = dict.fromkeys(above for each in directories for above in (real_path(each), *_above(each)))
+        for path in (os.path.join(above, name) for above in near for name in BESIDE):
+            try:
+                yield read_properties(path), "beside the log directory"
+            except SourceError as error:
+                if os.path.lexists(path):
+                    self.unreadable.append(str(error))
+        for place in PLACES:
+            with suppress(SourceError):
+                yield read_properties(self.root + place), "in a usual place"
+
+
+def _above(path: str) -> tuple[str, str]:
+    above = os.path.dirname(real_path(path))
+    return above, os.path.dirname(above)
+
+
+def _named_as(server: ServerProperties, directories: list[str]) -> ServerProperties:
+    """Return the properties of a process with these names of its directories where they are the same ones: a container
+    may have mounted the disk at another path."""
+    names = {}
+    for path in directories:
+        with suppress(OSError):
+            status = os.stat(path)
+            names[status.st_dev, status.st_ino] = path
+    values = dict(server.values)
+    for name in ("log.dirs", "log.dir", "metadata.log.dir"):
+        if name in values:
+            values[name] = ",".join(_named(path, names) for path in server.paths(name))
+    return server._replace(values=values)
+
+
+def _named(path: str, names: dict[tuple[int, int], str]) -> str:
+    with suppress(OSError):
+        status = os.stat(path)
+        return names.get((status.st_dev, status.st_ino), path)
+    return path
+
+
+def configuration(server: ServerProperties, why: str, disks: Disks) -> NodeConfiguration:
+    """Return what is known of a node's configuration, and what on the disks contradicts it."""
+    return NodeConfiguration(
+        server.path,
+        why,
+        server.node_id,
+        sorted(server.roles or ()),
+        server.stated_log_dirs,
+        next(iter((*server.paths("metadata.log.dir"), *server.stated_log_dirs)), None),
+        [name for name in server.unresolved if name in OF_NODE or name.startswith("log.")],
+        list(_contradictions(server, disks)),
+    )
+
+
+def _contradictions(server: ServerProperties, disks: Disks) -> Iterator[str]:
+    directories = disks.directories
+    named = [each for each in directories if server.names(each.path)]
+    for name in server.repeated:
+        if name in OF_NODE or name.startswith("log."):
+            yield f"{server.path} sets {name} several times; the last one counts"
+    nodes = {each.path: disks.ids(each).get("node.id") for each in (named or directories)}
+    if server.node_id is not None:
+        for path, number in nodes.items():
+            if number not in (None, str(server.node_id)):
+                yield f"{os.path.join(path, META)} has node.id {number}, {server.path} {server.node_id}"
+    clusters = {cluster: each.path for each in named if (cluster := disks.ids(each).get("cluster.id")) is not None}
+    if len(clusters) > 1:
+        yield "log.dirs has directories of several clusters: " + ", ".join(
+            f"{at} of {id}" for id, at in clusters.items()
+        )
+    if not named:
+        return
+    examined = {real_path(each.path) for each in directories}
+    for path in dict.fromkeys((*server.stated_log_dirs, *server.paths("metadata.log.dir"))):
+        if not os.path.isdir(path):
+            yield f"{path}, which {server.path} names, does not exist"
+        elif real_path(path) not in examined:
+            empty = _is_empty(path)
+            what = "is empty: it is new, or nothing is mounted there" if empty else "is not examined: pass it, too"
+            yield f"{path}, which {server.path} names, {what}"
+    own = disks.node_of(named[0]).directories
+    for each in own:
+        if not server.names(each.path):
+            yield f"{each.path} has the IDs of this node, but {server.path} does not name it: the node does not read it"
+    metadata = [each.path for each in own if os.path.isdir(os.path.join(each.path, METADATA_LOG))]
+    if server.metadata_log_dir is not None and metadata and server.metadata_log_dir not in map(real_path, metadata):
+        yield f"metadata.log.dir is {server.metadata_log_dir}, which has no metadata log; {metadata[0]} has one"
+
+
+def _is_empty(path: str) -> bool:
+    with suppress(OSError), os.scandir(path) as entries:
+        return not any(entry.name != "lost+found" for entry in entries)
+    return False
