@@ -7,6 +7,7 @@ PartitionMetadataReadBuffer, CheckpointFileWithFailureHandler.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,10 +46,9 @@ class BadLine(KafkaError):
     known one writes, empty if that is not the reason."""
 
     def __init__(
-        self, position: int | None, message: str, is_number: bool = False, exception: str = "", newer: str = ""
+        self, position: int | None, message: str, exception: str, is_number: bool = False, newer: str = ""
     ) -> None:
-        io_exception = f"IOException: Error while reading checkpoint file: {message}"
-        super().__init__(message, exception or io_exception, position)
+        super().__init__(message, exception, position)
         self.newer, self.is_number = newer, is_number
 
 
@@ -117,7 +117,7 @@ def _read(path: str, parse: Parser, release: KafkaRelease, opener: Opener | None
         if data is None:
             return Checkpoint([], None, None)
         lines = list(parse(data))
-        _check(lines, data, release)
+        _check(lines, data, os.path.abspath(path), release)
     except BadLine as error:
         error.file = path
         thrown = error
@@ -129,7 +129,7 @@ def _data(path: str, opener: Opener | None = None) -> bytes | None:
     """Return the content of a small file; None if it does not exist. Raises SourceError, and BadLine for a directory
     with the file's name."""
     if file_system.isdir(path):
-        raise BadLine(0, "is a directory", exception="IOException: Is a directory")
+        raise BadLine(0, "is a directory", "IOException: Is a directory")
     return read_small(path, opener)
 
 
@@ -139,32 +139,53 @@ def _decode(data: bytes) -> None:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         message = f"byte {data[error.start]:#04x} is not UTF-8"
-        raise BadLine(error.start, message, exception="MalformedInputException") from None
+        raise BadLine(error.start, message, "MalformedInputException") from None
 
 
-def _check(lines: list[TextLine], data: bytes, release: KafkaRelease) -> None:
+def _check(lines: list[TextLine], data: bytes, path: str, release: KafkaRelease) -> None:
     """Raise BadLine for the first line that a broker does not read, or does not load."""
     _decode(data)
+    is_java, (version, entries_missing, malformed) = CHECKPOINT_NUMBERS.applies(release), _wordings(release)
     count, entries = lines[1:2], sum(bool(line.values) for line in lines)
     for line in lines:
         number = parse_int(text := _text(line, data))
         if line.newer or (line.what == "version" and number not in (0, None)):
             newer = newer_version(CHECKPOINT, number)
-            raise BadLine(line.position, f"Unrecognised version:{number}, expected version: 0", newer=newer)
+            exception = version.format(path=path, version=number)
+            raise BadLine(line.position, f"Unrecognised version:{number}, expected version: 0", exception, newer=newer)
         if line.what == "count" and not line.size:
-            message = f"Expected [{_text(count[0], data)}] entries in checkpoint file, but found only [{entries}]"
-            raise BadLine(count[0].position, message)
-        if line.what == "count" and (number or 0) < 0 and CHECKPOINT_NUMBERS.applies(release):
-            raise BadLine(line.position, f"Illegal Capacity: {number}", is_number=True)
-        if line.bad is not None and CHECKPOINT_NUMBERS.applies(release):
+            stated = _text(count[0], data)
+            exception = entries_missing.format(path=path, count=stated, entries=entries)
+            message = f"Expected [{stated}] entries in checkpoint file, but found only [{entries}]"
+            raise BadLine(count[0].position, message, exception)
+        if line.what == "count" and (number or 0) < 0 and is_java:
+            message = f"Illegal Capacity: {number}"
+            raise BadLine(line.position, message, f"IllegalArgumentException: {message}", is_number=True)
+        if line.bad is not None and is_java:
             message = f'For input string: "{line.bad}"'
-            raise BadLine(line.position, message, True, f"NumberFormatException: {message}")
+            raise BadLine(line.position, message, f"NumberFormatException: {message}", is_number=True)
         if line.problem and not line.values:
-            raise BadLine(line.position, f"Malformed line in checkpoint file: {_short(text)}")
+            exception = malformed.format(path=path, line=text)
+            raise BadLine(line.position, f"Malformed line in checkpoint file: {_short(text)}", exception)
     for line in lines:
         if line.problem:
             message = f"Received invalid partition leader epoch entry {' '.join(map(str, line.values.values()))}"
-            raise BadLine(line.position, message, True, f"IllegalArgumentException: {message}")
+            raise BadLine(line.position, message, f"IllegalArgumentException: {message}", is_number=True)
+
+
+def _wordings(release: KafkaRelease) -> tuple[str, str, str]:
+    """Return what CheckpointFile throws for a version, for entries that are missing, and for a line."""
+    if CHECKPOINT_NUMBERS.applies(release):  # the class in Java
+        return (
+            "IOException: Unrecognised version:{version}, expected version: 0 in checkpoint file at: {path}",
+            "IOException: Expected [{count}] entries in checkpoint file [{path}], but found only [{entries}]",
+            "IOException: Malformed line in checkpoint file [{path}]: {line}",
+        )
+    return (
+        "IOException: Unrecognized version of the checkpoint file ({path}): {version}",
+        "IOException: Expected {count} entries in checkpoint file ({path}), but found only {entries}",
+        "IOException: Malformed line in checkpoint file ({path}): '{line}'",
+    )
 
 
 def _text(line: TextLine, data: bytes) -> str:
@@ -186,9 +207,10 @@ def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None
     return None if found.lines is None else [EpochEntry(**each.values) for each in found.entries]
 
 
-def topic_id(path: str, newer: list[str] | None = None) -> str | None:
+def topic_id(path: str, newer: list[str] | None = None, release: KafkaRelease = NEWEST) -> str | None:
     """Read the topic ID in partition.metadata; None if the file does not exist. A version that only a release newer
     than the newest known one writes is added to `newer`: the known ones read on. Raises BadLine, SourceError."""
+    file, plus = os.path.abspath(path), "+ " if (3, 7) <= release.line < (4, 2) else ""
     with named(path):
         data = _data(path)
         if data is None:
@@ -196,22 +218,28 @@ def topic_id(path: str, newer: list[str] | None = None) -> str | None:
         _decode(data)
         lines = list(partition_metadata(data))[:2]
         if not lines:
-            raise BadLine(0, "it is empty", True, "NullPointerException")
+            raise BadLine(0, "it is empty", "NullPointerException", is_number=True)
         for line in lines:
             value = parse_int(line.values.get("value")) if line is lines[0] else 0
-            if line.problem or value is None or value < 0:
-                exception = "IOException: Malformed line in partition metadata file"
-                raise BadLine(line.position, _short(_text(line, data)), exception=exception)
+            text = _text(line, data)
+            if line.problem or value is None:
+                what = "checkpoint" if release.line < (4, 2) else "partition metadata"
+                where = f"({file}): '{text}'" if release.line < (3, 7) else f"[{file}]: {text}"
+                raise BadLine(line.position, _short(text), f"IOException: Malformed line in {what} file {where}")
+            if value < 0:
+                exception = f"Unrecognized version of partition metadata file {plus}({file}): {value}"
+                raise BadLine(line.position, _short(text), f"IOException: {exception}")
             if line is lines[0] and newer is not None:
                 newer += filter(None, [newer_version("PartitionMetadataFile", value, "partition.metadata version")])
         if len(lines) < 2:
-            raise BadLine(None, "it ends after its version", True, "NullPointerException")
+            raise BadLine(None, "it ends after its version", "NullPointerException", is_number=True)
         found: str = lines[1].values["value"]
         if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
             message = f"invalid topic ID: {found!r}"
-            raise BadLine(lines[1].position, message, True, "IllegalArgumentException")
+            raise BadLine(lines[1].position, message, "IllegalArgumentException", is_number=True)
         if found == ZERO_UUID:
-            raise BadLine(lines[1].position, "the zero topic ID", exception="IOException: Invalid topic ID")
+            exception = f"IOException: Invalid topic ID in partition metadata file ({found})"
+            raise BadLine(lines[1].position, "the zero topic ID", exception)
         return found
 
 
@@ -224,7 +252,7 @@ def meta_values(path: str) -> dict[str, str] | None:
     lines = list(properties(data))
     for line in lines:
         if line.problem:
-            raise BadLine(line.position, MALFORMED, exception=f"IllegalArgumentException: {MALFORMED}")
+            raise BadLine(line.position, MALFORMED, f"IllegalArgumentException: {MALFORMED}")
     return {line.values["name"]: line.values["value"] for line in lines if line.values}
 
 

@@ -226,7 +226,8 @@ def _marker(batch: Batch, release: KafkaRelease) -> str | None:
         return None
     key, value = record.key or b"", record.value
     if len(key) < KEY.size:
-        reason = "Invalid value size found for control record key. Must have at least 4 bytes, but found only"
+        what = "control record key" if release.line >= (4, 3) else "end control record key"
+        reason = f"Invalid value size found for {what}. Must have at least 4 bytes, but found only"
         raise CorruptRecord(batch.position, f"{reason} {len(key)}", invalid=True)
     control = decode_control(record.key, record.value)
     if control.type not in (COMMIT, ABORT):

@@ -69,31 +69,38 @@ def check_quorum_state(path: str, release: KafkaRelease) -> None:
     data = read_small(path) if file_system.isfile(path) else None
     if data is None:
         return
-    error_text = "Error while reading the Quorum status"
-    # Kafka reads only the first line.
-    line = data.splitlines()[0] if data else b""
-    if not line:
-        raise BadLine(0, "quorum-state is empty", exception=f"EOFException: {error_text}")
-    try:
-        found, _ = json.JSONDecoder().raw_decode(line.decode("utf-8").lstrip())  # Java ignores what follows
+    unreadable = f"UncheckedIOException: Error while reading the Quorum status from the file {os.path.abspath(path)}"
+    if not data:
+        raise BadLine(0, "quorum-state is empty", f"{unreadable}; EOFException: File ended prematurely.")
+    try:  # Kafka reads only the first line, and ignores what follows the object
+        found, _ = json.JSONDecoder().raw_decode(data.splitlines()[0].decode("utf-8").lstrip())
     except (ValueError, RecursionError) as error:
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
         if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
             kind = "JsonEOFException"
-        raise BadLine(0, f"quorum-state is not JSON: {error}", exception=f"{kind}: {error_text}") from error
+        raise BadLine(0, f"quorum-state is not JSON: {error}", f"{unreadable}; {kind}") from error
     if not isinstance(found, dict) or "data_version" not in found:
-        raise BadLine(0, "quorum-state has no data_version", exception=f"UncheckedIOException: {error_text}")
+        raise BadLine(0, "quorum-state has no data_version", f"{unreadable}; IOException: Deserialized node …")
     version = found["data_version"]
-    if version not in (0, 1):
-        message = f"quorum-state has data_version {str(version)[:40]}, but only 0 and 1 are supported"
-        exception = f"IllegalStateException: data_version ({str(version)[:40]}) is not within the min (0) and max (1)"
-        raise BadLine(0, message, exception=exception)
+    number = int(version) if isinstance(version, int | float) else 0  # as JsonNode.shortValue
     newest = 1 if QUORUM_STATE_1.applies(release) else 0
-    fields = FIELDS[int(min(version, newest))]  # Java reads 1.0 as 1, too
+    unread = f"quorum-state has data_version {str(version)[:40]}, which Kafka {release.number} does not read"
+    if not 0 <= number <= newest and (refused := _refused(number, release)):
+        raise BadLine(0, unread, refused)
+    fields = FIELDS[max(0, min(number, newest))]
     missing = next((name for name in fields if name not in found), None)
     if missing is not None:
-        message = f"quorum-state has no {missing}"
-        if version > newest:
-            message = f"quorum-state has data_version {version}, which Kafka {release.number} does not read"
-        exception = f"unable to locate field '{missing}', which is mandatory in version {version}"
-        raise BadLine(0, message, exception=f"RuntimeException: QuorumStateData: {exception}")
+        message = unread if number > newest else f"quorum-state has no {missing}"
+        exception = f"unable to locate field '{missing}', which is mandatory in version {number}"
+        raise BadLine(0, message, f"RuntimeException: QuorumStateData: {exception}")
+
+
+def _refused(version: int, release: KafkaRelease) -> str:
+    """Return the exception for a data_version that this release does not know; empty if it does not look at it."""
+    if release.line < (3, 7):
+        return ""
+    if release.line == (3, 7):
+        return f"UnsupportedVersionException: Unknown data version of {version}"
+    highest = "$d" if release.line == (3, 8) else "1"  # its format is wrong
+    limits = f"is not within the min (0) and max ({highest}) supported version"
+    return f"IllegalStateException: data_version ({version}) {limits}"

@@ -136,14 +136,20 @@ def test_strays_are_deleted_up_to_3_6(disk: Path) -> None:
 
 
 def test_quorum_state(disk: Path) -> None:
-    """3.7 and earlier clear one that is not JSON; data_version 1 is read since 3.8."""
+    """3.7 and earlier clear one that is not JSON; data_version 1 is read since 3.8, and only from 3.7 on is a version
+    looked at."""
     path = disk / "__cluster_metadata-0" / "quorum-state"
     path.write_text("garbage\n")
     assert any(step.file == str(path) for each in plan(disk, "3.7-kraft").partitions for step in each.steps)
-    assert "exit JsonParseException" in exceptions(plan(disk, "3.8-kraft"))
+    assert "exit UncheckedIOException" in exceptions(plan(disk, "3.8-kraft"))
     path.write_text('{"leaderId":0,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"","data_version":1}\n')
-    assert "exit RuntimeException" in exceptions(plan(disk, "3.7-kraft"))
-    assert "exit RuntimeException" not in exceptions(plan(disk, "3.8-kraft"))
+    assert "exit RuntimeException" in exceptions(plan(disk, "3.6-kraft"))
+    assert "exit UnsupportedVersionException" in exceptions(plan(disk, "3.7-kraft"))
+    assert not any("quorum-state" in str(each.file) for each in plan(disk, "3.8-kraft").allStops)
+    voters = '"clusterId":"","appliedOffset":0,"currentVoters":[{"voterId":0}]'
+    path.write_text(f'{{"leaderId":0,"leaderEpoch":1,"votedId":-1,{voters},"data_version":7}}\n')
+    assert not any("quorum-state" in str(each.file) for each in plan(disk, "3.6-kraft").allStops)
+    assert "exit IllegalStateException" in exceptions(plan(disk, "3.8-kraft"))
 
 
 def test_an_older_release_does_not_read_newer_metadata(disk: Path) -> None:

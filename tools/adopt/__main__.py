@@ -49,7 +49,10 @@ from tools.trials.release_record import starts
 
 SCHEMAS = facts.FORMAT / "schemas"
 TRIALS = Path("docs/release-trials.json")
-WORDINGS = Path("tests/forensics/message_sources.tsv")
+WORDINGS = {
+    "Messages that explain knows": Path("tests/forensics/message_sources.tsv"),
+    "Exceptions that kdump quotes": Path("tests/forensics/quoted_exceptions.tsv"),
+}
 TESTS = (
     "tests/format",
     "tests/decode",
@@ -59,6 +62,7 @@ TESTS = (
     "tests/forensics/test_newer_release.py",
     "tests/forensics/test_restart_releases.py",
     "tests/forensics/test_explain_messages.py",
+    "tests/forensics/test_quoted_exceptions.py",
     "tests/test_dump_log.py",
     "tests/test_releases.py",
 )
@@ -104,13 +108,13 @@ def knows(adopted: Adoption) -> Iterator[str]:
 
 
 def messages(adopted: Adoption) -> Iterator[str]:
-    files = message_sources.compiled(adopted.fetched(adopted.version))
-    rows = WORDINGS.read_text().splitlines()
-    updated, lost = message_sources.added(rows, adopted.version, files)
-    WORDINGS.write_text("".join(f"{row}\n" for row in updated))
-    yield "## Messages that explain knows\n"
-    yield f"{len(lost)} wordings of the release before are not in its classes\n"
-    yield from (f"- {name}: {wording} ({file})" for name, wording, _, file in (row.split("\t") for row in lost))
+    files = list(message_sources.compiled(adopted.fetched(adopted.version)))
+    for title, wordings in WORDINGS.items():
+        updated, lost = message_sources.added(wordings.read_text().splitlines(), adopted.version, files)
+        wordings.write_text("".join(f"{row}\n" for row in updated))
+        yield f"## {title}\n"
+        yield f"{len(lost)} wordings of the release before are not in its classes\n"
+        yield from (f"- {name}: {wording} ({file})" for name, wording, _, file in (row.split("\t") for row in lost))
 
 
 def classes(adopted: Adoption) -> Iterator[str]:

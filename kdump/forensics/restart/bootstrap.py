@@ -14,8 +14,9 @@ from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, StartupFail
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import at_most, metadata_levels
 from kdump.format.metadata_record import decode_metadata_record
-from kdump.kafka.errors import CorruptRecord
+from kdump.kafka.errors import CorruptRecord, UnreadableMessage
 from kdump.kafka.file_log_input_stream import FileLogInputStream, read_batches
+from kdump.kafka.file_records import base_offset
 from kdump.log import file_system
 from kdump.log.batch_records import records
 from kdump.log.errors import SourceError
@@ -86,8 +87,9 @@ def _problem(window: Window, path: str, options: Options, release: KafkaRelease)
     has_version = False
     try:
         for head in read_batches(window, 0, window.source.size or 0):
-            if head.header is None:
-                return f"RuntimeException: a message of magic {head.magic}", head.position
+            if head.header is None:  # a message of magic 0 or 1: a wrong magic, so its compression is random, too
+                base_offset(window, head)
+                return f"RuntimeException: unable to deserialize record at offset {head.baseOffset}", head.position
             batch = FileLogInputStream(window).batch(head, options.limits)
             for record in records(batch):
                 if record.is_control:
@@ -103,7 +105,7 @@ def _problem(window: Window, path: str, options: Options, release: KafkaRelease)
                         return wrong, head.position
             if batch.problems:
                 return f"InvalidRecordException: {batch.problems[0].reason}", head.position
-    except CorruptRecord as error:
+    except (CorruptRecord, UnreadableMessage) as error:
         return error.exception, error.position
     if has_version:
         return None, None

@@ -180,7 +180,10 @@ class _LogLoader:
                 self.sizes[base] = segment.size
                 if segment.size > MAX_SEGMENT_SIZE:
                     message = f"the segment has {segment.size} bytes, the maximum is {MAX_SEGMENT_SIZE}"
-                    exception = "KafkaException: The size of segment is larger than the maximum allowed segment size"
+                    exception = (
+                        f"The size of segment {path} ({segment.size}) is larger than the maximum allowed segment"
+                    )
+                    exception = f"KafkaException: {exception} size of {MAX_SEGMENT_SIZE}"
                     remedy = "no broker wrote it so: kdump salvage writes its batches to segments that a broker opens"
                     raise StartupFailed(StartupFailure(EXIT, path, None, None, message, exception, remedy))
                 if any(each.base == base for each in self.segments):

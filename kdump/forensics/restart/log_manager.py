@@ -323,7 +323,8 @@ class LogManager:
                 f"the log directory is already offline because of {os.path.basename(failed.file)}; {plan.name} has an "
                 "open transaction, for which the broker reads the log again, and exits"
             )
-            exception = f"The log dir {directory.path} is already offline due to a previous IO exception."
+            already = "already " if self.release.line >= (3, 0) else ""
+            exception = f"The log dir {directory.path} is {already}offline due to a previous IO exception."
             exception = f"KafkaStorageException: {exception}"
             plan.stops.append(
                 StartupFailure(EXIT, failed.file, failed.position, None, message, exception, failed.remedy)
@@ -336,7 +337,7 @@ class LogManager:
                 stop = denied(topic_id_at, "read", denial, self.rights)
                 plan.stops.append(storage_stop(stop, self.release))
                 return
-            topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer)
+            topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release)
         except KafkaError as error:
             plan.stops.append(startup_failure(error, self.release))
             return
@@ -392,11 +393,12 @@ class LogManager:
     def _becomes_stray(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> bool:
         """Return True, and say so in the plan, if the broker treats the directory as stray."""
         if topic_id is None and self.release.mode == KRAFT and STRAY_WITHOUT_ID_EXITS.applies(self.release):
-            exception = "RuntimeException: The log dir does not have a topic ID, which is not allowed when running in"
+            exception = "RuntimeException: The log dir … does not have a topic ID, "
+            exception += "which is not allowed when running in KRaft mode."
             message = "the partition has no partition.metadata, so its topic ID is unknown"
             remedy = f"copy partition.metadata from another replica of {plan.name}, or use Kafka 3.7.1"
             path = os.path.join(plan.path, "partition.metadata")
-            plan.stops.append(StartupFailure(EXIT, path, None, None, message, f"{exception} KRaft mode.", remedy))
+            plan.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             return True
         plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
         is_kraft = self.release.mode == KRAFT and not self.strays.of_zookeeper

@@ -51,7 +51,7 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
     SourceError, OSError."""
     segments = load(plan, how, seen)
     plan.lastEpoch = plan.epochsAfter[-1].epoch if plan.epochsAfter else 0
-    topic_id(os.path.join(plan.path, "partition.metadata"), plan.newer)
+    topic_id(os.path.join(plan.path, "partition.metadata"), plan.newer, how.release)
     newest = _snapshots(plan, seen, how.release)
     if newest is not None:
         _truncate_to_snapshot(plan, newest, segments)
@@ -60,7 +60,7 @@ def load_metadata_log(plan: PartitionPlan, how: LoadParameters, seen: SeenDirect
     try:
         check_quorum_state(path, how.release)
     except BadLine as error:
-        if not QUORUM_STATE_CLEARED.applies(how.release) or error.exception.startswith("RuntimeException"):
+        if not QUORUM_STATE_CLEARED.applies(how.release) or not error.exception.startswith("UncheckedIOException"):
             remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote"
             remedy += " twice)"
             stop = StartupFailure(EXIT, path, error.position, None, str(error), error.exception, remedy)
@@ -156,13 +156,13 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
             what = "no complete batch" if number < 0 else "only its header"
             plan.warnings.append(f"{path}, which kafka-storage has written, has {what}: {'; '.join(lost)}")
         return
-    if not control:
+    if not control and how.release.line >= (3, 5):
         message = "the snapshot does not start with its header"
         exception = "IllegalStateException: First batch is not a control batch with at least one record"
         raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, exception, remedy))
     if not data:
         message = "the snapshot contains only its header: the records after it change objects that are missing"
-        exception = "IllegalStateException: Tried to change broker"
+        exception = "IllegalStateException: Tried to change broker …, but that broker was not registered."
         raise StartupFailed(StartupFailure(EXIT, path, size, None, message, exception, remedy))
 
 
