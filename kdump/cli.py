@@ -39,7 +39,7 @@ COMMANDS = {
     "space": "Show what may be deleted on a full disk, in which order, what it frees and what it costs.",
     "salvage": "Copy the valid batches of damaged partitions to new directories, with a ledger of what was lost.",
     "reindex": "Rebuild the indexes of segments as a broker does, and report what is wrong with the old ones.",
-    "rescue": "Rebuild a cluster's metadata for its controllers, from the copies that are left on its disks.",
+    "rescue": "Rebuild a cluster's metadata for its controllers, from what is left on its disks.",
     "carve": "Find batches in any file: a disk image, a core dump, a truncated backup, freed blocks.",
     "report": "Write a post-mortem report as one HTML file: verdict, maps, charts, findings with their bytes.",
     "bundle": "Write a small copy of a broker's log directories, without the records, to examine elsewhere.",

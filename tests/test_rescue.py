@@ -21,7 +21,8 @@ from kdump.cluster.metadata_refusals import refusals
 from kdump.forensics import output_directory
 from kdump.forensics.rescue.answers import Rescue, RescueError, RescueRecord
 from kdump.forensics.rescue.numbers import MORE_EPOCHS, MORE_OFFSETS
-from kdump.forensics.rescue.run import NewController, RescueRequest, rescue
+from kdump.forensics.rescue.rescuer import NewController, RescueRequest
+from kdump.forensics.rescue.run import rescue
 from kdump.forensics.restart.refused_records import config_exception
 from kdump.format.batch_writer import new_batch
 from kdump.format.control_record import KEY, ControlRecordKey
@@ -423,10 +424,10 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_running_node_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kdump.forensics.rescue import run
+    from kdump.forensics.rescue import rescuer
 
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL])))
-    monkeypatch.setattr(run, "lock_holder", lambda directory: 4711)
+    monkeypatch.setattr(rescuer, "lock_holder", lambda directory: 4711)
     result = command.run("rescue", path, "--out", tmp_path / "out")
     assert (result.exit_code, "process 4711" in result.stderr) == (2, True)
     assert command.run("rescue", path, "--while-running", "--out", tmp_path / "out").exit_code == 0

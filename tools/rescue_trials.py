@@ -21,11 +21,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kdump.forensics.rescue.answers import CONTROLLER_STEP, Rescue, RescueError
-from kdump.forensics.rescue.run import NewController, RescueRequest, rescue
+from kdump.forensics.rescue.rescuer import NewController, RescueRequest
+from kdump.forensics.rescue.run import rescue
 from kdump.format.batch_writer import new_batch
 from kdump.format.control_record import KEY, ControlRecordKey
 from kdump.format.kafka_release import parse_release
@@ -42,8 +44,8 @@ from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 RESULTS = ROOT / "docs" / "rescue-trials.json"
 CLIENT = ROOT / "tools" / "trials" / "Rescue.java"
 CLUSTER = "FN96DRb6S3GeSIQS03itlw"
-SECONDS = 240
-TOPICS = 6
+SECONDS = 600
+TOPICS = 30
 LOG = "__cluster_metadata-0"
 HALTED = re.compile(r"Encountered fatal fault|Exiting Kafka due to fatal exception|Got exception while starting")
 ACTIVE = re.compile(r"Becoming the active controller|Becoming active at|becomes? the active controller", re.IGNORECASE)
@@ -65,6 +67,7 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=2
 transaction.max.timeout.ms=86400000
 log.cleaner.dedupe.buffer.size=20000000
+log.cleaner.backoff.ms=500
 num.network.threads=2
 num.io.threads=2
 background.threads=2
@@ -88,13 +91,15 @@ class Layout(NamedTuple):
 
 
 class Case(NamedTuple):
-    """`damage`: changes the disks and says what to ask kdump.rescue; `missing`: names of facts that are lost."""
+    """`damage`: changes the disks and says what to ask kdump.rescue; `missing`: matches the names of the facts that are
+    lost; `clean`: the nodes are shut down before."""
 
     name: str
     what: str
     layout: Layout
     damage: Callable[[Nodes], RescueRequest]
     missing: str = ""
+    clean: bool = False
 
 
 class Nodes:
@@ -203,10 +208,27 @@ class Nodes:
         servers = ",".join(f"127.0.0.1:{self.ports[each]}" for each in self.brokers)
         arguments = [what, servers, str(min(3, len(self.brokers))), str(TOPICS)]
         command = self.java("Rescue", *arguments)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
         if done.returncode:
             raise RuntimeError(done.stdout + done.stderr[-3000:])
         return done.stdout.splitlines()
+
+    def stop(self) -> None:
+        """Shut all nodes down, brokers first."""
+        for node in reversed(self.all):
+            self.processes[node].terminate()
+            try:
+                self.processes[node].wait(60)
+            except subprocess.TimeoutExpired:
+                self.processes[node].kill()
+        self.kill()
+
+    def tool(self, name: str, *arguments: str) -> str:
+        """Run one of Kafka's tools against the brokers, and return what it prints."""
+        servers = ",".join(f"127.0.0.1:{self.ports[each]}" for each in self.brokers)
+        command = self.java(name, "--bootstrap-server", servers, *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        return done.stdout
 
     def strays(self) -> list[str]:
         return [
@@ -306,6 +328,82 @@ def asked(cluster: Nodes) -> RescueRequest:
     return RescueRequest(leave_out=frozenset((end,)))
 
 
+def without_metadata(cluster: Nodes) -> RescueRequest:
+    """The controllers' disks, and every copy of the metadata log on brokers, are lost."""
+    for node in cluster.all:
+        if node not in cluster.brokers:
+            shutil.rmtree(cluster.disk(node))
+        shutil.rmtree(cluster.log(node), ignore_errors=True)
+    controllers = tuple(NewController(each, "127.0.0.1", cluster.controller_port(each)) for each in cluster.voters)
+    return RescueRequest(
+        controllers=controllers,
+        release=parse_release(cluster.layout.release),
+        from_data=True,
+        dynamic_quorum=cluster.layout.quorum == DYNAMIC,
+    )
+
+
+def without_logs(cluster: Nodes) -> RescueRequest:
+    """Every copy of the metadata log is lost, but the controllers' disks still have their meta.properties."""
+    kept = {node: (cluster.disk(node) / "meta.properties").read_bytes() for node in cluster.controllers}
+    request = without_metadata(cluster)
+    for node, data in kept.items():
+        cluster.disk(node).mkdir(exist_ok=True)
+        (cluster.disk(node) / "meta.properties").write_bytes(data)
+    return request
+
+
+def set_aside(cluster: Nodes) -> RescueRequest:
+    """The brokers have been started with newly formatted controllers, and have set every directory aside."""
+    request = without_metadata(cluster)
+    for node in cluster.brokers:
+        for number, each in enumerate(sorted(cluster.disk(node).glob("*-[0-9]*"))):
+            if each.is_dir() and "." not in each.name.rpartition("-")[2] and not each.name.endswith("-delete"):
+                each.rename(each.with_name(f"{each.name}.{number:032x}-stray"))
+    return replace(request, with_stray=True)
+
+
+def without_ids(cluster: Nodes) -> RescueRequest:
+    """Some directories have lost their partition.metadata, one topic all of them."""
+    request = without_metadata(cluster)
+    for node in cluster.brokers:
+        for name in ("t0-0", "t3-0", "t3-1"):
+            (cluster.disk(node) / name / "partition.metadata").unlink(missing_ok=True)
+    return request
+
+
+def with_configs(cluster: Nodes) -> RescueRequest:
+    """There is an old listing of the topics."""
+    request = without_metadata(cluster)
+    return replace(request, configs=str(cluster.classes / LISTING))
+
+
+def without_broker(cluster: Nodes) -> RescueRequest:
+    """The disk of broker 12 is lost, too."""
+    request = without_metadata(cluster)
+    shutil.rmtree(cluster.disk(12))
+    cluster.brokers.remove(12)
+    return request
+
+
+def behind(cluster: Nodes) -> RescueRequest:
+    """Broker 12 has lost the end of a log, broker 11 that of another one."""
+    request = without_metadata(cluster)
+    for node, name in ((12, "t4-0"), (11, "t5-1")):
+        segment = max((cluster.disk(node) / name).glob("*.log"))
+        batches = split(segment.read_bytes())
+        segment.write_bytes(b"".join(batches[: len(batches) // 2]))
+    return request
+
+
+def moving(cluster: Nodes) -> RescueRequest:
+    """The only copy of a partition that is moved between disks is the new one."""
+    request = without_metadata(cluster)
+    place = cluster.disk(11) / "t6-0"
+    place.rename(place.with_name(f"t6-0.{7:032x}-future"))
+    return request
+
+
 FATAL: dict[str, tuple[Entry, ...]] = {
     "topic-unknown": (Entry("RemoveTopicRecord", {"topicId": IDS["Z"]}),),
     "topic-twice": (topic("T", "t0"), partition("T", replicas=[11], isr=[11], leader=11)),
@@ -323,6 +421,14 @@ SMALL = {release: Layout(release) for release in ("4.3.1", "4.4.0", "3.9.1", "4.
 COMBINED = {release: Layout(release, combined=True) for release in ("4.3.1", "4.4.0")}
 LARGE = {release: Layout(release, 3, 2) for release in ("4.3.1", "3.9.1")}
 LARGE_DYNAMIC = {release: Layout(release, 3, 2, DYNAMIC) for release in ("4.3.1", "4.4.0", "3.9.1")}
+LARGE_NEWEST = Layout("4.4.0", 3, 2)
+UNKNOWN = "users|ACLs|quotas|configs of brokers"
+"""Facts that --from-data cannot know."""
+LISTING = "topics.txt"
+HELD = {"retention.ms=-1", "retention.bytes=-1"}
+KNOWN = ("cleaned", "appended", "__consumer_offsets", "__transaction_state")
+"""Topics whose logs, or names, show each config but those of LOST."""
+LOST = ("segment.ms", "min.cleanable.dirty.ratio", "min.insync.replicas")
 
 
 def _cases() -> Iterator[Case]:
@@ -347,6 +453,20 @@ def _cases() -> Iterator[Case]:
             yield Case(f"{name}-diverging", "two copies diverge, the third is lost", layout, diverging, "of-the-later")
             damage = fatal(*FATAL["topic-unknown"])
             yield Case(f"{name}-fatal", "all copies have a record that kills", layout, damage)
+    for layout in (*SMALL.values(), *COMBINED.values(), *LARGE.values(), *LARGE_DYNAMIC.values(), LARGE_NEWEST):
+        yield Case(f"{layout.name}-no-metadata", "all metadata is lost", layout, without_metadata, UNKNOWN)
+    for layout in (SMALL["4.3.1"], SMALL["3.9.1"], LARGE_DYNAMIC["4.4.0"]):
+        name = layout.name
+        yield Case(f"{name}-no-metadata-clean", "after a clean shutdown", layout, without_metadata, UNKNOWN, clean=True)
+        yield Case(f"{name}-no-logs", "controllers keep meta.properties", layout, without_logs, UNKNOWN)
+        yield Case(f"{name}-stray", "every directory was set aside as stray", layout, set_aside, UNKNOWN)
+        yield Case(f"{name}-no-ids", "some partition.metadata are lost", layout, without_ids, f"{UNKNOWN}|topic t3")
+        yield Case(f"{name}-configs", "an old listing of topics is there", layout, with_configs, "users|ACLs|quotas")
+        yield Case(f"{name}-future", "only a future directory is left", layout, moving, UNKNOWN)
+    for layout in (*LARGE.values(), *LARGE_DYNAMIC.values(), LARGE_NEWEST):
+        missing = f"{UNKNOWN}|topic "
+        yield Case(f"{layout.name}-no-broker", "a broker's disk is lost, too", layout, without_broker, missing)
+        yield Case(f"{layout.name}-behind", "replicas have lost the end of a log", layout, behind, UNKNOWN)
 
 
 CASES = list(_cases())
@@ -369,15 +489,15 @@ def apply(made: Rescue, cluster: Nodes) -> list[str]:
         command = each.command
         if each.step == CONTROLLER_STEP and "LOG_DIR" in command:
             node = int(re.findall(r"controller (\d+)", each.text)[0])
-            cluster.disk(node).mkdir()
+            cluster.disk(node).mkdir(exist_ok=True)
             command = command.replace("LOG_DIR", str(cluster.disk(node)))
         subprocess.run(command, shell=True, check=True)
         done.append(command.replace(f"{cluster.work}/", "…/"))
     return done
 
 
-def base(jars: Path, layout: Layout, work: Path) -> tuple[Nodes, list[str]]:
-    """Return the disks of a cluster that was used and killed, and what its clients saw."""
+def base(jars: Path, layout: Layout, work: Path, clean: bool = False) -> tuple[Nodes, list[str]]:
+    """Return the disks of a cluster that was used and killed, or shut down, and what its clients saw."""
     nodes = Nodes(jars, layout, work)
     compiled = ["javac", "-cp", f"{jars}/*", "-d", str(work), str(CLIENT)]
     subprocess.run(compiled, check=True, capture_output=True)
@@ -387,6 +507,9 @@ def base(jars: Path, layout: Layout, work: Path) -> tuple[Nodes, list[str]]:
         nodes.client("prepare")
         time.sleep(3)
         facts = nodes.client("ask")
+        (work / LISTING).write_text(nodes.tool("org.apache.kafka.tools.TopicCommand", "--describe"))
+        if clean:
+            nodes.stop()
     finally:
         nodes.kill()
     return nodes, facts
@@ -408,6 +531,7 @@ def trial(jars: Path, case: Case, before: Nodes, facts: list[str]) -> dict[str, 
             return result | {"differences": [str(error)]}
         now = hashes(cluster.work)
         changed = sorted(name for name, each in read.items() if now.get(name) != each)
+        result["losses"] = [list(each) for each in made.losses]
         result["leftOut"] = [[each.fate, each.record, each.reason] for each in made.records if each.fate != "kept"]
         result["commands"] = apply(made, cluster)
         found = result["differences"]
@@ -415,7 +539,9 @@ def trial(jars: Path, case: Case, before: Nodes, facts: list[str]) -> dict[str, 
         try:
             cluster.start()
             answered = cluster.client("check")
-            found += _compared(facts, answered[: answered.index("--")], case.missing)
+            after = answered[: answered.index("--")]
+            found += _compared(facts, after, case.missing, rebuilt=request.from_data and not request.configs)
+            result["lost"] = [each.what for each in made.unknowns]
             result["works"] = [line.replace("\t", ": ") for line in answered[answered.index("--") + 1 :]]
             found += [line for line in result["works"] if not line.endswith(": works")]
             time.sleep(5)
@@ -435,26 +561,50 @@ def trial(jars: Path, case: Case, before: Nodes, facts: list[str]) -> dict[str, 
     return result
 
 
-def _compared(before: list[str], after: list[str], missing: str) -> Iterator[str]:
-    """Yield the facts that differ. `missing`: a topic that only the damage has made."""
+def _compared(before: list[str], after: list[str], missing: str, rebuilt: bool) -> Iterator[str]:
+    """Yield the facts that differ. `missing`: matches those that are lost, or only the damage has made; `rebuilt`: the
+    order of replicas and the configs of topics are not known."""
     known_before, known_after = ({line.partition("\t")[0]: line for line in each} for each in (before, after))
     for name in sorted({*known_before, *known_after}):
-        if known_before.get(name) != known_after.get(name) and not (missing and missing in name):
-            yield f"{known_before.get(name)} is now {known_after.get(name)}"
+        one, other = known_before.get(name, ""), known_after.get(name, "")
+        if missing and re.search(missing, name):
+            continue
+        if rebuilt and name.startswith("topic "):
+            one, other = (re.sub(r"\[([\d, ]+)\]", _sorted, each) for each in (one, other))
+        if rebuilt and name.startswith("configs of "):
+            own, now = ({*re.findall(r"[\w.]+=[^\]]*?(?=, [\w.]+=|\])", each)} for each in (one, other))
+            if now <= own | HELD and (
+                name[11:] not in KNOWN or {each for each in own if not each.startswith(LOST)} <= now
+            ):
+                continue
+        if one != other:
+            yield f"{one or None} is now {other or None}"
+
+
+def _sorted(match: re.Match[str]) -> str:
+    return str(sorted(map(int, match[1].split(","))))
 
 
 def main() -> None:
     options = trial_options(__doc__, str(RESULTS)).parse_args()
     record = RecordedResults(options.out, CASES)
     with tempfile.TemporaryDirectory(prefix="rescue-base-") as folder:
-        bases: dict[str, tuple[Nodes, list[str]]] = {}
+        bases: dict[str, tuple[Nodes, list[str]] | None] = {}
         for case in chosen(CASES, options.only):
             jars = (options.jars / case.layout.release).resolve()
-            if case.layout.name not in bases:
-                work = Path(folder, case.layout.name)
+            name = f"{case.layout.name}{'-clean' * case.clean}"
+            if name not in bases:
+                work = Path(folder, name)
                 work.mkdir()
-                bases[case.layout.name] = base(jars, case.layout, work)
-            result = trial(jars, case, *bases[case.layout.name])
+                try:
+                    bases[name] = base(jars, case.layout, work, case.clean)
+                except (RuntimeError, TimeoutError, subprocess.SubprocessError) as error:
+                    print(f"{name}: {error}", file=sys.stderr, flush=True)
+                    bases[name] = None
+            made = bases[name]
+            if made is None:
+                continue
+            result = trial(jars, case, *made)
             print(f"{case.name}: {result['differences'] or 'agrees'}", file=sys.stderr, flush=True)
             record.keep(case.name, [result])
 

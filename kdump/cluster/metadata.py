@@ -62,6 +62,8 @@ class MetadataCopies:
 
     def __init__(self, limits: Limits = PLAIN_RUN.limits) -> None:
         self.limits = limits
+        self.keeps_keys = False
+        """Whether the images have the secrets of SCRAM credentials; to be set before anything is read."""
         self._copies: dict[str, _Copy] = {}
         self._kept: dict[str, MetadataImage] = {}
 
@@ -119,7 +121,7 @@ class MetadataCopies:
         from kdump.cluster.release_evidence import newer_in
         from kdump.state.metadata_image import MetadataImage
 
-        image = read_metadata(directory, replace(run, limits=self.limits))
+        image = read_metadata(directory, replace(run, limits=self.limits), keeps_keys=self.keeps_keys)
         copy = _Copy(seen)
         if image is not None:
             has_newer = bool(newer_in(image, *image.brokers, *image.controllers))

@@ -41,13 +41,10 @@ MAX_COPIES = 100
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 
 
-def read_metadata(
-    directory: str,
-    run: Run = PLAIN_RUN,
-) -> MetadataImage | None:
+def read_metadata(directory: str, run: Run = PLAIN_RUN, *, keeps_keys: bool = False) -> MetadataImage | None:
     """Read the state of the cluster from __cluster_metadata-0 in the log directory `directory`. Returns None if there
     is no such directory, or no snapshot or segment in it. Never raises: `problems` has what cannot be read. Calls
-    `run.at` as replay_metadata does."""
+    `run.at` as replay_metadata does. `keeps_keys`: also keep the secrets of SCRAM credentials."""
     folder = os.path.join(directory, METADATA_LOG)
     try:
         files = metadata_files(folder)
@@ -58,6 +55,7 @@ def read_metadata(
     if not files.snapshots and not files.segments:
         return None
     reader = _MetadataReader(files, AsOf(), replace(run, limits=bounded(run.limits)), ROOM_METADATA, None, False)
+    reader.keeps_keys = keeps_keys
     return reader.read(files.snapshots[::-1])
 
 
@@ -109,6 +107,7 @@ class _MetadataReader:
     on_change: ChangeListener | None
     go_on: bool
     choice: RecordChoice | None = None
+    keeps_keys: bool = False
     snapshot_problems: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
     done: int = 0
@@ -199,6 +198,7 @@ class _MetadataReader:
 
     def _replay(self) -> MetadataReplay:
         replay = MetadataReplay(MetadataImage(), self.room)
+        replay.keeps_keys = self.keeps_keys or self.choice is not None
         if self.choice is not None:
             self.choice.start_over()
             replay.choice = self.choice

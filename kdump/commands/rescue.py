@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kdump.commands.exit_status import exit_with
+from kdump.commands.expected_size import segment_bytes
 from kdump.commands.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.commands.params import Param
 from kdump.commands.reading_options import ReadingOptions, reading_options
@@ -17,7 +18,8 @@ from kdump.commands.state_options import parse_as_of
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.forensics.output_directory import OutputError
 from kdump.forensics.rescue.answers import Rescue, RescueCopy, RescueError
-from kdump.forensics.rescue.run import NewController, RescueRequest, rescue
+from kdump.forensics.rescue.rescuer import NewController, RescueRequest
+from kdump.forensics.rescue.run import rescue
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log.run import Run
 from kdump.render.progress import Progress
@@ -31,10 +33,11 @@ Examples:
   kdump rescue /mnt/controller-1 /mnt/broker-2 --dry-run
   kdump rescue /mnt/broker-* --controller 1@kafka-1:9093 --out /tmp/rescued
   kdump rescue /mnt/broker-* --as-of 2026-11-20T03:00 --out /tmp/rescued
+  kdump rescue /mnt/broker-* --from-data --kafka-version 4.3 --controller 1@kafka-1:9093 --out /tmp/rescued
 
 \b
 Exit status: 0 if every record of every copy is kept, 1 if records were left out, or other copies have records that
-this one does not, 2 for a usage error, if a path could not be read, or if nothing was written.
+this one does not, or with --from-data, 2 for a usage error, if a path could not be read, or if nothing was written.
 """
 
 
@@ -78,6 +81,22 @@ class RescueOptions(CommandOptions):
         help="Write a log directory for this controller; repeatable.  [the voters that the metadata names]",
     )
     kafka_version: KafkaRelease | None = release_option("Leave out what controllers cannot apply that are")
+    from_data: bool = flag(
+        "--from-data", help="If no copy of the metadata is left: rebuild it from the brokers' partition directories."
+    )
+    configs: str | None = option(
+        "--configs",
+        metavar="FILE",
+        help="With --from-data: take configs from this file: the output of kafka-configs.sh --describe or "
+        "kafka-topics.sh --describe, or JSON.",
+    )
+    with_stray: bool = flag(
+        "--with-stray", help="With --from-data: also rebuild topics that only stray directories have."
+    )
+    dynamic_quorum: bool = flag(
+        "--dynamic-quorum",
+        help="With --from-data: the nodes have controller.quorum.bootstrap.servers, not controller.quorum.voters.",
+    )
     while_running: bool = flag("--while-running", help="Also read disks of running nodes, which may change.")
     output: OutputOptions = added(
         output_options(
@@ -95,9 +114,16 @@ def command(options: RescueOptions) -> None:
     """Rebuild a cluster's metadata from the copies on its nodes' disks, without the records that controllers cannot
     apply, and write a log directory for each controller: one metadata snapshot, and an empty log after it. For a
     controller that halts whenever it starts, or controllers whose disks are lost. A path is a log directory of any node
-    of the cluster, or a directory above it; pass all that are left. Nothing is changed in place."""
+    of the cluster, or a directory above it; pass all that are left. If no copy is left, --from-data rebuilds topics,
+    leaders and replicas from the partition directories. Nothing is changed in place."""
     if (options.out is None) != options.dry_run:
         raise click.UsageError("pass one of --out DIR and --dry-run")
+    if options.from_data and (options.as_of or options.copy or options.leave_out):
+        raise click.UsageError(
+            "--as-of, --copy and --leave-out are about a copy of the metadata; --from-data uses none"
+        )
+    if not options.from_data and (options.configs or options.with_stray or options.dynamic_quorum):
+        raise click.UsageError("--configs, --with-stray and --dynamic-quorum need --from-data")
     exit_with(RescueCommand(options, options.output.output()).run, RescueError, OutputError)
 
 
@@ -124,27 +150,34 @@ class RescueCommand:
             options.controllers,
             options.kafka_version,
             options.while_running,
+            options.from_data,
+            options.configs,
+            options.with_stray,
+            options.dynamic_quorum,
         )
+        expected = (lambda: segment_bytes(options.paths, lambda topic: True)) if options.from_data else None
 
-        with Progress("rescue") as progress:
+        with Progress("rescue", expected=expected) as progress:
 
             def at(done: int, total: int | None) -> None:
                 progress.total = total
                 progress.more(done - progress.done)
 
-            run = Run(limits=options.reading.limits, at=at)
+            run = Run(limits=options.reading.limits, at=at, more=progress.more)
             made = rescue(options.paths, options.out, request=request, run=run)
         self._report(made)
         self.output.flush()
-        summary = made.summary
-        lost = summary.leftOut or summary.dependents or summary.damagedOffset is not None
-        return int(bool(lost or any(each.ownOffsets for each in made.copies)))
+        return int(not made.is_whole)
 
     def _report(self, made: Rescue) -> None:
         for each in (
             made.summary,
             *made.copies,
             *made.records,
+            *made.losses,
+            *made.topics,
+            *made.directories,
+            *made.unknowns,
             *made.inventions,
             *made.controllers,
             *made.steps,

@@ -40,6 +40,7 @@ class KnownRelease(NamedTuple):
 
     line: Line
     features: Mapping[str, Versions]
+    new_levels: Mapping[str, int]
     levels: Mapping[int, str]
     unstable: Mapping[int, str]
     changed: frozenset[int]
@@ -74,6 +75,7 @@ def known(line: Line) -> KnownRelease:
     return KnownRelease(
         line,
         {name: Versions(lowest, highest) for name, (lowest, highest, _) in read["features"].items()},
+        {name: level for name, (_, _, level) in read["features"].items()},
         {int(level): name for level, name in read["levels"].items()},
         {int(level): name for level, name in read["unstable"].items()},
         frozenset(read["changed"]),

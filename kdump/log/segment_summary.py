@@ -19,7 +19,7 @@ from kdump.log.paths import Target
 from kdump.log.region import BatchRun, Region
 from kdump.log.region_reader import CHECKED, HEADERS, regions
 from kdump.log.region_totals import RegionTotals
-from kdump.log.run import PLAIN_RUN, Limits, Run
+from kdump.log.run import PLAIN_RUN, Limits, Run, ignore
 from kdump.log.source import FileSource
 from kdump.log.window import LARGE, Window
 
@@ -32,10 +32,18 @@ OnProgress = Callable[[int], None]
 """Called with the number of bytes processed since the last call."""
 
 
-def summarize_headers(target: Target, window: Window, *, quick: bool = False, run: Run = PLAIN_RUN) -> HeaderTotals:
+def summarize_headers(
+    target: Target,
+    window: Window,
+    *,
+    quick: bool = False,
+    run: Run = PLAIN_RUN,
+    on_region: Callable[[Region], object] = ignore,
+) -> HeaderTotals:
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, and if that is cheaper,
-    read all batches. Raises SourceError."""
+    read all batches. `on_region` is called with each region, after damage with all of them again. Raises
+    SourceError."""
     if isinstance(window.source, BundleLog):
         run.more(window.source.size or 0)
         return window.source.totals()
@@ -50,6 +58,7 @@ def summarize_headers(target: Target, window: Window, *, quick: bool = False, ru
         for region in regions(window, name_offset=target.name_offset, start=start, limits=Limits(), run_mode=mode):
             run.more(region.size)
             totals.add(region)
+            on_region(region)
         if totals.is_end_checked or isinstance(region, BatchRun):
             break
         # Damage follows the last batches that were accepted by their headers: read all again, with their checksums.

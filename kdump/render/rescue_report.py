@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import tzinfo
 from typing import Any
 
@@ -11,10 +12,14 @@ from kdump.forensics.rescue.answers import (
     OTHER,
     RescueController,
     RescueCopy,
+    RescueDirectory,
     RescueInvention,
+    RescueLoss,
     RescueRecord,
     RescueStep,
     RescueSummary,
+    RescueTopic,
+    RescueUnknown,
 )
 from kdump.format.count_text import count_text
 from kdump.render.escape import path_text, printable
@@ -45,9 +50,18 @@ class RescueReport(Sink[Any]):
         if not summaries:
             return
         copies: list[RescueCopy] = self._all(RescueCopy)
-        self._head(summaries[0], copies)
-        self._copies(copies)
-        self._records([each for each in self._all(RescueRecord) if each.fate != KEPT])
+        if summaries[0].fromData:
+            self._rebuilt(summaries[0])
+        else:
+            self._head(summaries[0], copies)
+            self._copies(copies)
+        records = (record_text(each) for each in self._all(RescueRecord) if each.fate != KEPT)
+        self._section("records that are not kept", records)
+        self._section("records that are LOST", map(loss_text, self._all(RescueLoss)))
+        self._section("topics", map(topic_text, self._all(RescueTopic)))
+        self._section("directories that are not used as they are", map(directory_text, self._all(RescueDirectory)))
+        unknowns = (f"{each.what}: {each.reason}" for each in self._all(RescueUnknown))
+        self._section("not known, and to be set again", unknowns)
         self._title("invented")
         for each in self._all(RescueInvention):
             was = "" if each.was is None else f"{_value(each.was)} becomes "
@@ -61,6 +75,20 @@ class RescueReport(Sink[Any]):
             if step.command is not None:
                 self.output.line(f"       {printable(path_text(step.command))}")  # on one line, so that you can copy it
 
+    def _rebuilt(self, summary: RescueSummary) -> None:
+        verb = "REBUILT" if summary.out is not None else "NOTHING WRITTEN (--dry-run)"
+        lost = []
+        if summary.lostPartitions:
+            lost.append(f"{count_text(summary.lostPartitions, 'partition')} LOST, without a copy")
+        if summary.lostOffsets:
+            lost.append(f"{count_text(summary.lostOffsets, 'offset')} of replicas LOST, which no leader has")
+        if summary.notUsed:
+            lost.append(f"{count_text(summary.notUsed, 'partition directory', 'partition directories')} NOT USED")
+        what = ", ".join(lost) or "every record of every copy is kept"
+        self.output.text(f"{verb}: the metadata, from the partitions on these disks: {what}", verb, "bad")
+        self.output.text("users, ACLs, quotas and other configs are LOST; see below", "LOST", "bad")
+        self._counts(summary)
+
     def _head(self, summary: RescueSummary, copies: list[RescueCopy]) -> None:
         left = summary.leftOut + summary.dependents
         lost = f"{count_text(left, 'record')} LEFT OUT" if left else "no record left out"
@@ -71,10 +99,13 @@ class RescueReport(Sink[Any]):
             lost += f", the end of this copy is DAMAGED from offset {summary.damagedOffset} on"
         verb = "RESCUED" if summary.out is not None else "NOTHING WRITTEN (--dry-run)"
         when = "" if summary.endTimestamp is None else f", {iso(summary.endTimestamp, self.zone)}"
-        source = path_text(summary.source)
+        source = path_text(summary.source or "")
         self.output.text(
             f"{verb}: the metadata of {source} up to offset {summary.endOffset - 1}{when}: {lost}", verb, "bad"
         )
+        self._counts(summary)
+
+    def _counts(self, summary: RescueSummary) -> None:
         counts = [
             *(count_text(summary.brokers, "broker"), count_text(summary.topics, "topic")),
             *(count_text(summary.partitions, "partition"), count_text(summary.configs, "config")),
@@ -85,7 +116,9 @@ class RescueReport(Sink[Any]):
         self.output.text(
             f"cluster {summary.clusterId}, Kafka {summary.release}{level}, {quorum} quorum: {', '.join(counts)}"
         )
-        if summary.committedOffset is None:
+        if summary.fromData:
+            pass
+        elif summary.committedOffset is None:
             self.output.text(
                 "nothing shows how far this copy is committed: its last records may never have been", "nothing", "bad"
             )
@@ -122,14 +155,15 @@ class RescueReport(Sink[Any]):
             for problem in each.problems if self.full else each.problems[:3]:
                 self.output.text(f"  {path_text(each.path)}: {problem}")
 
-    def _records(self, records: list[RescueRecord]) -> None:
-        if not records:
-            return
-        self._title("records that are not kept")
-        for each in records if self.full else records[:MAX_SHOWN]:
-            self.output.text(f"  {record_text(each)}")
-        if len(records) > MAX_SHOWN and not self.full:
-            self.output.text(f"  … and {len(records) - MAX_SHOWN:,} more lines in the ledger (--full)")
+    def _section(self, title: str, rows: Iterable[str]) -> None:
+        """Write a section, unless it is empty."""
+        every = list(rows)
+        if every:
+            self._title(title)
+        for each in every if self.full else every[:MAX_SHOWN]:
+            self.output.text(f"  {each}")
+        if len(every) > MAX_SHOWN and not self.full:
+            self.output.text(f"  … and {len(every) - MAX_SHOWN:,} more lines in the ledger (--full)")
 
     def _controller(self, each: RescueController) -> None:
         parts = [each.endpoint or "address not known"]
@@ -140,6 +174,31 @@ class RescueReport(Sink[Any]):
     def _title(self, text: str) -> None:
         self.output.line("")
         self.output.line(self.output.paint(text, "head"))
+
+
+def loss_text(each: RescueLoss) -> str:
+    """Return which records are lost, and why."""
+    if each.nodeId is None:
+        return f"{each.topic}-{each.partition}: all: {each.reason}; node {each.leader} leads"
+    known = {True: "committed", False: "not known to be committed", None: "whether committed is not known"}
+    return (
+        f"{each.topic}-{each.partition}: offsets {each.firstOffset}..{each.lastOffset} of node {each.nodeId} "
+        f"({known[each.committed]}): node {each.leader} leads, up to {each.leaderEndOffset}: {each.reason}"
+    )
+
+
+def topic_text(each: RescueTopic) -> str:
+    """Return what is rebuilt of a topic."""
+    replicas = str(each.replicas) if each.fewest == each.replicas else f"{each.fewest} to {each.replicas}"
+    parts = [f"{each.topic}: ID {each.topicId}", f"{count_text(each.partitions, 'partition')}, replicas: {replicas}"]
+    parts += [f"ID from {each.idFrom}"] if each.idFrom != "partition.metadata" else []
+    parts += [", ".join(f"{name}={value}" for name, value in each.configs.items())] if each.configs else []
+    return "; ".join(parts)
+
+
+def directory_text(each: RescueDirectory) -> str:
+    """Return what becomes of a directory."""
+    return f"{path_text(each.path)}, node {each.nodeId}, {each.state}: {each.reason}"
 
 
 def record_text(each: RescueRecord) -> str:

@@ -28,6 +28,8 @@ class ReplayState:
         self.metadata = metadata
         self.room = self.all_room = room
         self.is_full = False
+        self.keeps_keys = False
+        """Whether the secrets of SCRAM credentials are kept."""
         self.known_ids: dict[str, str] = {}
         self.with_elr: dict[str, set[int]] = {}
         """Partitions with eligible leader replicas (ELR), by topic: a ClearElrRecord may clear all of them."""

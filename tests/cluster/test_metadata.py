@@ -40,7 +40,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the paths that are read, as they are read."""
     paths: list[str] = []
 
-    def read_metadata(directory: str, *_: object) -> MetadataImage | None:
+    def read_metadata(directory: str, *_: object, **_kinds: object) -> MetadataImage | None:
         paths.append(directory)
         return COPIES.get(directory)
 
@@ -93,7 +93,7 @@ def test_the_limits_of_a_check_apply_to_the_metadata_above_a_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Limits | None] = []
-    monkeypatch.setattr(metadata_log, "read_metadata", lambda directory, run: given.append(run.limits))
+    monkeypatch.setattr(metadata_log, "read_metadata", lambda directory, run, **_: given.append(run.limits))
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / f"{0:020}.log").touch()

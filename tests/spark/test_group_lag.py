@@ -169,9 +169,9 @@ def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypat
     assert ends[2] > max(ends[:2])
     read: list[str] = []
 
-    def counted(path: str, *words: Any) -> Any:
+    def counted(path: str, *words: Any, **named: Any) -> Any:
         read.append(path)
-        return read_metadata(path, *words)
+        return read_metadata(path, *words, **named)
 
     monkeypatch.setattr("kdump.cluster.metadata_log.read_metadata", counted)
     tasks, store = Here(), Store(str(tmp_path / "out"))

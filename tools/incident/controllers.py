@@ -29,3 +29,13 @@ def metadata_record(disk: Disk) -> None:
 def controller_lost(disk: Disk) -> None:
     """The volume of the only controller, node 0, is gone. disk-1 is that of the only broker, which was killed."""
     disk.file("bootstrap.checkpoint").unlink(missing_ok=True)
+
+
+@incident("no-metadata", f"{RELEASE}/crash")
+def no_metadata(disk: Disk) -> None:
+    """The only controller's volume and the broker's own copy of the metadata are gone. disk-1 is that of the only
+    broker, which was killed; one of its directories was set aside as stray, another has lost its partition.metadata."""
+    disk.file("bootstrap.checkpoint").unlink(missing_ok=True)
+    shutil.rmtree(disk.root / METADATA)
+    (disk.root / "users-0").rename(disk.root / f"users-0.{7:032x}-stray")
+    (disk.root / "payments-0" / "partition.metadata").unlink()

@@ -22,9 +22,10 @@ import org.apache.kafka.common.serialization.*;
  * reassignment), a line for each.
  */
 class Rescue {
-    static final int SECONDS = 60, RECORDS = 40;
+    static final int SECONDS = 180, RECORDS = 40;
     static String bootstrap;
     static Admin admin;
+    static KafkaConsumer<byte[], byte[]> reader;
 
     public static void main(String[] arguments) throws Exception {
         bootstrap = arguments[1];
@@ -47,7 +48,7 @@ class Rescue {
         Properties all = new Properties();
         all.put("bootstrap.servers", bootstrap);
         all.put("default.api.timeout.ms", SECONDS * 1000);
-        all.put("request.timeout.ms", 10000);
+        all.put("request.timeout.ms", 30000);
         for (int i = 0; i < more.length; i += 2) all.put(more[i], more[i + 1]);
         return all;
     }
@@ -73,6 +74,9 @@ class Rescue {
         topics.add(new NewTopic("compacted", 2, replicas).configs(Map.of("cleanup.policy", "compact")));
         topics.add(new NewTopic("configured", 1, replicas).configs(Map.of("retention.ms", "999999999")));
         topics.add(new NewTopic("deleted", 1, replicas));
+        topics.add(new NewTopic("appended", 1, replicas).configs(Map.of("message.timestamp.type", "LogAppendTime")));
+        topics.add(new NewTopic("cleaned", 1, replicas).configs(Map.of("cleanup.policy", "compact", "segment.ms", "100",
+            "min.cleanable.dirty.ratio", "0.01")));
         admin.createTopics(topics).all().get();
         try (KafkaProducer<byte[], byte[]> plain = producer()) {
             for (NewTopic topic : topics)
@@ -80,6 +84,8 @@ class Rescue {
                     for (int i = 0; i < RECORDS; i++) plain.send(record(topic.name(), p, i));
         }
         admin.deleteTopics(List.of("deleted")).all().get();
+        clean();
+        if (replicas > 1) move();
         try (KafkaProducer<byte[], byte[]> ended = transactional("ended")) {
             ended.initTransactions();
             ended.beginTransaction();
@@ -99,7 +105,64 @@ class Rescue {
             List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1e6))))).all().get();
         admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.BROKER, ""), List.of(new AlterConfigOp(
             new ConfigEntry("log.cleaner.threads", "2"), AlterConfigOp.OpType.SET)))).all().get();
+        if (hasFeature("group.version")) System.out.println(consumed("modern", 10));
         System.out.println("prepared");
+    }
+
+    static boolean hasFeature(String name) throws Exception {
+        return admin.describeFeatures().featureMetadata().get().finalizedFeatures().containsKey(name);
+    }
+
+    /** Writes the same keys again and again, until the log cleaner has removed records. */
+    static void clean() throws Exception {
+        TopicPartition cleaned = new TopicPartition("cleaned", 0);
+        try (KafkaProducer<byte[], byte[]> plain = producer()) {
+            for (int phase = 0; phase < 3; phase++) {
+                Thread.sleep(500);
+                for (int i = 0; i < RECORDS; i++) plain.send(record("cleaned", 0, i)).get();
+            }
+        }
+        long until = System.currentTimeMillis() + SECONDS * 1000;
+        while (System.currentTimeMillis() < until && digest(cleaned).toString().contains(" " + 4 * RECORDS + " ")) Thread.sleep(500);
+        Thread.sleep(2000);
+    }
+
+    /** Begins a reassignment that does not end: the new replica may fetch 1,000 bytes a second. */
+    static void move() throws Exception {
+        admin.createTopics(List.of(new NewTopic("moving", Map.of(0, List.of(11))))).all().get();
+        List<AlterConfigOp> of = new ArrayList<>(), rates = new ArrayList<>();
+        for (String side : List.of("leader", "follower")) {
+            of.add(new AlterConfigOp(new ConfigEntry(side + ".replication.throttled.replicas", "*"), AlterConfigOp.OpType.SET));
+            rates.add(new AlterConfigOp(new ConfigEntry(side + ".replication.throttled.rate", "1000"), AlterConfigOp.OpType.SET));
+        }
+        Map<ConfigResource, Collection<AlterConfigOp>> all = new HashMap<>();
+        all.put(new ConfigResource(ConfigResource.Type.TOPIC, "moving"), of);
+        for (String id : List.of("11", "12")) all.put(new ConfigResource(ConfigResource.Type.BROKER, id), rates);
+        admin.incrementalAlterConfigs(all).all().get();
+        try (KafkaProducer<byte[], byte[]> plain = producer()) {
+            for (int i = 0; i < 3000; i++)
+                plain.send(new ProducerRecord<>("moving", 0, ("key-" + i).getBytes(), new byte[1000]));
+        }
+        admin.alterPartitionReassignments(Map.of(new TopicPartition("moving", 0),
+            Optional.of(new NewPartitionReassignment(List.of(12))))).all().get();
+        Thread.sleep(3000);
+    }
+
+    /** Reads this many records of t1 in a group of the consumer protocol, and commits the offsets. */
+    static String consumed(String group, int count) {
+        Properties all = properties("group.id", group, "group.protocol", "consumer", "auto.offset.reset", "earliest",
+            "max.poll.records", "5", "enable.auto.commit", "false");
+        int read = 0;
+        try (KafkaConsumer<byte[], byte[]> reader = new KafkaConsumer<>(all, new ByteArrayDeserializer(),
+                new ByteArrayDeserializer())) {
+            reader.subscribe(List.of("t1"));
+            long until = System.currentTimeMillis() + SECONDS * 1000;
+            while (read < count && System.currentTimeMillis() < until) {
+                read += reader.poll(Duration.ofMillis(500)).count();
+                reader.commitSync();
+            }
+        }
+        return read >= count ? "works" : read + " records";
     }
 
     static void put(String name, Callable<Object> question) {
@@ -125,6 +188,8 @@ class Rescue {
         }
         for (TopicPartition each : partitions)
             if (!each.topic().startsWith("__")) put("records " + each, () -> digest(each));
+        put("group modern", () -> admin.listConsumerGroupOffsets("modern").partitionsToOffsetAndMetadata().get().entrySet()
+            .stream().map(each -> each.getKey() + "=" + each.getValue().offset()).sorted().toList());
         put("group g", () -> admin.listConsumerGroupOffsets("g").partitionsToOffsetAndMetadata().get().entrySet().stream()
             .map(each -> each.getKey() + "=" + each.getValue().offset()).sorted().toList());
         for (String id : List.of("ended", "open"))
@@ -132,11 +197,11 @@ class Rescue {
         put("users", () -> admin.describeUserScramCredentials().all().get().keySet());
         put("ACLs", () -> admin.describeAcls(AclBindingFilter.ANY).values().get());
         put("quotas", () -> admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get());
-        for (String name : List.of("configured", "compacted"))
-            put("configs of " + name, () -> own(new ConfigResource(ConfigResource.Type.TOPIC, name)));
+        for (String name : names)
+            if (!name.matches("t[0-9]+")) put("configs of " + name, () -> own(new ConfigResource(ConfigResource.Type.TOPIC, name)));
         put("configs of brokers", () -> own(new ConfigResource(ConfigResource.Type.BROKER, "")));
-        put("metadata.version", () -> admin.describeFeatures().featureMetadata().get().finalizedFeatures()
-            .get("metadata.version").maxVersionLevel());
+        put("features", () -> admin.describeFeatures().featureMetadata().get().finalizedFeatures().entrySet().stream()
+            .map(each -> each.getKey() + "=" + each.getValue().maxVersionLevel()).sorted().toList());
     }
 
     static Object own(ConfigResource resource) throws Exception {
@@ -147,22 +212,20 @@ class Rescue {
 
     /** First and last offset, number and checksum of the records that a partition serves. */
     static Object digest(TopicPartition partition) {
-        try (KafkaConsumer<byte[], byte[]> reader = new KafkaConsumer<>(properties(), new ByteArrayDeserializer(),
-                new ByteArrayDeserializer())) {
-            reader.assign(List.of(partition));
-            reader.seekToBeginning(List.of(partition));
-            long end = reader.endOffsets(List.of(partition)).get(partition), first = reader.position(partition);
-            CRC32 sum = new CRC32();
-            int count = 0;
-            long until = System.currentTimeMillis() + SECONDS * 1000;
-            while (reader.position(partition) < end && System.currentTimeMillis() < until)
-                for (ConsumerRecord<byte[], byte[]> each : reader.poll(Duration.ofMillis(500))) {
-                    sum.update((each.offset() + " " + each.timestamp() + " " + new String(each.key())
-                        + new String(each.value())).getBytes());
-                    count++;
-                }
-            return first + ".." + end + " " + count + " " + sum.getValue() + " read to " + reader.position(partition);
-        }
+        if (reader == null) reader = new KafkaConsumer<>(properties(), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        reader.assign(List.of(partition));
+        reader.seekToBeginning(List.of(partition));
+        long end = reader.endOffsets(List.of(partition)).get(partition), first = reader.position(partition);
+        CRC32 sum = new CRC32();
+        int count = 0;
+        long until = System.currentTimeMillis() + SECONDS * 1000;
+        while (reader.position(partition) < end && System.currentTimeMillis() < until)
+            for (ConsumerRecord<byte[], byte[]> each : reader.poll(Duration.ofMillis(500))) {
+                sum.update((each.offset() + " " + each.timestamp() + " " + new String(each.key())
+                    + new String(each.value())).getBytes());
+                count++;
+            }
+        return first + ".." + end + " " + count + " " + sum.getValue() + " read to " + reader.position(partition);
     }
 
     static long producerId(TopicPartition partition) throws Exception {
@@ -209,6 +272,7 @@ class Rescue {
             admin.alterConsumerGroupOffsets("g", Map.of(new TopicPartition("t0", 0), new OffsetAndMetadata(9))).all().get();
             return "works";
         });
+        if (hasFeature("group.version")) put("group modern", () -> consumed("modern", 10));
         put("delete topic", () -> {
             admin.deleteTopics(List.of("t2")).all().get();
             return "works";
@@ -220,7 +284,7 @@ class Rescue {
                 long until = System.currentTimeMillis() + SECONDS * 1000;
                 // A broker that is asked may know it later than the controller.
                 while (System.currentTimeMillis() < until)
-                    if (admin.listPartitionReassignments().reassignments().get().isEmpty() && admin.describeTopics(
+                    if (!admin.listPartitionReassignments().reassignments().get().containsKey(moved) && admin.describeTopics(
                             List.of("after")).allTopicNames().get().get("after").partitions().get(0).replicas().stream()
                             .map(Node::id).toList().equals(List.of(11))) return "works";
                     else Thread.sleep(500);

@@ -73,6 +73,70 @@ class RescueRecord(NamedTuple):
     later: Annotated[int, Doc("number of later records about the same that are kept, and applied without it")] = 0
 
 
+@answer("rescueTopic")
+@dataclass
+class RescueTopic:
+    """A topic that --from-data rebuilds."""
+
+    topic: Annotated[str, Doc("name")]
+    topicId: Annotated[str, Doc("topic ID")]
+    idFrom: Annotated[str, Doc("partition.metadata, configs (the file of --configs) or made (nothing states it)")]
+    partitions: Annotated[int, Doc("number of partitions")]
+    lost: Annotated[list[int], Doc("partitions without a copy: written as empty ones")]
+    replicas: Annotated[int, Doc("largest number of replicas of a partition")]
+    fewest: Annotated[int, Doc("smallest number of replicas of a partition")]
+    configs: Annotated[dict[str, str], Doc("topic configs that are written")]
+    shown: Annotated[list[str], Doc("what these configs are taken from, and what else the logs show")]
+
+
+@answer("rescueLoss")
+class RescueLoss(NamedTuple):
+    """Records of a replica that its partition's leader does not have, or the whole of a partition."""
+
+    topic: Annotated[str, Doc("topic")]
+    partition: Annotated[int, Doc("number of the partition")]
+    leader: Annotated[int, Doc("node that will lead: of the copies, the one with the highest leader epoch, then end")]
+    leaderEndOffset: Annotated[
+        int | None, Doc("end of its log; null: it has no copy and begins with an empty log", OFFSET)
+    ]
+    nodeId: Annotated[int | None, Doc("node whose records are lost; null: of every node, because no copy was found")]
+    path: Annotated[PathText | None, Doc("its partition directory")]
+    firstOffset: Annotated[int | None, Doc("first offset that is lost; null: unknown", OFFSET)]
+    lastOffset: Annotated[int | None, Doc("last one; null: unknown", OFFSET)]
+    committed: Annotated[
+        bool | None, Doc("whether some of them are below a high watermark that is known; null: unknown")
+    ]
+    reason: Annotated[str, Doc("why")]
+
+
+@answer("rescueDirectory")
+class RescueDirectory(NamedTuple):
+    """A partition directory that is not used as it is, or whose node needs a command before it starts."""
+
+    path: Annotated[PathText, Doc("the directory")]
+    nodeId: Annotated[int, Doc("node")]
+    state: Annotated[
+        str,
+        Doc(
+            "stray, delete, future (the broker has set it aside, or deletes or moves it), otherId (of another topic of "
+            "this name), otherName (another topic has its ID), twice (the node has another one), noId (it has no valid "
+            "partition.metadata), used (a stray or future one that is rebuilt)"
+        ),
+    ]
+    topicId: Annotated[str | None, Doc("topic ID in its partition.metadata")]
+    reason: Annotated[str, Doc("why, and what becomes of it")]
+    command: Annotated[PathText | None, Doc("shell command that the node needs; null: none")] = None
+
+
+@answer("rescueUnknown")
+class RescueUnknown(NamedTuple):
+    """Something that only the metadata had, and that --from-data cannot know."""
+
+    what: Annotated[str, Doc("what it is")]
+    reason: Annotated[str, Doc("what follows until it is set again")]
+    command: Annotated[str, Doc("command that sets it again, with the values to fill in in capitals")]
+
+
 @answer("rescueInvention")
 class RescueInvention(NamedTuple):
     """Something that is written and is in no copy."""
@@ -110,7 +174,7 @@ class RescueSummary:
 
     clusterId: Annotated[str, Doc("cluster ID")]
     release: Annotated[str, Doc("release of Kafka whose rules apply")]
-    source: Annotated[PathText, Doc("log directory of the copy that is used")]
+    source: Annotated[PathText | None, Doc("log directory of the copy that is used; null with --from-data")]
     out: Annotated[PathText | None, Doc("directory that was written; null with --dry-run")]
     ledger: Annotated[PathText | None, Doc("path of the ledger in it")]
     snapshot: Annotated[int | None, Doc("end offset of the metadata snapshot that the replay starts with", OFFSET)]
@@ -141,6 +205,12 @@ class RescueSummary:
     configs: Annotated[int, Doc("number of dynamic configs")]
     acls: Annotated[int, Doc("number of ACLs")]
     scramCredentials: Annotated[int, Doc("number of SCRAM credentials")]
+    fromData: Annotated[bool, Doc("whether it is rebuilt from the partition directories (--from-data)")] = False
+    lostPartitions: Annotated[int, Doc("number of partitions without any copy, which begin empty (--from-data)")] = 0
+    lostOffsets: Annotated[
+        int, Doc("number of offsets that replicas have and the leaders do not (--from-data)", "offsets")
+    ] = 0
+    notUsed: Annotated[int, Doc("number of partition directories that are not used (--from-data)")] = 0
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
 
 
@@ -154,3 +224,19 @@ class Rescue:
     inventions: list[RescueInvention]
     controllers: list[RescueController]
     steps: list[RescueStep] = field(default_factory=list)
+    losses: list[RescueLoss] = field(default_factory=list)
+    topics: list[RescueTopic] = field(default_factory=list)
+    directories: list[RescueDirectory] = field(default_factory=list)
+    unknowns: list[RescueUnknown] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that was found on the disks is lost."""
+        summary = self.summary
+        lost = summary.leftOut or summary.dependents or summary.damagedOffset is not None or summary.fromData
+        return not (lost or any(each.ownOffsets for each in self.copies))
+
+    @property
+    def ledger(self) -> list[Any]:
+        """What is written to the ledger."""
+        return [*self.records, *self.losses, *self.topics, *self.directories, *self.unknowns, *self.inventions]

@@ -28,7 +28,7 @@ MORE_OFFSETS, MORE_EPOCHS, MORE_PRODUCER_IDS = 1_000_000, 1000, 1_000_000
 LARGEST_INT, LARGEST_LONG = 2**31 - 1, 2**63 - 1
 
 
-def new_offset(images: Iterable[MetadataImage], places: Sequence[LogDirectory]) -> int:
+def new_offset(images: Iterable[MetadataImage], places: Sequence[LogDirectory], more: int = MORE_OFFSETS) -> int:
     """Return an offset above the end of each copy, each snapshot, and each broker epoch, which is the offset of a
     registration. Raises RescueError if there is none."""
     found = [0]
@@ -36,17 +36,17 @@ def new_offset(images: Iterable[MetadataImage], places: Sequence[LogDirectory]) 
         found.append(image.end_offset)
         found += [each.brokerEpoch for each in image.brokers.values()]
     found += [parse_int(properties(each.files.get(CLEAN_MARK)).get("brokerEpoch")) or 0 for each in places]
-    return _above(max(found), MORE_OFFSETS, LARGEST_LONG, "an offset or broker epoch")
+    return _above(max(found), more, LARGEST_LONG, "an offset or broker epoch")
 
 
-def new_epoch(images: Iterable[MetadataImage], places: Sequence[LogDirectory]) -> int:
+def new_epoch(images: Iterable[MetadataImage], places: Sequence[LogDirectory], more: int = MORE_EPOCHS) -> int:
     """Return an epoch above that of each copy, each snapshot and each quorum-state. Raises RescueError if there is
     none."""
     found = [0]
     for image in images:
         found += [image.epoch, *(epoch for epoch, _ in image.epochs)]
     found += [quorum_state(os.path.join(each.path, METADATA_LOG)).epoch or 0 for each in places]
-    return _above(max(found), MORE_EPOCHS, LARGEST_INT, "a leader epoch")
+    return _above(max(found), more, LARGEST_INT, "a leader epoch")
 
 
 def new_producer_id(image: MetadataImage) -> int:

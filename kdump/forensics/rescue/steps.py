@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_refusals import refusals, refused_text
 from kdump.forensics.rescue.answers import CONTROLLER_STEP, Rescue, RescueStep
 from kdump.forensics.rescue.copies import MetadataHistories
 from kdump.format.kafka_release import KafkaRelease
+from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.state.metadata_image import MetadataImage
 
@@ -18,16 +19,19 @@ STOP, CHECK, BROKER, START, LOOK = "stop", "check", "broker", "start", "look"
 ASIDE = ".before-rescue"
 
 
-def steps(made: Rescue, disks: Disks, histories: MetadataHistories, release: KafkaRelease) -> list[RescueStep]:
-    """Return the steps."""
-    return list(_steps(made, disks, histories, release))
+def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> list[RescueStep]:
+    """Return the steps. `copies`: what is to be done with copies of the metadata log that no controller uses."""
+    return list(_steps(made, disks, copies))
 
 
-def _steps(made: Rescue, disks: Disks, histories: MetadataHistories, release: KafkaRelease) -> Iterator[RescueStep]:
+def _steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[RescueStep]:
     yield RescueStep(STOP, "stop every node of the cluster, and start none before its step below")
     if made.summary.out is None:
         yield RescueStep(CHECK, "run this command again without --dry-run, with --out DIR")
         return
+    for place in made.directories:
+        if place.command is not None:
+            yield RescueStep(BROKER, f"node {place.nodeId}: {place.path}: {place.reason}", place.command)
     first = made.controllers[0].directory or ""
     paths = " ".join(shlex.quote(each.path) for each in disks.directories)
     text = "check the brokers' disks with the rescued metadata: no partition is to become stray"
@@ -39,27 +43,15 @@ def _steps(made: Rescue, disks: Disks, histories: MetadataHistories, release: Ka
             yield RescueStep(CONTROLLER_STEP, text, f"cp -a {shlex.quote(new)}/. LOG_DIR/")
             continue
         old = os.path.join(each.found, METADATA_LOG)
+        new_log = f"cp -a {shlex.quote(os.path.join(new, METADATA_LOG))} {shlex.quote(each.found)}/"
+        if not file_system.isdir(old):
+            text = f"controller {each.nodeId}: put this into its metadata.log.dir, or the first of its log.dirs"
+            yield RescueStep(CONTROLLER_STEP, text, new_log)
+            continue
         text = f"controller {each.nodeId}: move its own copy out of log.dirs, and put this in its place"
         aside = f"mv {shlex.quote(old)} {shlex.quote(_aside(each.found))}"
-        new_log = f"cp -a {shlex.quote(os.path.join(new, METADATA_LOG))} {shlex.quote(each.found)}/"
         yield RescueStep(CONTROLLER_STEP, text, f"{aside} && {new_log}")
-    controllers = {each.nodeId for each in made.controllers}
-    stay = []
-    for place in histories.places:
-        node = histories.node_id(place)
-        if node in controllers and any(each.found == place.path for each in made.controllers):
-            continue
-        why = _must_go(histories.images[place.path], release)
-        if why:
-            text = f"node {node}: move its own copy out of log.dirs: {why}"
-            command = f"mv {shlex.quote(os.path.join(place.path, METADATA_LOG))} {shlex.quote(_aside(place.path))}"
-            yield RescueStep(BROKER, text, command)
-        else:
-            stay.append(str(node))
-    if stay:
-        whose = f"the copy of node {stay[0]}" if len(stay) == 1 else f"the copies of nodes {', '.join(stay)}"
-        text = f"{whose} can stay: with its lower epoch, a node fetches the new snapshot"
-        yield RescueStep(BROKER, text)
+    yield from copies
     yield RescueStep(
         START,
         "check that the owner of the new files is the user that runs Kafka, and that controller.quorum.voters or "
@@ -69,10 +61,34 @@ def _steps(made: Rescue, disks: Disks, histories: MetadataHistories, release: Ka
     yield RescueStep(START, "start the controllers, and look for a leader", _quorum(made))
     text = "start the brokers, one first: its log must not say that a partition is stray (kdump explain)"
     yield RescueStep(START, text)
-    text = (
-        "set again what the ledger lists as leftOut or dependent, and compare topics, ACLs and users with your records"
-    )
-    yield RescueStep(LOOK, text)
+    for unknown in made.unknowns:
+        yield RescueStep(LOOK, f"set again, from your records: {unknown.what}; {unknown.reason}", unknown.command)
+    if not made.unknowns:
+        text = "set again what the ledger lists as leftOut or dependent, and compare topics, ACLs and users with your "
+        yield RescueStep(LOOK, text + "records")
+
+
+def steps_of_copies(made: Rescue, histories: MetadataHistories, release: KafkaRelease) -> Iterator[RescueStep]:
+    """Yield what is to be done with the copies that are not on a controller's disk."""
+    stay = []
+    for place in histories.places:
+        node = histories.node_id(place)
+        if any(each.found == place.path for each in made.controllers):
+            continue
+        why = _must_go(histories.images[place.path], release)
+        if why:
+            yield aside_step(place.path, node, why)
+        else:
+            stay.append(str(node))
+    if stay:
+        whose = f"the copy of node {stay[0]}" if len(stay) == 1 else f"the copies of nodes {', '.join(stay)}"
+        yield RescueStep(BROKER, f"{whose} can stay: with its lower epoch, a node fetches the new snapshot")
+
+
+def aside_step(path: str, node: int | None, why: str) -> RescueStep:
+    """Return that a node's own metadata log must go."""
+    command = f"mv {shlex.quote(os.path.join(path, METADATA_LOG))} {shlex.quote(_aside(path))}"
+    return RescueStep(BROKER, f"node {node}: move its own copy out of log.dirs: {why}", command)
 
 
 def _quorum(made: Rescue) -> str:

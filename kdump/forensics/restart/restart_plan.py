@@ -149,7 +149,7 @@ def predict_startup(
     if is_broker and metadata is not None:
         add_invalid_config(plan, release, metadata)
         add_tiered(plan, metadata, options.limits)
-    known = any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
+    known = bool(source) or any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
     lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
     plan.withoutTopics = release.mode == KRAFT and known and lacks_topics
     is_unknown = not known or (lacks_topics and not plan.unread)
