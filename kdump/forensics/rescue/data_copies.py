@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kdump.cluster.directory_summary import CheckpointedOffsets
 from kdump.cluster.disks import Disks, Node
 from kdump.forensics.rescue.answers import RescueDirectory, RescueError
 from kdump.forensics.rescue.config_file import GivenTopic
 from kdump.forensics.rescue.log_facts import LogFacts
 from kdump.forensics.rescue.rescuer import new_uuid
+from kdump.kafka.offset_checkpoints import OffsetCheckpoints
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -25,6 +25,7 @@ from kdump.log.run import Run
 
 STRAY, FUTURE, DELETE = "stray", "future", "delete"
 OTHER_ID, OTHER_NAME, TWICE, NO_ID, TAKEN = "otherId", "otherName", "twice", "noId", "used"
+CLEANED = "cleaner-offset"
 NOT_USED = (STRAY, OTHER_ID, OTHER_NAME, TWICE)
 """States of directories with records that are lost unless something is done."""
 Key = tuple[str, int]
@@ -37,7 +38,7 @@ class LogCopy:
 
     node: int
     place: LogDirectory
-    offsets: CheckpointedOffsets
+    offsets: OffsetCheckpoints
     log: PartitionDirectory
     directory_id: str | None
     run: Run
@@ -93,8 +94,10 @@ class DataCopies:
     ) -> None:
         self.cluster_id, self.given, self.run = cluster_id, given, run
         self.directories: list[RescueDirectory] = []
-        self.offsets: list[tuple[int, CheckpointedOffsets]] = []
-        """The checkpointed offsets of each log directory with partitions, with its node."""
+        self.checkpointed: dict[str, int] = {}
+        """The highest partition that a checkpoint names of each topic."""
+        self.cleaned: set[str] = set()
+        """The topics that a cleaner-offset-checkpoint names, because they were compacted."""
         every = [each for node in disks.nodes for each in self._of_node(node, disks)]
         live = [each for each in every if not each.log.state]
         here = {(each.node, *each.key) for each in live}
@@ -130,8 +133,11 @@ class DataCopies:
                 raise RescueError(
                     f"{place.path}: a copy of another log directory of node {node.node_id}; pass one of them"
                 )
-            offsets = CheckpointedOffsets(place)
-            self.offsets.append((node.node_id, offsets))
+            offsets = OffsetCheckpoints(place)
+            for name, each in offsets.items():
+                for topic, number in each:
+                    self.checkpointed[topic] = max(number, self.checkpointed.get(topic, 0))
+                self.cleaned |= {topic for topic, _ in each} if name == CLEANED else set()
             for log in logs:
                 if log.listing_errors:
                     raise RescueError(log.listing_errors[0])

@@ -29,7 +29,7 @@ from kdump.forensics.rescue.config_file import GivenConfigs, GivenTopic, given_c
 from kdump.forensics.rescue.data_copies import NOT_USED, DataCopies, FoundTopic, LogCopy
 from kdump.forensics.rescue.rescuer import LEDGER, WITH_DIRECTORY_ID, Rescuer, RescueRequest
 from kdump.forensics.rescue.steps import aside_step, steps
-from kdump.forensics.rescue.topic_configs import HELD, HOLD, RETENTION, TopicConfigs
+from kdump.forensics.rescue.topic_configs import HELD, HOLD, RETENTION, topic_configs
 from kdump.forensics.rescue.write_log import NewLog
 from kdump.forensics.restart.refused_records import config_exception
 from kdump.format.count_text import count_text, first_of
@@ -133,7 +133,7 @@ class DataRescuer(Rescuer):
         if self.asked.dynamic_quorum and not levels.get(QUORUM_FEATURE):
             raise RescueError(f"--dynamic-quorum: Kafka {self.release.number} has none")
         remote = [each.remote_log(None, self.run.limits) for each in self.disks.nodes]
-        configs = TopicConfigs(self.places, remote)
+        tiered = {topic_id for each in remote for topic_id, _ in each.ends}
         facts = [each.facts for topic in self.copies.topics.values() for each in topic.every()]
         highest = max((each.epoch for each in facts), default=0)
         coordinators = max((each.coordinator_epoch for each in facts), default=0)
@@ -144,7 +144,12 @@ class DataRescuer(Rescuer):
                 made.partitions[number] = self._partition(topic, number, highest, least)
             sizes = [len(each.replicas) for each in made.partitions.values()]
             given = self.given.topics.get(name, GivenTopic())
-            values, shown = configs.of(topic, max(sizes), given.configs)
+            values, shown = dict(given.configs or {}), ["configs of --configs"]
+            if given.configs is None:
+                is_cleaned = name in self.copies.cleaned
+                values, shown = topic_configs(
+                    topic, max(sizes), is_cleaned=is_cleaned, is_tiered=topic.topic_id in tiered
+                )
             made.configs = image.configs[TOPIC, name] = values
             lost = [number for number in made.partitions if number not in topic.copies]
             self.topics.append(
@@ -165,11 +170,9 @@ class DataRescuer(Rescuer):
     def _count(self, topic: FoundTopic) -> int:
         """Return how many partitions a topic has, as far as anything names them."""
         named = [number + 1 for number in topic.copies]
-        named += [number + 1 for _, each in self.copies.offsets for name, number in each if name == topic.name]
         given = self.given.topics.get(topic.name, GivenTopic())
-        return max(
-            *named, self._committed.get(topic.name, -1) + 1, given.partitions, *(n + 1 for n in given.replicas), 0
-        )
+        named += [each.get(topic.name, -1) + 1 for each in (self.copies.checkpointed, self._committed)]
+        return max(*named, given.partitions, *(each + 1 for each in given.replicas))
 
     def _partition(self, topic: FoundTopic, number: int, highest: int, least: int) -> PartitionRegistration:
         """Return a partition. `highest`: leader epoch on any disk, for one without a copy; `least`: below its own."""

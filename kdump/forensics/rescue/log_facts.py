@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from contextlib import closing
 
-from kdump.cluster.directory_summary import CheckpointedOffsets
 from kdump.core.column_numbers import ATTRIBUTES, LAST_OFFSET, LEADER_EPOCH, PRODUCER_ID
 from kdump.core.column_numbers import BASE_OFFSET as BASE
 from kdump.forensics.follower_truncation import EpochLineage
@@ -18,6 +17,7 @@ from kdump.format.batch_header import CONTROL, TIMESTAMP_TYPE
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
+from kdump.kafka.offset_checkpoints import OffsetCheckpoints
 from kdump.log import file_kinds
 from kdump.log.batch_validity import is_intact
 from kdump.log.entries import Entry, entries
@@ -35,8 +35,8 @@ class LogFacts:
     compaction; `append_time`: whether the last data batch has the time of the append; `closed`: size in bytes of the
     largest closed segment; `remote_start`: log start offset below the first segment, None if there is none."""
 
-    def __init__(self, log: PartitionDirectory, offsets: CheckpointedOffsets, clean: bool, run: Run) -> None:
-        known = offsets.get((log.topic or "", log.partition or 0), {}) if not log.state else {}
+    def __init__(self, log: PartitionDirectory, offsets: OffsetCheckpoints, clean: bool, run: Run) -> None:
+        known = {name: each.offset for name, each in offsets.of(log).items()} if not log.state else {}
         self.damaged: int | None = None
         self.newest = self.producer_id = self.coordinator_epoch = -1
         self.has_gaps = self.append_time = False
