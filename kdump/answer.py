@@ -67,19 +67,40 @@ class Doc(NamedTuple):
     inline: bool = False
 
 
+class Shown(NamedTuple):
+    """How tables show a field, next to its Doc: a table of the class's objects has these fields as its columns, in the
+    order of the keys.
+
+    `label`: that of the column, if it is not the key. On a narrow terminal the columns with the lowest `rank` are left
+    out first (rank 9 never). With `least`, the column shares the remaining room, and is at least that wide. `blank`: a
+    usual value that is not shown, such as 0, or Kafka's -1 for none. `after`: the column that it follows, if that is
+    not the one of the key before; empty if it is the first. `only`: the type of objects that it is shown for, or the
+    key by which their table is sorted.
+    """
+
+    label: str = ""
+    rank: int = 9
+    least: int | None = None
+    blank: int | None = None
+    after: str | None = None
+    only: str = ""
+
+
 INLINE = Doc(inline=True)
 ABSENT: Any = object()
 """Value of an optional field of type Any whose key is absent: its None is null."""
 
 
 class Key(NamedTuple):
-    """A key of a JSON object: its JSON type, its unit, what it means, and whether it may be absent."""
+    """A key of a JSON object: its JSON type, its unit, what it means, whether it may be absent, and how tables show
+    it, None if they do not by default."""
 
     name: str
     type: str
     unit: str
     meaning: str
     optional: bool = False
+    shown: Shown | None = None
 
 
 class _Path(NamedTuple):
@@ -153,6 +174,15 @@ def answer_keys(cls: type) -> tuple[Key, ...]:
     return tuple(field.key for field in _fields(cls))
 
 
+@cache
+def shown_keys(cls: type, sorted_by: str = "") -> tuple[Key, ...]:
+    """Return the keys of an answer that are the columns of its table, in their order there."""
+    shown = ((key.shown, key) for key in answer_keys(cls) if key.shown is not None)
+    keys = [(how.after, key) for how, key in shown if how.only in ("", _TYPE_NAMES[cls], sorted_by)]
+    in_order = [key for after, key in keys if after is None]
+    return _placed(in_order, [(after, key) for after, key in keys if after is not None], lambda key: key.name)
+
+
 def keys_by_type(*classes: type) -> dict[str, tuple[Key, ...]]:
     """Return the keys of answers by the `type` of their JSON objects."""
     return {_TYPE_NAMES[cls]: answer_keys(cls) for cls in classes}
@@ -191,14 +221,19 @@ def _fields(cls: type) -> tuple[_Field, ...]:
                 moved.append((doc.after, field))
             else:
                 found.append(field)
+    return _placed(found, moved, lambda field: field.key.name)
+
+
+def _placed(found: list[T], moved: list[tuple[str, T]], name_of: Callable[[T], str]) -> tuple[T, ...]:
+    """Return all of them, those in `moved` after the one of that name; after none at the start."""
     while moved:
-        names = [each.key.name for each in found]
+        names = ["", *map(name_of, found)]
         ready = [each for each in moved if each[0] in names]
         if not ready:
-            raise TypeError(f"{cls.__name__}: no key {moved[0][0]!r} for another to follow")
-        after, field = ready[0]
-        found.insert(names.index(after) + 1, field)
-        moved.remove((after, field))
+            raise TypeError(f"no key {moved[0][0]!r} for another to follow")
+        after, item = ready[0]
+        found.insert(names.index(after), item)
+        moved.remove(ready[0])
     return tuple(found)
 
 
@@ -217,6 +252,7 @@ def _as_doc(extra: Any) -> Doc | None:
 
 def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
     path = attribute
+    shown = next((extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, Shown)), None)
     if doc.of:
         path, hint = f"{attribute}.{doc.of}", get_type_hints(get_args(hint)[0])[doc.of]
     shape = _shape(hint)
@@ -225,7 +261,7 @@ def _field(attribute: str, hint: Any, doc: Doc) -> _Field:
         meaning = meaning.replace(NESTED, _listing(_nested(hint)))
     kind = shape.type.removesuffix(" or null") if doc.optional else shape.type
     name = doc.name or re.sub(r"_([a-z])", lambda match: match[1].upper(), attribute)
-    return _Field(path, Key(name, kind, doc.unit, meaning, doc.optional), shape.convert)
+    return _Field(path, Key(name, kind, doc.unit, meaning, doc.optional, shown), shape.convert)
 
 
 def _listing(cls: type) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kdump.render.forensic_tables import NAMES, PATHS, TEXTS
-from kdump.render.state_tables import TABLES
+from kdump.answer import ANSWERS, shown_keys
+from kdump.render.state_tables import columns as columns_of
 from kdump.render.stdout import Output
 from kdump.render.style import cut_middle, cut_start, width
 from kdump.render.table import CUTS, GAP, NAME, PATH, SAMPLE, TEXT, VALUE, Column, Table, TableRow
@@ -193,14 +194,16 @@ def test_what_identifies_is_never_left_out() -> None:
         ("producerEvent", "transactionalId"),
     }
     optional |= {("transactionCoordinator", "path")}
-    for kind, columns in TABLES.items():
+    tables = {kind: columns_of(kind, timezone.utc) for kind, cls in ANSWERS.items() if shown_keys(cls)}
+    assert len(tables) > 30
+    for kind, columns in tables.items():
         for column in columns:
-            if column.name in NAMES | PATHS and (kind, column.name) not in optional:
+            if column.cuts in (NAME, PATH) and (kind, column.name) not in optional:
                 assert column.rank == 9, (kind, column.name)
-            if column.name in TEXTS:
+            if column.cuts == TEXT:
                 assert column.least or kind in ("group",), (kind, column.name)
             assert column.cuts in (VALUE, NAME, PATH, TEXT)
-    assert all(column.rank >= 1 for columns in TABLES.values() for column in columns)
+    assert all(column.rank >= 1 for columns in tables.values() for column in columns)
 
 
 def test_a_wrapped_remark(monkeypatch: pytest.MonkeyPatch) -> None:

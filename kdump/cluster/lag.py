@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, answer
+from kdump.answer import EPOCH_MS, OFFSET, Doc, Shown, answer
 from kdump.cluster.log_offsets import MOST_COUNTED, LogOffsets, LogOffsetsByPartition
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
 from kdump.state.committed_offsets import OffsetAndMetadata, PartitionName
@@ -45,23 +45,37 @@ class PendingCommit(NamedTuple):
 class CommittedPosition(NamedTuple):
     """A group's offset in a partition. `offset` is None if only an open transaction has one."""
 
-    groupId: GroupId
-    topic: TopicName
-    partition: PartitionNumber
+    groupId: Annotated[GroupId, Shown("group", least=12)]
+    topic: Annotated[TopicName, Shown(least=12)]
+    partition: Annotated[PartitionNumber, Shown()]
     offset: Annotated[
-        int | None, Doc("committed offset: the next record to read; null: so far only in a transaction", OFFSET)
+        int | None,
+        Doc("committed offset: the next record to read; null: so far only in a transaction", OFFSET),
+        Shown(),
     ]
-    leaderEpoch: Annotated[int | None, Doc("leader epoch of the last record that the consumer read")]
-    metadata: Annotated[str | None, Doc("text that the client stored with the offset")]
-    commitTimestamp: Annotated[int | None, Doc("when it was committed", EPOCH_MS)]
+    leaderEpoch: Annotated[
+        int | None, Doc("leader epoch of the last record that the consumer read"), Shown(rank=1, after="highWatermark")
+    ]
+    metadata: Annotated[
+        str | None, Doc("text that the client stored with the offset"), Shown(rank=2, least=10, after="commitTimestamp")
+    ]
+    commitTimestamp: Annotated[
+        int | None, Doc("when it was committed", EPOCH_MS), Shown("committed", 3, after="pending")
+    ]
     expireTimestamp: Annotated[int | None, Doc("when it expires, if a client older than Kafka 2.1 set this", EPOCH_MS)]
     topicId: TopicId
-    pending: Annotated[tuple[PendingCommit, ...], Doc("of {…}: offsets in open transactions")]
-    logStartOffset: LogStart
-    logEndOffset: LogEndOffset
-    highWatermark: HighWatermark
+    pending: Annotated[
+        tuple[PendingCommit, ...],
+        Doc("of {…}: offsets in open transactions"),
+        Shown(rank=7, blank=0, after="leaderEpoch"),
+    ]
+    logStartOffset: Annotated[LogStart, Shown("log start", 4)]
+    logEndOffset: Annotated[LogEndOffset, Shown("log end", 6)]
+    highWatermark: Annotated[HighWatermark, Shown("high watermark", 1)]
     lag: Annotated[
-        int | None, Doc("logEndOffset - offset, at least 0; null: unknown, or as of an earlier time", "offsets")
+        int | None,
+        Doc("logEndOffset - offset, at least 0; null: unknown, or as of an earlier time", "offsets"),
+        Shown(rank=8, after="offset"),
     ]
     recordsBehind: Annotated[
         int | None,
@@ -70,8 +84,9 @@ class CommittedPosition(NamedTuple):
             f"null: not counted, because the lag is above {MOST_COUNTED} or unknown, or there is damage",
             "records",
         ),
+        Shown("records behind", 2, after="lag"),
     ]
-    remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is")]
+    remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is"), Shown(rank=7, least=24)]
     recordOffset: RecordOffset
 
 
@@ -80,19 +95,27 @@ class SharePosition(NamedTuple):
     """A share group's offset in a partition; see ShareState. `lag` does not count records above the start that are
     done."""
 
-    groupId: GroupId
-    topic: TopicName
-    partition: PartitionNumber
-    startOffset: Annotated[int, Doc("all records below it are done; -1: not started", OFFSET)]
-    deliveryCompleteCount: Annotated[int, Doc("records above startOffset that are done; -1: unknown", "records")]
-    stateEpoch: Annotated[int, Doc("epoch of the state; -1: unknown")]
-    leaderEpoch: Annotated[int, Doc("epoch of the partition leader that wrote it")]
+    groupId: Annotated[GroupId, Shown("group", least=12)]
+    topic: Annotated[TopicName, Shown(least=12)]
+    partition: Annotated[PartitionNumber, Shown()]
+    startOffset: Annotated[int, Doc("all records below it are done; -1: not started", OFFSET), Shown("start")]
+    deliveryCompleteCount: Annotated[
+        int,
+        Doc("records above startOffset that are done; -1: unknown", "records"),
+        Shown("complete above", 2, blank=-1),
+    ]
+    stateEpoch: Annotated[int, Doc("epoch of the state; -1: unknown"), Shown(rank=1, blank=-1)]
+    leaderEpoch: Annotated[int, Doc("epoch of the partition leader that wrote it"), Shown(rank=1)]
     topicId: TopicId
-    logStartOffset: LogStart
-    logEndOffset: LogEndOffset
+    logStartOffset: Annotated[LogStart, Shown("log start", 4, after="lag")]
+    logEndOffset: Annotated[LogEndOffset, Shown("log end", 6, after="logStartOffset")]
     highWatermark: HighWatermark
-    lag: Annotated[int | None, Doc("logEndOffset - startOffset - deliveryCompleteCount; null: unknown", "records")]
-    remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is")]
+    lag: Annotated[
+        int | None,
+        Doc("logEndOffset - startOffset - deliveryCompleteCount; null: unknown", "records"),
+        Shown(rank=8, after="startOffset"),
+    ]
+    remark: Annotated[str, Doc("what is wrong with the offset; empty if nothing is"), Shown(rank=7, least=24)]
     recordOffset: RecordOffset
 
 

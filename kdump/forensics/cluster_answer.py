@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, Object, PathText, answer, answer_object
+from kdump.answer import EPOCH_MS, OFFSET, Doc, Object, PathText, Shown, answer, answer_object
 from kdump.cluster.release_evidence import newer_in
 from kdump.format.known_releases import metadata_levels
 from kdump.format.metadata_names import CONFIG_RESOURCE, enum_name
@@ -66,20 +66,24 @@ class Cluster(NamedTuple):
 class ClusterVoter(NamedTuple):
     """A voter of the quorum."""
 
-    voterId: Annotated[int, Doc("node.id")]
-    isLeader: Annotated[bool, Doc("whether it became leader last")]
-    voterDirectoryId: Annotated[str | None, Doc("ID of its metadata directory; null if voters are static")]
-    endpoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
+    voterId: Annotated[int, Doc("node.id"), Shown("voter")]
+    isLeader: Annotated[bool, Doc("whether it became leader last"), Shown("leader")]
+    voterDirectoryId: Annotated[
+        str | None, Doc("ID of its metadata directory; null if voters are static"), Shown("directory", 2)
+    ]
+    endpoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown(rank=5, least=20)]
 
 
 @answer("clusterController")
 class ClusterController(NamedTuple):
     """A registered controller."""
 
-    controllerId: Annotated[int, Doc("node.id")]
-    incarnationId: Annotated[str, Doc("incarnation ID of its process")]
-    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
-    features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
+    controllerId: Annotated[int, Doc("node.id"), Shown("controller")]
+    incarnationId: Annotated[str, Doc("incarnation ID of its process"), Shown(rank=2, after="endPoints")]
+    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown("endpoints", 5, least=20)]
+    features: Annotated[
+        tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}"), Shown(rank=1, least=20)
+    ]
     zkMigrationReady: Annotated[bool, Doc("whether it can migrate from ZooKeeper")]
 
 
@@ -87,18 +91,18 @@ class ClusterController(NamedTuple):
 class ClusterBroker(NamedTuple):
     """A registered broker."""
 
-    brokerId: Annotated[int, Doc("node.id")]
-    state: Annotated[str, Doc("active, fenced (serves no clients), or shutting down")]
-    rack: Annotated[str | None, Doc("broker.rack")]
-    brokerEpoch: Annotated[int, Doc("offset of its registration")]
+    brokerId: Annotated[int, Doc("node.id"), Shown("broker")]
+    state: Annotated[str, Doc("active, fenced (serves no clients), or shutting down"), Shown()]
+    rack: Annotated[str | None, Doc("broker.rack"), Shown(rank=5)]
+    brokerEpoch: Annotated[int, Doc("offset of its registration"), Shown("epoch", 2, after="outOfSync")]
     incarnationId: Annotated[str, Doc("incarnation ID of its process")]
     fenced: Annotated[bool, Doc("whether it is registered as fenced")]
     inControlledShutdown: Annotated[bool, Doc("whether it is registered as shutting down")]
-    leaders: Annotated[int, Doc("number of partitions that it leads")]
-    replicas: Annotated[int, Doc("number of partitions of which it has a replica")]
-    outOfSync: Annotated[int, Doc("number of these for which it is not in sync")]
-    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}")]
-    logDirs: Annotated[tuple[str, ...], Doc("IDs of its log directories")]
+    leaders: Annotated[int, Doc("number of partitions that it leads"), Shown(rank=7)]
+    replicas: Annotated[int, Doc("number of partitions of which it has a replica"), Shown(rank=6)]
+    outOfSync: Annotated[int, Doc("number of these for which it is not in sync"), Shown("out of sync", 6, blank=0)]
+    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown("endpoints", 5, least=20)]
+    logDirs: Annotated[tuple[str, ...], Doc("IDs of its log directories"), Shown(rank=1, least=22)]
     cordonedLogDirs: Annotated[tuple[str, ...] | None, Doc("IDs of the log directories that accept no new replicas")]
     features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
     isMigratingZkBroker: Annotated[bool, Doc("whether it is a ZooKeeper broker in migration")]
@@ -108,46 +112,62 @@ class ClusterBroker(NamedTuple):
 class ClusterFeature(NamedTuple):
     """A finalized feature."""
 
-    name: Annotated[str, Doc("name of the feature")]
-    featureLevel: Annotated[int, Doc("finalized level")]
-    release: Annotated[str | None, Doc("release that the level of metadata.version stands for")]
+    name: Annotated[str, Doc("name of the feature"), Shown("feature")]
+    featureLevel: Annotated[int, Doc("finalized level"), Shown("level")]
+    release: Annotated[str | None, Doc("release that the level of metadata.version stands for"), Shown(rank=5)]
 
 
 @answer("clusterTopic")
 class ClusterTopic(NamedTuple):
     """A topic."""
 
-    topic: Annotated[str, Doc("name of the topic")]
-    topicId: Annotated[str, Doc("topic ID, as Kafka prints it")]
-    partitions: Annotated[int, Doc("number of partitions")]
-    replicationFactor: Annotated[int, Doc("largest number of replicas of a partition, without those being added")]
-    offline: Annotated[int, Doc("number of partitions without a leader")]
-    underReplicated: Annotated[int, Doc("number of partitions with fewer in-sync replicas than replicas")]
-    underMinIsr: Annotated[int, Doc("number of partitions with fewer in-sync replicas than min.insync.replicas")]
-    reassigning: Annotated[int, Doc("number of partitions with replicas being added or removed")]
-    configs: Annotated[dict[str, Any], Doc("the topic's own configs, by name")]
+    topic: Annotated[str, Doc("name of the topic"), Shown(least=16)]
+    topicId: Annotated[str, Doc("topic ID, as Kafka prints it"), Shown(rank=2)]
+    partitions: Annotated[int, Doc("number of partitions"), Shown()]
+    replicationFactor: Annotated[
+        int, Doc("largest number of replicas of a partition, without those being added"), Shown("replicas", 7)
+    ]
+    offline: Annotated[int, Doc("number of partitions without a leader"), Shown(rank=8, blank=0)]
+    underReplicated: Annotated[
+        int,
+        Doc("number of partitions with fewer in-sync replicas than replicas"),
+        Shown("under-replicated", 8, blank=0),
+    ]
+    underMinIsr: Annotated[
+        int,
+        Doc("number of partitions with fewer in-sync replicas than min.insync.replicas"),
+        Shown("under-min-isr", 6, blank=0),
+    ]
+    reassigning: Annotated[
+        int, Doc("number of partitions with replicas being added or removed"), Shown(rank=6, blank=0)
+    ]
+    configs: Annotated[dict[str, Any], Doc("the topic's own configs, by name"), Shown(rank=4, least=24)]
 
 
 @answer("clusterPartition")
 class ClusterPartition(NamedTuple):
     """A partition."""
 
-    topic: Annotated[str, Doc("name of the topic")]
-    partition: Annotated[int, Doc("partition of the topic")]
+    topic: Annotated[str, Doc("name of the topic"), Shown(least=16)]
+    partition: Annotated[int, Doc("partition of the topic"), Shown()]
     state: Annotated[
-        str, Doc("empty, or offline, under-replicated, under-min-isr, reassigning, recovering; comma-separated")
+        str,
+        Doc("empty, or offline, under-replicated, under-min-isr, reassigning, recovering; comma-separated"),
+        Shown(least=10, after="lastKnownElr"),
     ]
-    leader: Annotated[int, Doc("broker that leads it; -1: none")]
-    leaderEpoch: Annotated[int, Doc("leader epoch, raised with each change of leader")]
-    isr: Annotated[tuple[int, ...], Doc("brokers with an in-sync replica")]
-    replicas: Annotated[tuple[int, ...], Doc("brokers with a replica, the preferred leader first")]
-    addingReplicas: Annotated[tuple[int, ...], Doc("replicas being added")]
-    removingReplicas: Annotated[tuple[int, ...], Doc("replicas being removed")]
+    leader: Annotated[int, Doc("broker that leads it; -1: none"), Shown()]
+    leaderEpoch: Annotated[int, Doc("leader epoch, raised with each change of leader"), Shown("epoch", 4)]
+    isr: Annotated[tuple[int, ...], Doc("brokers with an in-sync replica"), Shown()]
+    replicas: Annotated[tuple[int, ...], Doc("brokers with a replica, the preferred leader first"), Shown(rank=8)]
+    addingReplicas: Annotated[tuple[int, ...], Doc("replicas being added"), Shown("adding", 6)]
+    removingReplicas: Annotated[tuple[int, ...], Doc("replicas being removed"), Shown("removing", 6)]
     eligibleLeaderReplicas: Annotated[
-        tuple[int, ...], Doc("replicas out of sync, but with all committed records (KIP-966)")
+        tuple[int, ...], Doc("replicas out of sync, but with all committed records (KIP-966)"), Shown("elr", 5)
     ]
     lastKnownElr: Annotated[
-        tuple[int, ...], Doc("last leader, stored when the ISR became empty; empty if there is a leader")
+        tuple[int, ...],
+        Doc("last leader, stored when the ISR became empty; empty if there is a leader"),
+        Shown("last known elr", 3),
     ]
     leaderRecoveryState: Annotated[str, Doc("RECOVERING after an unclean election, else RECOVERED")]
     partitionEpoch: Annotated[int, Doc("partition epoch, raised with each change of the partition")]
@@ -158,10 +178,12 @@ class ClusterPartition(NamedTuple):
 class ClusterConfig(NamedTuple):
     """A dynamic config."""
 
-    resourceType: Annotated[str, Doc("TOPIC, BROKER, CLIENT_METRICS, GROUP")]
-    resourceName: Annotated[str, Doc("name of the resource; empty for the default of all brokers")]
-    name: Annotated[str, Doc("name of the config")]
-    value: Annotated[str, Doc("value as it was set; [hidden] for a secret, unless --show-secrets")]
+    resourceType: Annotated[str, Doc("TOPIC, BROKER, CLIENT_METRICS, GROUP"), Shown("of")]
+    resourceName: Annotated[
+        str, Doc("name of the resource; empty for the default of all brokers"), Shown("resource", least=12)
+    ]
+    name: Annotated[str, Doc("name of the config"), Shown()]
+    value: Annotated[str, Doc("value as it was set; [hidden] for a secret, unless --show-secrets"), Shown(least=16)]
 
 
 class QuotaEntity(NamedTuple):
@@ -178,45 +200,46 @@ class ClusterQuota(NamedTuple):
     entity: Annotated[
         tuple[QuotaEntity, ...],
         Doc("what the quota applies to, each {…}; type: user, client-id, ip; name is null for the default"),
+        Shown(least=16),
     ]
-    name: Annotated[str, Doc("name of the quota")]
-    value: Annotated[float, Doc("value of the quota")]
+    name: Annotated[str, Doc("name of the quota"), Shown("quota")]
+    value: Annotated[float, Doc("value of the quota"), Shown()]
 
 
 @answer("clusterAcl")
 class ClusterAcl(NamedTuple):
     """An ACL."""
 
-    resourceType: Annotated[str, Doc("TOPIC, GROUP, CLUSTER …")]
-    resourceName: Annotated[str, Doc("name of the resource, or prefix")]
-    patternType: Annotated[str, Doc("LITERAL or PREFIXED")]
-    principal: Annotated[str, Doc("User:name")]
-    permissionType: Annotated[str, Doc("ALLOW or DENY")]
-    operation: Annotated[str, Doc("READ, WRITE …")]
-    host: Annotated[str, Doc("client host; * for any")]
-    id: Annotated[str, Doc("ID of the entry")]
+    resourceType: Annotated[str, Doc("TOPIC, GROUP, CLUSTER …"), Shown()]
+    resourceName: Annotated[str, Doc("name of the resource, or prefix"), Shown(least=12)]
+    patternType: Annotated[str, Doc("LITERAL or PREFIXED"), Shown()]
+    principal: Annotated[str, Doc("User:name"), Shown(least=12)]
+    permissionType: Annotated[str, Doc("ALLOW or DENY"), Shown()]
+    operation: Annotated[str, Doc("READ, WRITE …"), Shown()]
+    host: Annotated[str, Doc("client host; * for any"), Shown()]
+    id: Annotated[str, Doc("ID of the entry"), Shown(rank=1)]
 
 
 @answer("clusterScram")
 class ClusterScram(NamedTuple):
     """A SCRAM credential of a user."""
 
-    name: Annotated[str, Doc("user")]
-    mechanism: Annotated[str, Doc("SCRAM-SHA-256 or SCRAM-SHA-512")]
-    iterations: Annotated[int, Doc("iterations of the hash; salt and keys are not shown")]
+    name: Annotated[str, Doc("user"), Shown("user")]
+    mechanism: Annotated[str, Doc("SCRAM-SHA-256 or SCRAM-SHA-512"), Shown()]
+    iterations: Annotated[int, Doc("iterations of the hash; salt and keys are not shown"), Shown()]
 
 
 @answer("clusterToken")
 class ClusterToken(NamedTuple):
     """A delegation token."""
 
-    tokenId: Annotated[str, Doc("token ID; the secret is not on the disk")]
-    owner: Annotated[str, Doc("principal")]
-    requester: Annotated[str, Doc("principal")]
-    renewers: Annotated[tuple[str, ...], Doc("principals")]
-    issueTimestamp: Annotated[int, Doc("time of creation", EPOCH_MS)]
-    expirationTimestamp: Annotated[int, Doc("time at which it expires, unless renewed", EPOCH_MS)]
-    maxTimestamp: Annotated[int, Doc("time up to which it can be renewed", EPOCH_MS)]
+    tokenId: Annotated[str, Doc("token ID; the secret is not on the disk"), Shown()]
+    owner: Annotated[str, Doc("principal"), Shown(rank=5)]
+    requester: Annotated[str, Doc("principal"), Shown(rank=5)]
+    renewers: Annotated[tuple[str, ...], Doc("principals"), Shown(rank=5)]
+    issueTimestamp: Annotated[int, Doc("time of creation", EPOCH_MS), Shown(rank=5)]
+    expirationTimestamp: Annotated[int, Doc("time at which it expires, unless renewed", EPOCH_MS), Shown(rank=5)]
+    maxTimestamp: Annotated[int, Doc("time up to which it can be renewed", EPOCH_MS), Shown(rank=5)]
 
 
 TopicPredicate = Callable[[str], bool]

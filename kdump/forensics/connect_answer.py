@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer
+from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer
 from kdump.cluster.connect_clusters import CONFIGS, Checkpoint, ConnectCluster
 from kdump.cluster.read_groups import CoordinatorLog
 from kdump.format.count_text import count_text
@@ -37,90 +37,101 @@ RemovedTime = Annotated[int | None, Doc("timestamp of the record that deleted it
 class Connector(NamedTuple):
     """A connector. Its source, offset and timestamp are those of the record with its config."""
 
-    connectCluster: ConnectClusterName
-    name: ConnectorName
-    connectorType: Annotated[str | None, Doc("source or sink; null if nothing shows which")]
-    targetState: Annotated[str | None, Doc("state that was asked for: STARTED, PAUSED or STOPPED")]
-    state: StatusState
-    tasks: Annotated[int | None, Doc("number of tasks as of the last commit; null if there was none")]
-    config: Annotated[dict[str, Any] | None, Doc("config; null if only statuses or offsets are left")]
+    connectCluster: Annotated[ConnectClusterName, Shown("topics", 3)]
+    name: Annotated[ConnectorName, Shown("connector", least=12)]
+    connectorType: Annotated[str | None, Doc("source or sink; null if nothing shows which"), Shown("type", 6)]
+    targetState: Annotated[str | None, Doc("state that was asked for: STARTED, PAUSED or STOPPED"), Shown("target", 7)]
+    state: Annotated[StatusState, Shown()]
+    tasks: Annotated[int | None, Doc("number of tasks as of the last commit; null if there was none"), Shown(rank=7)]
+    config: Annotated[
+        dict[str, Any] | None,
+        Doc("config; null if only statuses or offsets are left"),
+        Shown(least=24, after="remarks"),
+    ]
     topics: Annotated[list[str], Doc("topics that its tasks have used")]
     consumerGroup: Annotated[str | None, Doc("of a sink: the group that commits its offsets")]
     workerId: WorkerId
     generation: Generation
     version: PluginVersion
     trace: Trace
-    deleted: Annotated[bool, Doc("whether it was deleted")]
+    deleted: Annotated[bool, Doc("whether it was deleted"), Shown(rank=5)]
     source: RecordSource
     offset: RecordOffset
-    timestamp: RecordTime
+    timestamp: Annotated[RecordTime, Shown("config of", 4, after="removedTime")]
     removedAt: RemovedAt
-    removedTime: RemovedTime
-    remarks: Annotated[tuple[str, ...], Doc("what is not in effect, or not known")]
+    removedTime: Annotated[RemovedTime, Shown("removed", 4)]
+    remarks: Annotated[tuple[str, ...], Doc("what is not in effect, or not known"), Shown(rank=8, least=24, blank=0)]
 
 
 @answer("connectorTask")
 class ConnectorTask(NamedTuple):
     """A task. Its source, offset and timestamp are those of the record with its config."""
 
-    connectCluster: ConnectClusterName
-    connector: ConnectorName
-    task: Annotated[int, Doc("number of the task")]
-    state: StatusState
+    connectCluster: Annotated[ConnectClusterName, Shown("topics", 3)]
+    connector: Annotated[ConnectorName, Shown(least=12)]
+    task: Annotated[int, Doc("number of the task"), Shown()]
+    state: Annotated[StatusState, Shown()]
     committed: Annotated[
         bool | None,
         Doc("whether its config is in effect; false: no commit follows it; null if only a status is left"),
+        Shown(),
     ]
     config: Annotated[dict[str, Any] | None, Doc("config")]
-    workerId: WorkerId
-    generation: Generation
+    workerId: Annotated[WorkerId, Shown("worker", 5)]
+    generation: Annotated[Generation, Shown(rank=3)]
     version: PluginVersion
     trace: Trace
     source: RecordSource
     offset: RecordOffset
-    timestamp: RecordTime
+    timestamp: Annotated[RecordTime, Shown("config of", 4)]
 
 
 @answer("connectorOffset")
 class ConnectorOffset(NamedTuple):
     """Where a connector goes on, in Connect's own terms: of a sink, as its REST interface shows it."""
 
-    connectCluster: ConnectClusterName
-    connector: ConnectorName
-    partition: Annotated[dict[str, Any] | None, Doc("partition of the source, or kafka_topic and kafka_partition")]
-    offset: Annotated[Any, Doc("offset in it, or kafka_offset: the next one that it reads")]
+    connectCluster: Annotated[ConnectClusterName, Shown("topics", 3)]
+    connector: Annotated[ConnectorName, Shown(least=12)]
+    partition: Annotated[
+        dict[str, Any] | None, Doc("partition of the source, or kafka_topic and kafka_partition"), Shown(least=20)
+    ]
+    offset: Annotated[Any, Doc("offset in it, or kafka_offset: the next one that it reads"), Shown(least=12)]
     state: Annotated[
         str,
         Doc(
             "live; deleted: by the record at removedAt; connectorDeleted: its connector was deleted; unknownConnector: "
             "no record of its connector is left"
         ),
+        Shown(),
     ]
     source: RecordSource
     recordOffset: RecordOffset
-    timestamp: RecordTime
+    timestamp: Annotated[RecordTime, Shown("time", 5)]
     removedAt: RemovedAt
-    removedTime: RemovedTime
+    removedTime: Annotated[RemovedTime, Shown("removed", 4)]
 
 
 @answer("mirrorCheckpoint")
 class MirrorCheckpoint(NamedTuple):
     """Where a group of another cluster would go on in this one, as MirrorMaker has translated its offset last."""
 
-    sourceClusterAlias: Annotated[str, Doc("alias of the other cluster, from the topic's name")]
-    group: Annotated[str, Doc("group")]
-    topic: Annotated[str, Doc("topic in this cluster")]
-    partition: Annotated[int, Doc("partition")]
-    upstreamOffset: Annotated[int, Doc("offset that the group has committed in the other cluster", OFFSET)]
-    offset: Annotated[int, Doc("offset in this cluster that it was translated to", OFFSET)]
+    sourceClusterAlias: Annotated[str, Doc("alias of the other cluster, from the topic's name"), Shown("from", 6)]
+    group: Annotated[str, Doc("group"), Shown(least=12)]
+    topic: Annotated[str, Doc("topic in this cluster"), Shown(least=12)]
+    partition: Annotated[int, Doc("partition"), Shown()]
+    upstreamOffset: Annotated[
+        int, Doc("offset that the group has committed in the other cluster", OFFSET), Shown("upstream")
+    ]
+    offset: Annotated[int, Doc("offset in this cluster that it was translated to", OFFSET), Shown()]
     committedOffset: Annotated[
         int | None,
         Doc("offset that the group has committed in this cluster: it goes on there; null if there is none", OFFSET),
+        Shown("committed here", 8),
     ]
     metadata: Annotated[str, Doc("metadata of the commit")]
     source: RecordSource
     recordOffset: RecordOffset
-    timestamp: RecordTime
+    timestamp: Annotated[RecordTime, Shown("time", 5)]
 
 
 def connectors(found: ConnectCluster, state: ConnectState) -> Iterator[Connector]:

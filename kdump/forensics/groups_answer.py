@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, INLINE, Doc, Object, answer, answer_object, of_fact
+from kdump.answer import EPOCH_MS, INLINE, Doc, Object, Shown, answer, answer_object, of_fact
 from kdump.cluster.lag import CommittedPosition, GroupId, LagContext, SharePosition
 from kdump.forensics.answers import ChangedField, RecordedChange
 from kdump.state.as_of import Change
@@ -17,14 +17,14 @@ from kdump.state.secrets import HIDDEN, is_secret
 class DescribedGroup(NamedTuple):
     """A group, with totals of its offsets."""
 
-    groupId: GroupId
-    groupType: Annotated[str, Doc("classic, consumer, share or streams")]
+    groupId: Annotated[GroupId, Shown("group", least=20)]
+    groupType: Annotated[str, Doc("classic, consumer, share or streams"), Shown("type", 6)]
     state: Annotated[
-        str, Doc("state after a coordinator loads it: Empty, Stable, Assigning, Reconciling, NotReady, Dead")
+        str, Doc("state after a coordinator loads it: Empty, Stable, Assigning, Reconciling, NotReady, Dead"), Shown()
     ]
-    epoch: Annotated[int, Doc("group epoch, or generation of a classic group; -1: none")]
+    epoch: Annotated[int, Doc("group epoch, or generation of a classic group; -1: none"), Shown(rank=3, blank=-1)]
     protocolType: Annotated[str | None, Doc("protocol type of a classic group: consumer, connect …")]
-    protocol: Annotated[str | None, Doc("assignor that a classic group agreed on")]
+    protocol: Annotated[str | None, Doc("assignor that a classic group agreed on"), Shown(rank=2)]
     leader: Annotated[str | None, Doc("ID of the member of a classic group that assigns partitions")]
     stateTimestamp: Annotated[int | None, Doc("time at which a classic group entered its state", EPOCH_MS)]
     assignmentEpoch: Annotated[int, Doc("group epoch of the target assignment; -1: none")]
@@ -41,18 +41,23 @@ class DescribedGroup(NamedTuple):
         dict[str, str], Doc("state of the topics of a share group: initializing, initialized or deleting")
     ]
     isSimple: Annotated[bool, Doc("whether it has only offsets: its clients commit, but never joined the group")]
-    members: Annotated[int, Doc("number of members")]
-    partitions: Annotated[int, Doc("number of partitions with an offset or a share group state")]
-    pending: Annotated[int, Doc("number of offsets in transactions that have not ended")]
-    lag: Annotated[int | None, Doc("total lag of the partitions whose end is known; null if none is", "offsets")]
+    members: Annotated[int, Doc("number of members"), Shown(rank=8)]
+    partitions: Annotated[int, Doc("number of partitions with an offset or a share group state"), Shown(rank=5)]
+    pending: Annotated[
+        int, Doc("number of offsets in transactions that have not ended"), Shown(rank=6, blank=0, after="remarks")
+    ]
+    lag: Annotated[
+        int | None, Doc("total lag of the partitions whose end is known; null if none is", "offsets"), Shown(rank=8)
+    ]
     recordsBehind: Annotated[
         int | None,
         Doc("total of the records behind; null if they were not counted in a partition, or of share groups", "records"),
+        Shown("records behind", 2),
     ]
-    lagUnknown: Annotated[int, Doc("number of partitions whose end is unknown")]
-    remarks: Annotated[int, Doc("number of partitions with a problem with their offset")]
+    lagUnknown: Annotated[int, Doc("number of partitions whose end is unknown"), Shown(rank=1, blank=0)]
+    remarks: Annotated[int, Doc("number of partitions with a problem with their offset"), Shown(rank=7, blank=0)]
     wentBack: Annotated[int, Doc("number of partitions whose committed offset went back, and has not caught up since")]
-    lastCommit: Annotated[int | None, Doc("newest commitTimestamp", EPOCH_MS)]
+    lastCommit: Annotated[int | None, Doc("newest commitTimestamp", EPOCH_MS), Shown("last commit", 4)]
     offsetsPartition: Annotated[int, Doc("partition of __consumer_offsets that contains the group")]
 
 
@@ -60,7 +65,7 @@ class DescribedGroup(NamedTuple):
 class GroupMember(NamedTuple):
     """A member of a group."""
 
-    groupId: GroupId
+    groupId: Annotated[GroupId, Shown("group", least=16)]
     member: Annotated[Member, INLINE]
 
 

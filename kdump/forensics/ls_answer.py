@@ -14,6 +14,7 @@ from kdump.answer import (
     Doc,
     Object,
     PathText,
+    Shown,
     UnknownKeys,
     answer,
     answer_object,
@@ -77,29 +78,41 @@ class ListedDirectory(NamedTuple):
 class FileSizes(NamedTuple):
     """File sizes of a partition, or of several."""
 
-    segments: Annotated[int, Doc("number of live segments")]
-    size: Annotated[int, Doc("length of live segments", BYTES)]
-    besideSize: Annotated[int, Doc("length of all other live files: indexes, snapshots, checkpoints", BYTES)]
+    segments: Annotated[int, Doc("number of live segments"), Shown(rank=5)]
+    size: Annotated[int, Doc("length of live segments", BYTES), Shown()]
+    besideSize: Annotated[
+        int,
+        Doc("length of all other live files: indexes, snapshots, checkpoints", BYTES),
+        Shown("others", 8, only="size"),
+    ]
     deletedSize: Annotated[int, Doc("length of .deleted files", BYTES)]
     unfinishedSize: Annotated[int, Doc("length of .swap and .cleaned files", BYTES)]
-    onDisk: Annotated[int, Doc("disk space of all files", BYTES)]
+    onDisk: Annotated[int, Doc("disk space of all files", BYTES), Shown(only="size")]
 
 
 class ListedBatches(NamedTuple):
     """Summary of the batch headers of a segment, or of several."""
 
     batches: Annotated[
-        int | None, Doc("number of batches, or of messages of magic 0 and 1; null if not all headers were read")
+        int | None,
+        Doc("number of batches, or of messages of magic 0 and 1; null if not all headers were read"),
+        Shown(rank=1, only="logSegment"),
     ]
     records: Annotated[
-        int | None, Doc("number of records, from headers; null if not all were read, or for compressed magic 0 and 1")
+        int | None,
+        Doc("number of records, from headers; null if not all were read, or for compressed magic 0 and 1"),
+        Shown(rank=2),
     ]
     oldestTimestamp: Annotated[
-        int | None, Doc("smallest first timestamp of a batch; a record in it may be older", EPOCH_MS)
+        int | None,
+        Doc("smallest first timestamp of a batch; a record in it may be older", EPOCH_MS),
+        Shown("oldest", 3),
     ]
-    newestTimestamp: Annotated[int | None, Doc("largest maxTimestamp of a batch", EPOCH_MS)]
-    formats: Annotated[list[int], Doc("magic values of the batches, in ascending order")]
-    compressions: Annotated[list[str], Doc("compression of the batches: none, gzip, snappy, lz4, zstd, unknown(N)")]
+    newestTimestamp: Annotated[int | None, Doc("largest maxTimestamp of a batch", EPOCH_MS), Shown("newest", 7)]
+    formats: Annotated[list[int], Doc("magic values of the batches, in ascending order"), Shown("magic", 2)]
+    compressions: Annotated[
+        list[str], Doc("compression of the batches: none, gzip, snappy, lz4, zstd, unknown(N)"), Shown("codecs", 6)
+    ]
     partial: Annotated[
         bool, Doc("whether not all headers were read, so that there may be more formats and compressions")
     ]
@@ -113,8 +126,10 @@ class ListedBatches(NamedTuple):
 class ListedHeaders(NamedTuple):
     """The same with the offsets, which exist only within a single partition."""
 
-    firstOffset: Annotated[int | None, Doc("first offset of the first batch on this disk", OFFSET)]
-    lastOffset: Annotated[int | None, Doc("last offset of the last batch", OFFSET)]
+    firstOffset: Annotated[
+        int | None, Doc("first offset of the first batch on this disk", OFFSET), Shown(rank=4, only="logSegment")
+    ]
+    lastOffset: Annotated[int | None, Doc("last offset of the last batch", OFFSET), Shown(rank=8, only="logSegment")]
     listed_batches: Annotated[ListedBatches, INLINE]
 
 
@@ -135,7 +150,7 @@ class ListedPartition(NamedTuple):
     partition: Annotated[int | None, Doc("partition number")]
     state: Annotated[str, Doc("live, delete, future or stray")]
     sizes: Annotated[FileSizes, INLINE]
-    logStartOffset: LogStartOffset
+    logStartOffset: Annotated[LogStartOffset, Shown("logStart", 4)]
     localLogStartOffset: Annotated[
         int | None, Doc("log start offset on this disk; lower offsets may be in remote storage", OFFSET)
     ]
@@ -146,11 +161,11 @@ class ListedPartition(NamedTuple):
             "__remote_log_metadata, so that no broker can read them; null if unknown, or if there is nothing below it"
         ),
     ]
-    highWatermark: Annotated[int | None, Doc("from replication-offset-checkpoint", OFFSET)]
+    highWatermark: Annotated[int | None, Doc("from replication-offset-checkpoint", OFFSET), Shown(rank=3)]
     recoveryPoint: Annotated[
         int | None, Doc("from recovery-point-offset-checkpoint; what is below has been flushed", OFFSET)
     ]
-    logEndOffset: LogEndOffset
+    logEndOffset: Annotated[LogEndOffset, Shown("logEnd", 8)]
     offsets: Annotated[int | None, Doc("logEndOffset minus logStartOffset")]
     headers: Annotated[ListedHeaders, INLINE]
     unknown: UnknownKeys
@@ -162,9 +177,9 @@ class ListedTopic(NamedTuple):
 
     source: Annotated[PathText, Doc("log directory that contains it")]
     topic: Annotated[str, Doc("topic")]
-    partitions: Annotated[int, Doc("number of its partitions here")]
+    partitions: Annotated[int, Doc("number of its partitions here"), Shown(rank=8)]
     sizes: Annotated[FileSizes, INLINE]
-    offsets: Annotated[int | None, Doc("total of all partitions; null if unknown for one of them")]
+    offsets: Annotated[int | None, Doc("total of all partitions; null if unknown for one of them"), Shown(rank=7)]
     headers: Annotated[ListedBatches, INLINE]
 
 
@@ -176,8 +191,12 @@ class ListedSegment(NamedTuple):
     topic: Annotated[str | None, Doc("from the name of its directory")]
     partition: Annotated[int | None, Doc("from the name of its directory")]
     baseOffset: Annotated[int, Doc("base offset, from the file's name", OFFSET)]
-    size: Annotated[int, Doc("length of the segment", BYTES)]
-    beside: Annotated[list[str], Doc("files with the same name that exist: index, timeindex, txnindex, snapshot")]
+    size: Annotated[int, Doc("length of the segment", BYTES), Shown()]
+    beside: Annotated[
+        list[str],
+        Doc("files with the same name that exist: index, timeindex, txnindex, snapshot"),
+        Shown(rank=2, after="compressions"),
+    ]
     headers: Annotated[ListedHeaders, INLINE]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, answer, of_fact
+from kdump.answer import EPOCH_MS, OFFSET, Doc, PathText, Shown, answer, of_fact
 from kdump.state.schema_registry import HARD_DELETED, IGNORED, SchemaVersion, Setting
 
 RegistrySource = Annotated[PathText, Doc("partition directory of the registry's topic, or the path that was passed")]
@@ -14,13 +14,17 @@ RegistrySource = Annotated[PathText, Doc("partition directory of the registry's 
 class RegisteredVersion(NamedTuple):
     """A version of a subject. The keys down to deleted are the registry's own."""
 
-    subject: Annotated[str, Doc("subject, with its context if that is not the default one: :.emea:orders-value")]
-    version: Annotated[int, Doc("version")]
-    id: Annotated[int, Doc("ID of the schema, unique in its context")]
+    subject: Annotated[
+        str, Doc("subject, with its context if that is not the default one: :.emea:orders-value"), Shown(least=16)
+    ]
+    version: Annotated[int, Doc("version"), Shown()]
+    id: Annotated[int, Doc("ID of the schema, unique in its context"), Shown()]
     guid: Annotated[str, Doc("GUID: hash of the text, references, metadata and rules")]
-    schemaType: Annotated[str, Doc("AVRO, JSON, PROTOBUF …")]
+    schemaType: Annotated[str, Doc("AVRO, JSON, PROTOBUF …"), Shown("type", 8)]
     schema: Annotated[str, Doc("text of the schema")]
-    references: Annotated[list[dict[str, Any]], Doc("referenced versions: name, subject, version")]
+    references: Annotated[
+        list[dict[str, Any]], Doc("referenced versions: name, subject, version"), Shown(rank=4, least=12, after="state")
+    ]
     metadata: Annotated[dict[str, Any] | None, Doc("metadata: tags, properties, sensitive", optional=True)]
     ruleSet: Annotated[dict[str, Any] | None, Doc("rules: migrationRules, domainRules, encodingRules", optional=True)]
     deleted: Annotated[bool, Doc("whether it is deleted")]
@@ -30,13 +34,16 @@ class RegisteredVersion(NamedTuple):
             "live; softDeleted: still resolved by its ID; hardDeleted: only its record is left; ignored: its ID was "
             "that of another schema already"
         ),
+        Shown(),
     ]
     context: Annotated[str, Doc("context of the subject; . is the default one")]
     source: RegistrySource
-    offset: Annotated[int, Doc("offset of its record", OFFSET)]
-    timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS)]
+    offset: Annotated[int, Doc("offset of its record", OFFSET), Shown(rank=5)]
+    timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS), Shown("time", 6, after="removedAt")]
     removedAt: Annotated[
-        int | None, Doc("offset of the record that deleted it for good; null if none in this log did", OFFSET)
+        int | None,
+        Doc("offset of the record that deleted it for good; null if none in this log did", OFFSET),
+        Shown("removed at", 6),
     ]
 
 
@@ -44,12 +51,12 @@ class RegisteredVersion(NamedTuple):
 class RegistrySetting(NamedTuple):
     """A setting of the registry."""
 
-    kind: Annotated[str, Doc("config (compatibility …), mode, context or association")]
-    subject: Annotated[str | None, Doc("subject or context that it applies to; null: all")]
-    value: Annotated[dict[str, Any], Doc("the value, as it is in the log")]
+    kind: Annotated[str, Doc("config (compatibility …), mode, context or association"), Shown()]
+    subject: Annotated[str | None, Doc("subject or context that it applies to; null: all"), Shown(least=16)]
+    value: Annotated[dict[str, Any], Doc("the value, as it is in the log"), Shown(least=16)]
     source: RegistrySource
-    offset: Annotated[int, Doc("offset of its record", OFFSET)]
-    timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS)]
+    offset: Annotated[int, Doc("offset of its record", OFFSET), Shown(rank=5)]
+    timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS), Shown("time", 6)]
 
 
 @answer("schemaUsage")
@@ -57,21 +64,27 @@ class SchemaUsage(NamedTuple):
     """Records of a partition whose keys or values carry the same schema ID. Whether bytes are an ID cannot be told from
     them alone: `doubt` says what speaks against it."""
 
-    topic: Annotated[str, Doc("topic")]
-    partition: Annotated[int, Doc("partition")]
-    part: Annotated[str, Doc("key or value")]
-    id: Annotated[int | None, Doc("schema ID; null if the records carry a GUID")]
-    guid: Annotated[str | None, Doc("GUID; null if the records carry an ID")]
+    topic: Annotated[str, Doc("topic"), Shown(least=12)]
+    partition: Annotated[int, Doc("partition"), Shown()]
+    part: Annotated[str, Doc("key or value"), Shown()]
+    id: Annotated[int | None, Doc("schema ID; null if the records carry a GUID"), Shown()]
+    guid: Annotated[str | None, Doc("GUID; null if the records carry an ID"), Shown(rank=2, least=13)]
     where: Annotated[str, Doc("prefix: first bytes of the key or value; header: __key_schema_id, __value_schema_id")]
-    state: Annotated[str, Doc("live, softDeleted, hardDeleted (only its record is left), none (no schema is left)")]
+    state: Annotated[
+        str, Doc("live, softDeleted, hardDeleted (only its record is left), none (no schema is left)"), Shown()
+    ]
     contexts: Annotated[list[str], Doc("contexts in which the registry resolves it")]
-    subjects: Annotated[list[str], Doc("subjects with this schema, in these contexts; at most 10")]
-    records: Annotated[int, Doc("number of records")]
-    firstOffset: Annotated[int, Doc("lowest offset", OFFSET)]
-    lastOffset: Annotated[int, Doc("highest offset", OFFSET)]
-    firstTimestamp: Annotated[int | None, Doc("lowest timestamp", EPOCH_MS)]
-    lastTimestamp: Annotated[int | None, Doc("highest timestamp", EPOCH_MS)]
-    doubt: Annotated[str | None, Doc("why these may not be records with this schema; null if nothing says so")]
+    subjects: Annotated[list[str], Doc("subjects with this schema, in these contexts; at most 10"), Shown(least=16)]
+    records: Annotated[int, Doc("number of records"), Shown()]
+    firstOffset: Annotated[int, Doc("lowest offset", OFFSET), Shown("first")]
+    lastOffset: Annotated[int, Doc("highest offset", OFFSET), Shown("last")]
+    firstTimestamp: Annotated[int | None, Doc("lowest timestamp", EPOCH_MS), Shown("from", 4)]
+    lastTimestamp: Annotated[int | None, Doc("highest timestamp", EPOCH_MS), Shown("to", 4)]
+    doubt: Annotated[
+        str | None,
+        Doc("why these may not be records with this schema; null if nothing says so"),
+        Shown(rank=7, least=24),
+    ]
     source: Annotated[PathText, Doc("partition directory")]
 
 

@@ -7,191 +7,27 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any
 
-from kdump.answer import ANSWERS, Key, answer_keys, answer_object, answer_type
-from kdump.forensics.cluster_answer import ClusterAcl, ClusterToken
-from kdump.render import forensic_tables as forensic
+from kdump.answer import ANSWERS, Key, Shown, answer_keys, answer_object, answer_type, shown_keys
 from kdump.render.escape import path_text, printable
-from kdump.render.forensic_tables import (
-    CONNECT_TABLES,
-    FORENSIC_TABLES,
-    NO_ZERO_RETENTION,
-    REGISTRY_TABLES,
-    RETENTION_TABLES,
-    ColumnSpec,
-    connect_style,
-    forensic_style,
-    registry_style,
-    retention_style,
-)
 from kdump.render.sink import Sink, is_problem, objects_of
 from kdump.render.state_cells import cell
 from kdump.render.stdout import Output
-from kdump.render.table import Column, Table, check_names
+from kdump.render.table import NAME, PATH, TEXT, VALUE, Column, Table, check_names
 
 Object = dict[str, Any]
 
-
-LEAST = {"resourceName": 12, "principal": 12}
-TABLES: dict[str, tuple[ColumnSpec, ...]] = {
-    "group": (
-        ColumnSpec("groupId", "group", least=20),
-        ColumnSpec("groupType", "type", 6),
-        ColumnSpec("state"),
-        ColumnSpec("epoch", "", 3),
-        ColumnSpec("protocol", "", 2),
-        ColumnSpec("members", "", 8),
-        ColumnSpec("partitions", "", 5),
-        ColumnSpec("lag", "", 8),
-        ColumnSpec("recordsBehind", "records behind", 2),
-        ColumnSpec("lagUnknown", "", 1),
-        ColumnSpec("remarks", "", 7),
-        ColumnSpec("pending", "", 6),
-        ColumnSpec("lastCommit", "last commit", 4),
-    ),
-    "groupMember": (
-        ColumnSpec("groupId", "group", least=16),
-        ColumnSpec("memberId", "member", least=16),
-        ColumnSpec("instanceId", "instance", 6, 10),
-        ColumnSpec("clientId", "client", 8, 12),
-        ColumnSpec("clientHost", "host", 8),
-        ColumnSpec("memberEpoch", "epoch", 4),
-        ColumnSpec("state", "", 4),
-        ColumnSpec("subscribedTopicNames", "subscribed", 3, 12),
-        ColumnSpec("subscribedTopicRegex", "regex", 3, 8),
-        ColumnSpec("assigned", "", 7, 16),
-        ColumnSpec("revoking", "", 6, 12),
-        ColumnSpec("target", "", 2, 16),
-    ),
-    "groupOffset": (
-        ColumnSpec("groupId", "group", least=12),
-        ColumnSpec("topic", "", 9, 12),
-        ColumnSpec("partition", ""),
-        ColumnSpec("offset"),
-        ColumnSpec("lag", "", 8),
-        ColumnSpec("recordsBehind", "records behind", 2),
-        ColumnSpec("logStartOffset", "log start", 4),
-        ColumnSpec("logEndOffset", "log end", 6),
-        ColumnSpec("highWatermark", "high watermark", 1),
-        ColumnSpec("leaderEpoch", "", 1),
-        ColumnSpec("pending", "", 7),
-        ColumnSpec("commitTimestamp", "committed", 3),
-        ColumnSpec("metadata", "", 2, 10),
-        ColumnSpec("remark", "", 7, 24),
-    ),
-    "groupShare": (
-        ColumnSpec("groupId", "group", least=12),
-        ColumnSpec("topic", "", 9, 12),
-        ColumnSpec("partition", ""),
-        ColumnSpec("startOffset", "start"),
-        ColumnSpec("lag", "", 8),
-        ColumnSpec("logStartOffset", "log start", 4),
-        ColumnSpec("logEndOffset", "log end", 6),
-        ColumnSpec("deliveryCompleteCount", "complete above", 2),
-        ColumnSpec("stateEpoch", "", 1),
-        ColumnSpec("leaderEpoch", "", 1),
-        ColumnSpec("remark", "", 7, 24),
-    ),
-    "change": (
-        ColumnSpec("offset", "", 6),
-        ColumnSpec("timestamp", "time"),
-        ColumnSpec("record", "", 3, 14),
-        ColumnSpec("groupId", "group", 8, 10),
-        ColumnSpec("entity", "", 4),
-        ColumnSpec("name", "", 9, 12),
-        ColumnSpec("action", "", 7),
-        ColumnSpec("fields", "", 9, 18),
-    ),
-    "clusterVoter": (
-        ColumnSpec("voterId", "voter"),
-        ColumnSpec("isLeader", "leader"),
-        ColumnSpec("voterDirectoryId", "directory", 2),
-        ColumnSpec("endpoints", "", 5, 20),
-    ),
-    "clusterController": (
-        ColumnSpec("controllerId", "controller"),
-        ColumnSpec("endPoints", "endpoints", 5, 20),
-        ColumnSpec("incarnationId", "", 2),
-        ColumnSpec("features", "", 1, 20),
-    ),
-    "clusterBroker": (
-        ColumnSpec("brokerId", "broker"),
-        ColumnSpec("state"),
-        ColumnSpec("rack", "", 5),
-        ColumnSpec("leaders", "", 7),
-        ColumnSpec("replicas", "", 6),
-        ColumnSpec("outOfSync", "out of sync", 6),
-        ColumnSpec("brokerEpoch", "epoch", 2),
-        ColumnSpec("endPoints", "endpoints", 5, 20),
-        ColumnSpec("logDirs", "", 1, 22),
-    ),
-    "clusterFeature": (
-        ColumnSpec("name", "feature"),
-        ColumnSpec("featureLevel", "level"),
-        ColumnSpec("release", "", 5),
-    ),
-    "clusterTopic": (
-        ColumnSpec("topic", "", 9, 16),
-        ColumnSpec("topicId", "", 2),
-        ColumnSpec("partitions"),
-        ColumnSpec("replicationFactor", "replicas", 7),
-        ColumnSpec("offline", "", 8),
-        ColumnSpec("underReplicated", "under-replicated", 8),
-        ColumnSpec("underMinIsr", "under-min-isr", 6),
-        ColumnSpec("reassigning", "", 6),
-        ColumnSpec("configs", "", 4, 24),
-    ),
-    "clusterPartition": (
-        ColumnSpec("topic", "", 9, 16),
-        ColumnSpec("partition", ""),
-        ColumnSpec("leader"),
-        ColumnSpec("leaderEpoch", "epoch", 4),
-        ColumnSpec("isr"),
-        ColumnSpec("replicas", "", 8),
-        ColumnSpec("addingReplicas", "adding", 6),
-        ColumnSpec("removingReplicas", "removing", 6),
-        ColumnSpec("eligibleLeaderReplicas", "elr", 5),
-        ColumnSpec("lastKnownElr", "last known elr", 3),
-        ColumnSpec("state", "", 9, 10),
-    ),
-    "clusterConfig": (
-        ColumnSpec("resourceType", "of"),
-        ColumnSpec("resourceName", "resource", 9, 12),
-        ColumnSpec("name"),
-        ColumnSpec("value", "", 9, 16),
-    ),
-    "clusterQuota": (ColumnSpec("entity", "", 9, 16), ColumnSpec("name", "quota"), ColumnSpec("value")),
-    "clusterAcl": tuple(
-        ColumnSpec(key.name, "", 1) if key.name == "id" else ColumnSpec(key.name, least=LEAST.get(key.name))
-        for key in answer_keys(ClusterAcl)
-    ),
-    "clusterScram": (ColumnSpec("name", "user"), ColumnSpec("mechanism"), ColumnSpec("iterations")),
-    "clusterToken": tuple(
-        ColumnSpec(key.name) if key.name == "tokenId" else ColumnSpec(key.name, "", 5)
-        for key in answer_keys(ClusterToken)
-    ),
-    **FORENSIC_TABLES,
-    **RETENTION_TABLES,
-    **REGISTRY_TABLES,
-    **CONNECT_TABLES,
-}
-"""Default columns."""
-
-BAD = ("offline", "under-min-isr")
-NO_ZERO: tuple[str, ...] = (
-    *forensic.NO_ZERO,
-    *NO_ZERO_RETENTION,
-    "remarks",
-    "pending",
-    "lagUnknown",
-    "reassigning",
-    "offline",
-    "underReplicated",
-    "underMinIsr",
-    "outOfSync",
+NAMES = (
+    *("groupId", "memberId", "instanceId", "topic", "transactionalId", "name", "entity", "resourceName"),
+    *("principal", "tokenId", "subject", "subjects", "connector", "group"),
 )
-"""Columns in which 0, the usual value, is not shown."""
-NO_MINUS_ONE = ("epoch", "deliveryCompleteCount", "stateEpoch", *forensic.NO_MINUS_ONE)
-"""Columns in which -1, Kafka's value for none, is not shown."""
+CUT_AS = {
+    **dict.fromkeys(NAMES, NAME),
+    **dict.fromkeys(("source", "path", "file"), PATH),
+    **dict.fromkeys(("message", "remark", "remarks", "doubt"), TEXT),
+}
+"""How cells are shortened, by key: those that identify what a row is about, and our own sentences."""
+BAD = ("offline", "under-min-isr")
+BROKEN = ("gap", "duplicate", "fenced", "epochStart")
 
 
 def style(value: Object) -> str:
@@ -207,38 +43,83 @@ def style(value: Object) -> str:
         return "bad" if value["offline"] else "torn" if value["underReplicated"] or value["underMinIsr"] else ""
     if kind == "clusterBroker":
         return "" if value["state"] == "active" else "torn"
-    if kind in RETENTION_TABLES:
-        return retention_style(value)
-    if kind in REGISTRY_TABLES:
-        return registry_style(value)
-    if kind in CONNECT_TABLES:
-        return connect_style(value)
-    if kind in FORENSIC_TABLES:
-        return forensic_style(value)
+    for kinds, of_kind in STYLES.items():
+        if kind.startswith(kinds):
+            return of_kind(value)
     if kind == "change" and _moved_back(value):
         return "torn"
     return "dim" if value.get("action") == "aborted" else ""
+
+
+def forensic_style(value: dict[str, Any]) -> str:
+    """Return the style of a row."""
+    if value["type"] == "transaction":
+        return {"aborted": "dim", "open": "torn", "hanging": "bad"}.get(value["state"], "")
+    if value["type"] == "transactionPartition":
+        return "bad" if value["hanging"] else "torn" if value["open"] or value["damages"] else ""
+    if value["type"] in ("producer", "producerPartition"):
+        if value["gaps"] or value["duplicates"] or value["fenced"] or value["epochStarts"]:
+            return "bad"
+        if value["type"] == "producerPartition":
+            return "torn" if value["damages"] else ""
+        open_from = value["currentTxnFirstOffset"]
+        return "torn" if open_from is not None and open_from >= 0 else "" if value["state"] == "live" else "dim"
+    if value["type"] == "producerEvent":
+        return "bad" if value["event"] in BROKEN else "control" if value["event"] in ("COMMIT", "ABORT") else ""
+    return "torn" if value.get("age") is not None else ""
+
+
+def registry_style(value: dict[str, Any]) -> str:
+    """Return the style of a row."""
+    if value["type"] == "schemaUsage":
+        return "dim" if value["doubt"] and value["state"] == "none" else "bad" if value["state"] == "none" else ""
+    return "dim" if value.get("state") in ("softDeleted", "hardDeleted", "ignored") else ""
+
+
+def retention_style(value: dict[str, Any]) -> str:
+    """Return the style of a row."""
+    if value["type"] == "retention":
+        return {"held": "bad", "unknown": "torn"}.get(value["verdict"], "")
+    if value["type"] == "retentionHold":
+        return "bad" if value["isAgainstPolicy"] else "torn"
+    return {"held": "bad", "unknown": "torn", "now": "dim"}.get(value["deletion"], "")
+
+
+def connect_style(value: dict[str, Any]) -> str:
+    """Return the style of a row."""
+    if value.get("deleted") or value.get("state") in ("deleted", "connectorDeleted", "unknownConnector"):
+        return "dim"
+    return "bad" if value.get("state") == "FAILED" else "torn" if value.get("remarks") else ""
+
+
+STYLES = {
+    ("transaction", "producer"): forensic_style,
+    ("schema", "registry"): registry_style,
+    ("connector", "mirror"): connect_style,
+    ("retention",): retention_style,
+}
+"""Styles of the rows of types that begin with these words."""
 
 
 def columns(kind: str, zone: tzinfo, names: list[str] | None = None, without: tuple[str, ...] = ()) -> list[Column]:
     """Return the columns of a table of such objects: the default ones, or those in `names`. Raises UnknownColumn."""
     keys = {key.name: key for key in answer_keys(ANSWERS[kind])}
     if names is None:
-        return [_column(keys[each.name], zone, each) for each in TABLES[kind] if each.name not in without]
+        return [_column(key, zone) for key in shown_keys(ANSWERS[kind]) if key.name not in without]
     check_names(names, keys)
-    usual = {each.name: each for each in TABLES[kind]}
-    return [_column(keys[name], zone, usual.get(name, ColumnSpec(name))) for name in names]
+    return [_column(keys[name], zone) for name in names]
 
 
-def _column(key: Key, zone: tzinfo, shown: ColumnSpec) -> Column:
-    text = partial(_text, key, zone)
+def _column(key: Key, zone: tzinfo) -> Column:
     right = key.type.startswith("number") and key.unit != "epoch ms"
-    return Column(key.name, shown.label or key.name, text, right, shown.rank, shown.least, shown.cuts)
+    shown = key.shown or Shown()
+    cuts = CUT_AS.get(key.name, VALUE)
+    return Column(key.name, shown.label or key.name, partial(_text, key, zone), right, shown.rank, shown.least, cuts)
 
 
 def _text(key: Key, zone: tzinfo, value: Object) -> str:
     shown = value[key.name]
-    if (shown == 0 and key.name in NO_ZERO) or (shown == -1 and key.name in NO_MINUS_ONE):
+    if shown is not None and key.shown is not None and shown == key.shown.blank:
         return ""
     if key.name == "fields":
         return _moved_back(value) + cell(key, shown, zone)

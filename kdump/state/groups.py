@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
-from kdump.answer import MS, Doc
+from kdump.answer import MS, Doc, Shown
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata, PartitionName
 from kdump.state.offset_rewinds import OffsetRewinds
 
@@ -31,29 +31,40 @@ class Member(NamedTuple):
     Connect's, are not decoded).
     """
 
-    memberId: Annotated[str, Doc("member ID")]
-    instanceId: Annotated[str | None, Doc("group.instance.id of a static member")] = None
+    memberId: Annotated[str, Doc("member ID"), Shown("member", least=16)]
+    instanceId: Annotated[str | None, Doc("group.instance.id of a static member"), Shown("instance", 6, least=10)] = (
+        None
+    )
     rackId: Annotated[str | None, Doc("client.rack")] = None
-    clientId: Annotated[str | None, Doc("client.id")] = None
-    clientHost: Annotated[str | None, Doc("host that the client connects from")] = None
+    clientId: Annotated[str | None, Doc("client.id"), Shown("client", 8, least=12)] = None
+    clientHost: Annotated[str | None, Doc("host that the client connects from"), Shown("host", 8)] = None
     memberEpoch: Annotated[
-        int | None, Doc("epoch of its assignment; -1: it has left; -2: a static member has left; null: classic group")
+        int | None,
+        Doc("epoch of its assignment; -1: it has left; -2: a static member has left; null: classic group"),
+        Shown("epoch", 4),
     ] = None
     previousMemberEpoch: Annotated[int | None, Doc("its memberEpoch before the current one")] = None
     state: Annotated[
-        str | None, Doc("STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNREVOKED_TASKS, UNRELEASED_TASKS")
+        str | None,
+        Doc("STABLE, UNREVOKED_PARTITIONS, UNRELEASED_PARTITIONS, UNREVOKED_TASKS, UNRELEASED_TASKS"),
+        Shown(rank=4),
     ] = None
-    subscribedTopicNames: Annotated[tuple[str, ...], Doc("topics that it subscribes to")] = ()
-    subscribedTopicRegex: Annotated[str | None, Doc("regular expression that it subscribes with")] = None
+    subscribedTopicNames: Annotated[
+        tuple[str, ...], Doc("topics that it subscribes to"), Shown("subscribed", 3, least=12)
+    ] = ()
+    subscribedTopicRegex: Annotated[
+        str | None, Doc("regular expression that it subscribes with"), Shown("regex", 3, least=8)
+    ] = None
     serverAssignor: Annotated[str | None, Doc("server-side assignor that it requests")] = None
     rebalanceTimeoutMs: Annotated[int | None, Doc("rebalance timeout", MS)] = None
     sessionTimeoutMs: Annotated[int | None, Doc("session timeout of a classic member", MS)] = None
     assigned: Annotated[
         tuple[Assigned, ...],
         Doc("of {…}: its assigned partitions; in a streams group, its active tasks by subtopology"),
+        Shown(rank=7, least=16),
     ] = ()
-    revoking: Annotated[tuple[Assigned, ...], Doc("of {…}: what it still has to give up")] = ()
-    target: Annotated[tuple[Assigned, ...], Doc("of {…}: its target assignment")] = ()
+    revoking: Annotated[tuple[Assigned, ...], Doc("of {…}: what it still has to give up"), Shown(rank=6, least=12)] = ()
+    target: Annotated[tuple[Assigned, ...], Doc("of {…}: its target assignment"), Shown(rank=2, least=16)] = ()
     standby: Annotated[tuple[Assigned, ...], Doc("of {…}: standby tasks")] = ()
     warmup: Annotated[tuple[Assigned, ...], Doc("of {…}: warmup tasks")] = ()
     processId: Annotated[str | None, Doc("process ID of a streams member")] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, UnknownKeys, answer
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
 from kdump.forensics.answers import KafkaVersion, LogEndOffset, LogStartOffset, PartitionNumber, SourcePath, TopicName
 from kdump.forensics.retention.configs import Setting
 
@@ -33,27 +33,45 @@ class SegmentRetention(NamedTuple):
     topic: TopicName
     partition: PartitionNumber
     file: Annotated[PathText, Doc("path of the segment")]
-    baseOffset: Annotated[int, Doc("base offset, from its name", OFFSET)]
-    lastOffset: Annotated[int | None, Doc("last offset of its last valid batch; null if it has none", OFFSET)]
+    baseOffset: Annotated[int, Doc("base offset, from its name", OFFSET), Shown("base")]
+    lastOffset: Annotated[
+        int | None, Doc("last offset of its last valid batch; null if it has none", OFFSET), Shown("last", 5)
+    ]
     isActive: Annotated[bool, Doc("whether it is the active segment")]
-    size: Annotated[int, Doc("size, without zeros or an incomplete batch at the end of an active segment", BYTES)]
+    size: Annotated[
+        int, Doc("size, without zeros or an incomplete batch at the end of an active segment", BYTES), Shown("bytes", 7)
+    ]
     batches: Annotated[int, Doc("number of valid batches")]
-    records: Annotated[int, Doc("number of records in them")]
+    records: Annotated[int, Doc("number of records in them"), Shown(rank=2)]
     largestTimestamp: Annotated[
-        int | None, Doc("largest timestamp that a broker uses; null if the segment is unreadable", EPOCH_MS)
+        int | None,
+        Doc("largest timestamp that a broker uses; null if the segment is unreadable", EPOCH_MS),
+        Shown("largest timestamp"),
     ]
     timestampFrom: Annotated[
-        str | None, Doc("its source: batch, timeIndex (the .timeindex differs), file (no record has a timestamp)")
+        str | None,
+        Doc("its source: batch, timeIndex (the .timeindex differs), file (no record has a timestamp)"),
+        Shown("from", 4),
     ]
     timestampPosition: Annotated[int | None, Doc("position of the batch with that timestamp", FILE_BYTE)]
     timestampOffset: Annotated[int | None, Doc("first offset of that batch", OFFSET)]
-    deletion: Annotated[str, Doc("now, later, kept (no rule deletes it), held (due, but something blocks it), unknown")]
-    deletionRule: Annotated[str | None, Doc("what deletes it: logStartOffset, or the name of a config")]
-    deletesAt: Annotated[int | None, Doc("time from which it is due, if nothing else changes", EPOCH_MS)]
-    deletesAfterBytes: Annotated[
-        int | None, Doc("bytes that have to be written before retention.bytes deletes it", BYTES)
+    deletion: Annotated[
+        str, Doc("now, later, kept (no rule deletes it), held (due, but something blocks it), unknown"), Shown()
     ]
-    waitsFor: Annotated[int | None, Doc("base offset of the earlier segment that decides deletesAt", OFFSET)]
+    deletionRule: Annotated[
+        str | None, Doc("what deletes it: logStartOffset, or the name of a config"), Shown("by", 5, after="deletesAt")
+    ]
+    deletesAt: Annotated[
+        int | None, Doc("time from which it is due, if nothing else changes", EPOCH_MS), Shown("due at", 8)
+    ]
+    deletesAfterBytes: Annotated[
+        int | None,
+        Doc("bytes that have to be written before retention.bytes deletes it", BYTES),
+        Shown("or after bytes", 5),
+    ]
+    waitsFor: Annotated[
+        int | None, Doc("base offset of the earlier segment that decides deletesAt", OFFSET), Shown("waits for", 4)
+    ]
     blockedBy: Annotated[
         str | None,
         Doc(
@@ -61,19 +79,40 @@ class SegmentRetention(NamedTuple):
             "directoryOffline; roll (the next check rolls it, so that it can be copied to remote storage); empty (the "
             "active segment, without batches)"
         ),
+        Shown("kept by", 6),
     ]
-    compaction: Annotated[str | None, Doc("clean, dirty, uncleanable; null if the topic is not compacted")]
+    compaction: Annotated[str | None, Doc("clean, dirty, uncleanable; null if the topic is not compacted"), Shown()]
     uncleanableBecause: Annotated[
-        tuple[str, ...], Doc("active, lastStableOffset (an open transaction), highWatermark, min.compaction.lag.ms")
+        tuple[str, ...],
+        Doc("active, lastStableOffset (an open transaction), highWatermark, min.compaction.lag.ms"),
+        Shown("because", 8),
     ]
     cleanableAt: Annotated[
-        int | None, Doc("time from which it is cleanable; null if that does not depend on time", EPOCH_MS)
+        int | None,
+        Doc("time from which it is cleanable; null if that does not depend on time", EPOCH_MS),
+        Shown("cleanable at", 7),
     ]
-    tombstones: Annotated[int | None, Doc("number of records without a value; null if not compacted or not counted")]
-    tombstonesDue: Annotated[int | None, Doc("number of tombstones in batches whose delete horizon has passed")]
-    markers: Annotated[int | None, Doc("number of control batches with a record; null if the topic is not compacted")]
-    markersDue: Annotated[int | None, Doc("number of these whose delete horizon has passed")]
-    emptyBatches: Annotated[int, Doc("number of empty batches that the cleaner keeps for their offsets and sequences")]
+    tombstones: Annotated[
+        int | None,
+        Doc("number of records without a value; null if not compacted or not counted"),
+        Shown(rank=6, blank=0),
+    ]
+    tombstonesDue: Annotated[
+        int | None, Doc("number of tombstones in batches whose delete horizon has passed"), Shown("due", 5, blank=0)
+    ]
+    markers: Annotated[
+        int | None,
+        Doc("number of control batches with a record; null if the topic is not compacted"),
+        Shown(rank=5, blank=0),
+    ]
+    markersDue: Annotated[
+        int | None, Doc("number of these whose delete horizon has passed"), Shown("markers due", 4, blank=0)
+    ]
+    emptyBatches: Annotated[
+        int,
+        Doc("number of empty batches that the cleaner keeps for their offsets and sequences"),
+        Shown("empty", 2, blank=0),
+    ]
     nextDeleteHorizonMs: Annotated[int | None, Doc("first delete horizon that has not passed", EPOCH_MS)]
 
 
@@ -82,9 +121,9 @@ class RetentionBlocker(NamedTuple):
     """Something that keeps more than the configs require: one of HOLDS. `file`, `position` and `offset` are the
     evidence: the record with the timestamp, the first batch of the transaction, the damaged bytes."""
 
-    source: SourcePath
-    topic: TopicName
-    partition: PartitionNumber
+    source: Annotated[SourcePath, Shown("in", least=12)]
+    topic: Annotated[TopicName, Shown(least=12)]
+    partition: Annotated[PartitionNumber, Shown()]
     hold: Annotated[
         str,
         Doc(
@@ -92,27 +131,33 @@ class RetentionBlocker(NamedTuple):
             "cleanerDisabled, tier, stray, move (to another log directory), shareSnapshot (a share partition whose "
             "last snapshot is old)"
         ),
+        Shown(),
     ]
     isAgainstPolicy: Annotated[
         bool, Doc("whether it keeps more than the configs require; false if the cleaner waits as intended")
     ]
-    keeps: Annotated[str, Doc("what it blocks: deletion or compaction")]
-    segments: Annotated[int, Doc("number of segments that it keeps")]
-    bytes: Annotated[int, Doc("size of these segments", BYTES)]
+    keeps: Annotated[str, Doc("what it blocks: deletion or compaction"), Shown(rank=6)]
+    segments: Annotated[int, Doc("number of segments that it keeps"), Shown()]
+    bytes: Annotated[int, Doc("size of these segments", BYTES), Shown()]
     file: Annotated[PathText, Doc("path of the evidence")]
-    position: Annotated[int | None, Doc("position of the batch or the damaged bytes", FILE_BYTE)]
+    position: Annotated[int | None, Doc("position of the batch or the damaged bytes", FILE_BYTE), Shown("at byte", 7)]
     offset: Annotated[
         int | None,
         Doc(
             "offset of the record, first offset of the transaction, high watermark, or last offset in remote storage",
             OFFSET,
         ),
+        Shown(),
     ]
-    timestamp: Annotated[int | None, Doc("timestamp of the record, or start of the transaction", EPOCH_MS)]
-    until: Annotated[int | None, Doc("time at which it ends by itself; null if the disk does not show one", EPOCH_MS)]
+    timestamp: Annotated[
+        int | None, Doc("timestamp of the record, or start of the transaction", EPOCH_MS), Shown(rank=6)
+    ]
+    until: Annotated[
+        int | None, Doc("time at which it ends by itself; null if the disk does not show one", EPOCH_MS), Shown(rank=8)
+    ]
     producerId: Annotated[int | None, Doc("producer ID of the transaction")]
     transactionalId: Annotated[str | None, Doc("transactional ID, from __transaction_state")]
-    message: Annotated[str, Doc("explanation")]
+    message: Annotated[str, Doc("explanation"), Shown(rank=5, least=24)]
     fix: Annotated[str | None, Doc("what you can do about it")]
 
 
@@ -121,27 +166,31 @@ class PartitionRetention(NamedTuple):
     """A partition, after its segments and blockers. For the cleaner to select it, `dirtyRatio` has to be above
     min.cleanable.dirty.ratio, or `overdueAt` has to be reached."""
 
-    source: SourcePath
-    topic: TopicName
-    partition: PartitionNumber
+    source: Annotated[SourcePath, Shown("in", least=12)]
+    topic: Annotated[TopicName, Shown(least=12)]
+    partition: Annotated[PartitionNumber, Shown()]
     path: Annotated[PathText, Doc("partition directory, or the file that was passed")]
     state: Annotated[str, Doc("delete, future or stray for such a directory; otherwise empty")]
     verdict: Annotated[
-        str, Doc("held (something keeps more than the configs require), free, unknown (something is unreadable)")
+        str,
+        Doc("held (something keeps more than the configs require), free, unknown (something is unreadable)"),
+        Shown(),
     ]
-    cleanupPolicy: Annotated[str, Doc("delete, compact, both, or empty")]
+    cleanupPolicy: Annotated[str, Doc("delete, compact, both, or empty"), Shown("policy")]
     settings: Annotated[
         dict[str, Setting],
         Doc("by config {…}; source: option, topic, broker, cluster default, server.properties, default, assumed"),
     ]
     isConfigKnown: Annotated[bool, Doc("whether the topic's own configs were found")]
-    segments: Annotated[int, Doc("number of segments")]
-    bytes: Annotated[int, Doc("size of all segments", BYTES)]
+    segments: Annotated[int, Doc("number of segments"), Shown()]
+    bytes: Annotated[int, Doc("size of all segments", BYTES), Shown()]
     deletableSegments: Annotated[int, Doc("number of segments that the next check deletes")]
-    deletableBytes: Annotated[int, Doc("size of these segments", BYTES)]
+    deletableBytes: Annotated[int, Doc("size of these segments", BYTES), Shown("due now", 8, blank=0)]
     heldSegments: Annotated[int, Doc("number of segments that are due, but blocked")]
-    heldBytes: Annotated[int, Doc("size of these segments", BYTES)]
-    nextDeletionAt: Annotated[int | None, Doc("time of the next deletion after the next check", EPOCH_MS)]
+    heldBytes: Annotated[int, Doc("size of these segments", BYTES), Shown("held", 8, blank=0)]
+    nextDeletionAt: Annotated[
+        int | None, Doc("time of the next deletion after the next check", EPOCH_MS), Shown("next due at", 7)
+    ]
     stateLostAt: Annotated[
         int | None,
         Doc(
@@ -165,14 +214,22 @@ class PartitionRetention(NamedTuple):
         int | None, Doc("offset at which the cleaner stops; null if the topic is not compacted", OFFSET)
     ]
     cleanBytes: Annotated[
-        int | None, Doc("size of segments below the first dirty offset; null if the topic is not compacted", BYTES)
+        int | None,
+        Doc("size of segments below the first dirty offset; null if the topic is not compacted", BYTES),
+        Shown("clean", 3),
     ]
     cleanableBytes: Annotated[
-        int | None, Doc("size of segments between these two offsets; null if the topic is not compacted", BYTES)
+        int | None,
+        Doc("size of segments between these two offsets; null if the topic is not compacted", BYTES),
+        Shown("cleanable", 4),
     ]
-    dirtyRatio: Annotated[float | None, Doc("cleanableBytes / (cleanBytes + cleanableBytes); null if both are 0")]
+    dirtyRatio: Annotated[
+        float | None, Doc("cleanableBytes / (cleanBytes + cleanableBytes); null if both are 0"), Shown("dirty ratio", 6)
+    ]
     wouldClean: Annotated[
-        bool | None, Doc("whether the cleaner would clean the log now; null if the topic is not compacted")
+        bool | None,
+        Doc("whether the cleaner would clean the log now; null if the topic is not compacted"),
+        Shown("would clean", 6),
     ]
     overdueAt: Annotated[
         int | None, Doc("time from which max.compaction.lag.ms applies, whatever the dirty ratio", EPOCH_MS)
@@ -181,8 +238,12 @@ class PartitionRetention(NamedTuple):
         int | None, Doc("bytes that have to become cleanable to reach the ratio; null if it is cleaned", BYTES)
     ]
     rollsAfter: Annotated[int | None, Doc("timestamp above which the next record rolls the active segment", EPOCH_MS)]
-    tombstones: Annotated[int | None, Doc("number in all segments; null if not compacted or not counted")]
-    tombstonesDue: Annotated[int | None, Doc("number of tombstones that the next cleaning removes")]
+    tombstones: Annotated[
+        int | None, Doc("number in all segments; null if not compacted or not counted"), Shown(rank=4, blank=0)
+    ]
+    tombstonesDue: Annotated[
+        int | None, Doc("number of tombstones that the next cleaning removes"), Shown("due", 3, blank=0)
+    ]
     tombstonesUnstamped: Annotated[
         int | None, Doc("number of tombstones without a delete horizon, which the next cleaning sets")
     ]
@@ -207,7 +268,9 @@ class PartitionRetention(NamedTuple):
     droppedRecords: Annotated[int | None, Doc("number of `cleanedRecords` that it would remove")]
     droppedBytes: Annotated[int | None, Doc("their uncompressed size, without markers", BYTES)]
     damages: Annotated[
-        int | None, Doc("number of damaged byte ranges in all segments; null for a directory that was not read")
+        int | None,
+        Doc("number of damaged byte ranges in all segments; null for a directory that was not read"),
+        Shown("damaged", 5, blank=0),
     ]
     notes: Annotated[tuple[str, ...], Doc("other remarks")]
     unknown: UnknownKeys
