@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple
 
-from kdump.answer import EPOCH_MS, OFFSET, Doc, Object, PathText, Shown, answer, answer_object
+from kdump.answer import EPOCH_MS, INLINE, OFFSET, Doc, Object, PathText, Shown, answer, answer_object
 from kdump.cluster.release_evidence import newer_in
 from kdump.format.known_releases import metadata_levels
 from kdump.format.metadata_names import CONFIG_RESOURCE, enum_name
 from kdump.format.numbers import parse_int
-from kdump.state.metadata_image import Endpoint, MetadataImage, SupportedFeature, TopicImage
+from kdump.state.metadata_image import BrokerRegistration, MetadataImage, TopicImage, Voter
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
 from kdump.state.secrets import HIDDEN, is_secret
@@ -66,46 +66,21 @@ class Cluster(NamedTuple):
 class ClusterVoter(NamedTuple):
     """A voter of the quorum."""
 
-    voterId: Annotated[int, Doc("node.id"), Shown("voter")]
-    isLeader: Annotated[bool, Doc("whether it became leader last"), Shown("leader")]
-    voterDirectoryId: Annotated[
-        str | None, Doc("ID of its metadata directory; null if voters are static"), Shown("directory", 2)
-    ]
-    endpoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown(rank=5, least=20)]
-
-
-@answer("clusterController")
-class ClusterController(NamedTuple):
-    """A registered controller."""
-
-    controllerId: Annotated[int, Doc("node.id"), Shown("controller")]
-    incarnationId: Annotated[str, Doc("incarnation ID of its process"), Shown(rank=2, after="endPoints")]
-    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown("endpoints", 5, least=20)]
-    features: Annotated[
-        tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}"), Shown(rank=1, least=20)
-    ]
-    zkMigrationReady: Annotated[bool, Doc("whether it can migrate from ZooKeeper")]
+    voter: Annotated[Voter, INLINE]
+    isLeader: Annotated[bool, Doc("whether it became leader last", after="voterId"), Shown("leader")]
 
 
 @answer("clusterBroker")
 class ClusterBroker(NamedTuple):
     """A registered broker."""
 
-    brokerId: Annotated[int, Doc("node.id"), Shown("broker")]
-    state: Annotated[str, Doc("active, fenced (serves no clients), or shutting down"), Shown()]
-    rack: Annotated[str | None, Doc("broker.rack"), Shown(rank=5)]
-    brokerEpoch: Annotated[int, Doc("offset of its registration"), Shown("epoch", 2, after="outOfSync")]
-    incarnationId: Annotated[str, Doc("incarnation ID of its process")]
-    fenced: Annotated[bool, Doc("whether it is registered as fenced")]
-    inControlledShutdown: Annotated[bool, Doc("whether it is registered as shutting down")]
-    leaders: Annotated[int, Doc("number of partitions that it leads"), Shown(rank=7)]
-    replicas: Annotated[int, Doc("number of partitions of which it has a replica"), Shown(rank=6)]
-    outOfSync: Annotated[int, Doc("number of these for which it is not in sync"), Shown("out of sync", 6, blank=0)]
-    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown("endpoints", 5, least=20)]
-    logDirs: Annotated[tuple[str, ...], Doc("IDs of its log directories"), Shown(rank=1, least=22)]
-    cordonedLogDirs: Annotated[tuple[str, ...] | None, Doc("IDs of the log directories that accept no new replicas")]
-    features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
-    isMigratingZkBroker: Annotated[bool, Doc("whether it is a ZooKeeper broker in migration")]
+    registration: Annotated[BrokerRegistration, INLINE]
+    state: Annotated[str, Doc("active, fenced (serves no clients), or shutting down", after="brokerId"), Shown()]
+    leaders: Annotated[int, Doc("number of partitions that it leads", after="inControlledShutdown"), Shown(rank=7)]
+    replicas: Annotated[int, Doc("number of partitions of which it has a replica", after="leaders"), Shown(rank=6)]
+    outOfSync: Annotated[
+        int, Doc("number of these for which it is not in sync", after="replicas"), Shown("out of sync", 6, blank=0)
+    ]
 
 
 @answer("clusterFeature")
@@ -155,23 +130,7 @@ class ClusterPartition(NamedTuple):
         Doc("empty, or offline, under-replicated, under-min-isr, reassigning, recovering; comma-separated"),
         Shown(least=10, after="lastKnownElr"),
     ]
-    leader: Annotated[int, Doc("broker that leads it; -1: none"), Shown()]
-    leaderEpoch: Annotated[int, Doc("leader epoch, raised with each change of leader"), Shown("epoch", 4)]
-    isr: Annotated[tuple[int, ...], Doc("brokers with an in-sync replica"), Shown()]
-    replicas: Annotated[tuple[int, ...], Doc("brokers with a replica, the preferred leader first"), Shown(rank=8)]
-    addingReplicas: Annotated[tuple[int, ...], Doc("replicas being added"), Shown("adding", 6)]
-    removingReplicas: Annotated[tuple[int, ...], Doc("replicas being removed"), Shown("removing", 6)]
-    eligibleLeaderReplicas: Annotated[
-        tuple[int, ...], Doc("replicas out of sync, but with all committed records (KIP-966)"), Shown("elr", 5)
-    ]
-    lastKnownElr: Annotated[
-        tuple[int, ...],
-        Doc("last leader, stored when the ISR became empty; empty if there is a leader"),
-        Shown("last known elr", 3),
-    ]
-    leaderRecoveryState: Annotated[str, Doc("RECOVERING after an unclean election, else RECOVERED")]
-    partitionEpoch: Annotated[int, Doc("partition epoch, raised with each change of the partition")]
-    directories: Annotated[tuple[str, ...], Doc("ID of the log directory of each replica")]
+    registration: Annotated[PartitionRegistration, INLINE]
 
 
 @answer("clusterConfig")
@@ -204,42 +163,6 @@ class ClusterQuota(NamedTuple):
     ]
     name: Annotated[str, Doc("name of the quota"), Shown("quota")]
     value: Annotated[float, Doc("value of the quota"), Shown()]
-
-
-@answer("clusterAcl")
-class ClusterAcl(NamedTuple):
-    """An ACL."""
-
-    resourceType: Annotated[str, Doc("TOPIC, GROUP, CLUSTER …"), Shown()]
-    resourceName: Annotated[str, Doc("name of the resource, or prefix"), Shown(least=12)]
-    patternType: Annotated[str, Doc("LITERAL or PREFIXED"), Shown()]
-    principal: Annotated[str, Doc("User:name"), Shown(least=12)]
-    permissionType: Annotated[str, Doc("ALLOW or DENY"), Shown()]
-    operation: Annotated[str, Doc("READ, WRITE …"), Shown()]
-    host: Annotated[str, Doc("client host; * for any"), Shown()]
-    id: Annotated[str, Doc("ID of the entry"), Shown(rank=1)]
-
-
-@answer("clusterScram")
-class ClusterScram(NamedTuple):
-    """A SCRAM credential of a user."""
-
-    name: Annotated[str, Doc("user"), Shown("user")]
-    mechanism: Annotated[str, Doc("SCRAM-SHA-256 or SCRAM-SHA-512"), Shown()]
-    iterations: Annotated[int, Doc("iterations of the hash; salt and keys are not shown"), Shown()]
-
-
-@answer("clusterToken")
-class ClusterToken(NamedTuple):
-    """A delegation token."""
-
-    tokenId: Annotated[str, Doc("token ID; the secret is not on the disk"), Shown()]
-    owner: Annotated[str, Doc("principal"), Shown(rank=5)]
-    requester: Annotated[str, Doc("principal"), Shown(rank=5)]
-    renewers: Annotated[tuple[str, ...], Doc("principals"), Shown(rank=5)]
-    issueTimestamp: Annotated[int, Doc("time of creation", EPOCH_MS), Shown(rank=5)]
-    expirationTimestamp: Annotated[int, Doc("time at which it expires, unless renewed", EPOCH_MS), Shown(rank=5)]
-    maxTimestamp: Annotated[int, Doc("time up to which it can be renewed", EPOCH_MS), Shown(rank=5)]
 
 
 TopicPredicate = Callable[[str], bool]
@@ -300,19 +223,12 @@ def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str
 def voters(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     leader = metadata.leader.leaderId if metadata.leader else None
     for number, voter in sorted(metadata.voters.items()):
-        yield answer_object(
-            ClusterVoter(
-                voterId=number,
-                isLeader=number == leader,
-                voterDirectoryId=voter.voterDirectoryId,
-                endpoints=voter.endpoints,
-            )
-        )
+        yield answer_object(ClusterVoter(voter, number == leader))
 
 
 def controllers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for _, controller in sorted(metadata.controllers.items()):
-        yield answer_object(ClusterController(**controller._asdict()))
+        yield answer_object(controller)
 
 
 def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
@@ -330,7 +246,7 @@ def brokers(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Ob
         state = "shutting down" if broker.inControlledShutdown else "active"
         yield answer_object(
             ClusterBroker(
-                **broker._asdict(),
+                broker,
                 state="fenced" if broker.fenced else state,
                 leaders=leads[number],
                 replicas=has[number],
@@ -375,14 +291,7 @@ def partitions(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator
         least = least_isr(metadata, topic)
         for number, info in sorted(topic.partitions.items()):
             state = ", ".join(trouble(info, least))
-            yield answer_object(
-                ClusterPartition(
-                    topic=topic.name,
-                    partition=number,
-                    state=state,
-                    **info._asdict(),
-                )
-            )
+            yield answer_object(ClusterPartition(topic.name, number, state, info))
 
 
 def configs(metadata: MetadataImage, is_selected: TopicPredicate, show_secrets: bool = False) -> Iterator[Object]:
@@ -405,17 +314,17 @@ def quotas(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Obj
 def acls(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for acl in sorted(metadata.acls.values(), key=lambda acl: acl[1:]):
         if acl.resourceType != "TOPIC" or acl.patternType != "LITERAL" or is_selected(acl.resourceName):
-            yield answer_object(ClusterAcl(**acl._asdict()))
+            yield answer_object(acl)
 
 
 def scram(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for _, credential in sorted(metadata.scram.items()):
-        yield answer_object(ClusterScram(**credential._asdict()))
+        yield answer_object(credential)
 
 
 def tokens(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for _, token in sorted(metadata.tokens.items()):
-        yield answer_object(ClusterToken(**token._asdict()))
+        yield answer_object(token)
 
 
 PARTS: dict[str, tuple[str, Callable[..., Iterator[Object]]]] = {

@@ -32,6 +32,7 @@ from kdump.forensics.scan_answer import FleetSummary
 from kdump.forensics.space import answers as space
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log import inspect_answer
+from kdump.state import metadata_image
 
 TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(
@@ -63,16 +64,16 @@ TYPES: dict[str, tuple[Key, ...]] = {
         SharePosition,
         cluster_answer.Cluster,
         cluster_answer.ClusterVoter,
-        cluster_answer.ClusterController,
+        metadata_image.ControllerRegistration,
         cluster_answer.ClusterBroker,
         cluster_answer.ClusterFeature,
         cluster_answer.ClusterTopic,
         cluster_answer.ClusterPartition,
         cluster_answer.ClusterConfig,
         cluster_answer.ClusterQuota,
-        cluster_answer.ClusterAcl,
-        cluster_answer.ClusterScram,
-        cluster_answer.ClusterToken,
+        metadata_image.StandardAcl,
+        metadata_image.ScramCredential,
+        metadata_image.DelegationToken,
         forensic.RecordedChange,
         forensic.Note,
         forensic.Transaction,

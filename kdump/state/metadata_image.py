@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from kdump.answer import EPOCH_MS, Doc, Shown, answer
 from kdump.state.metadata_refusal import Refusal
 from kdump.state.name_numbers import Names
 from kdump.state.partition_table import PartitionRegistration
@@ -50,35 +51,42 @@ class BrokerRegistration(NamedTuple):
     """A registered broker. A fenced one serves no clients and leads no partitions. `logDirs`: the IDs of its log
     directories (none before metadata.version 3.7). The cordoned ones accept no new replicas (None: unknown)."""
 
-    brokerId: int
-    brokerEpoch: int
-    incarnationId: str
-    rack: str | None
-    fenced: bool
-    inControlledShutdown: bool
-    logDirs: tuple[str, ...]
-    cordonedLogDirs: tuple[str, ...] | None
-    endPoints: tuple[Endpoint, ...]
-    features: tuple[SupportedFeature, ...]
-    isMigratingZkBroker: bool = False
+    brokerId: Annotated[int, Doc("node.id"), Shown("broker")]
+    brokerEpoch: Annotated[int, Doc("offset of its registration"), Shown("epoch", 2, after="outOfSync")]
+    incarnationId: Annotated[str, Doc("incarnation ID of its process")]
+    rack: Annotated[str | None, Doc("broker.rack", after="brokerId"), Shown(rank=5)]
+    fenced: Annotated[bool, Doc("whether it is registered as fenced")]
+    inControlledShutdown: Annotated[bool, Doc("whether it is registered as shutting down")]
+    logDirs: Annotated[tuple[str, ...], Doc("IDs of its log directories"), Shown(rank=1, least=22)]
+    cordonedLogDirs: Annotated[tuple[str, ...] | None, Doc("IDs of the log directories that accept no new replicas")]
+    endPoints: Annotated[
+        tuple[Endpoint, ...], Doc("endpoints, each {…}", after="inControlledShutdown"), Shown("endpoints", 5, least=20)
+    ]
+    features: Annotated[tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}")]
+    isMigratingZkBroker: Annotated[bool, Doc("whether it is a ZooKeeper broker in migration")] = False
 
 
+@answer("clusterController")
 class ControllerRegistration(NamedTuple):
     """A registered controller."""
 
-    controllerId: int
-    incarnationId: str
-    zkMigrationReady: bool
-    endPoints: tuple[Endpoint, ...]
-    features: tuple[SupportedFeature, ...]
+    controllerId: Annotated[int, Doc("node.id"), Shown("controller")]
+    incarnationId: Annotated[str, Doc("incarnation ID of its process"), Shown(rank=2, after="endPoints")]
+    zkMigrationReady: Annotated[bool, Doc("whether it can migrate from ZooKeeper", after="features")]
+    endPoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown("endpoints", 5, least=20)]
+    features: Annotated[
+        tuple[SupportedFeature, ...], Doc("features that the node supports, each {…}"), Shown(rank=1, least=20)
+    ]
 
 
 class Voter(NamedTuple):
     """A voter of the quorum; without directory and endpoints if the voters are static (KIP-853)."""
 
-    voterId: int
-    voterDirectoryId: str | None = None
-    endpoints: tuple[Endpoint, ...] = ()
+    voterId: Annotated[int, Doc("node.id"), Shown("voter")]
+    voterDirectoryId: Annotated[
+        str | None, Doc("ID of its metadata directory; null if voters are static"), Shown("directory", 2)
+    ] = None
+    endpoints: Annotated[tuple[Endpoint, ...], Doc("endpoints, each {…}"), Shown(rank=5, least=20)] = ()
 
 
 class QuorumLeader(NamedTuple):
@@ -89,23 +97,27 @@ class QuorumLeader(NamedTuple):
     offset: int | None = None
 
 
+@answer("clusterAcl")
 class StandardAcl(NamedTuple):
-    id: str
-    resourceType: str
-    resourceName: str
-    patternType: str
-    principal: str
-    host: str
-    operation: str
-    permissionType: str
+    """An ACL."""
+
+    id: Annotated[str, Doc("ID of the entry", after="host"), Shown(rank=1)]
+    resourceType: Annotated[str, Doc("TOPIC, GROUP, CLUSTER …"), Shown()]
+    resourceName: Annotated[str, Doc("name of the resource, or prefix"), Shown(least=12)]
+    patternType: Annotated[str, Doc("LITERAL or PREFIXED"), Shown()]
+    principal: Annotated[str, Doc("User:name"), Shown(least=12)]
+    host: Annotated[str, Doc("client host; * for any"), Shown()]
+    operation: Annotated[str, Doc("READ, WRITE …", after="permissionType"), Shown()]
+    permissionType: Annotated[str, Doc("ALLOW or DENY", after="principal"), Shown()]
 
 
+@answer("clusterScram")
 class ScramCredential(NamedTuple):
     """A user's SCRAM credential, without its salt and keys."""
 
-    name: str
-    mechanism: str
-    iterations: int
+    name: Annotated[str, Doc("user"), Shown("user")]
+    mechanism: Annotated[str, Doc("SCRAM-SHA-256 or SCRAM-SHA-512"), Shown()]
+    iterations: Annotated[int, Doc("iterations of the hash; salt and keys are not shown"), Shown()]
 
 
 class ScramKeys(NamedTuple):
@@ -116,16 +128,19 @@ class ScramKeys(NamedTuple):
     serverKey: bytes
 
 
+@answer("clusterToken")
 class DelegationToken(NamedTuple):
     """A delegation token. Times are epoch ms."""
 
-    tokenId: str
-    owner: str
-    requester: str
-    renewers: tuple[str, ...]
-    issueTimestamp: int
-    maxTimestamp: int
-    expirationTimestamp: int
+    tokenId: Annotated[str, Doc("token ID; the secret is not on the disk"), Shown()]
+    owner: Annotated[str, Doc("principal"), Shown(rank=5)]
+    requester: Annotated[str, Doc("principal"), Shown(rank=5)]
+    renewers: Annotated[tuple[str, ...], Doc("principals"), Shown(rank=5)]
+    issueTimestamp: Annotated[int, Doc("time of creation", EPOCH_MS), Shown(rank=5)]
+    maxTimestamp: Annotated[
+        int, Doc("time up to which it can be renewed", EPOCH_MS, after="expirationTimestamp"), Shown(rank=5)
+    ]
+    expirationTimestamp: Annotated[int, Doc("time at which it expires, unless renewed", EPOCH_MS), Shown(rank=5)]
 
 
 class ProducerIds(NamedTuple):

@@ -6,8 +6,9 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, MutableMapping, Sequence, ValuesView
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
+from kdump.answer import Doc, Shown
 from kdump.format.numbers import int32
 from kdump.state.name_numbers import Names
 
@@ -17,17 +18,25 @@ class PartitionRegistration(NamedTuple):
     none. `leader` is -1 if there is none. The eligible leader replicas are those outside the ISR that have all
     committed records (KIP-966)."""
 
-    replicas: tuple[int, ...]
-    directories: tuple[str, ...]
-    leader: int
-    leaderEpoch: int
-    isr: tuple[int, ...] = ()
-    addingReplicas: tuple[int, ...] = ()
-    removingReplicas: tuple[int, ...] = ()
-    eligibleLeaderReplicas: tuple[int, ...] = ()
-    lastKnownElr: tuple[int, ...] = ()
-    leaderRecoveryState: str = "RECOVERED"
-    partitionEpoch: int = -1
+    replicas: Annotated[
+        tuple[int, ...], Doc("brokers with a replica, the preferred leader first", after="isr"), Shown(rank=8)
+    ]
+    directories: Annotated[tuple[str, ...], Doc("ID of the log directory of each replica", after="partitionEpoch")]
+    leader: Annotated[int, Doc("broker that leads it; -1: none"), Shown()]
+    leaderEpoch: Annotated[int, Doc("leader epoch, raised with each change of leader"), Shown("epoch", 4)]
+    isr: Annotated[tuple[int, ...], Doc("brokers with an in-sync replica"), Shown()] = ()
+    addingReplicas: Annotated[tuple[int, ...], Doc("replicas being added"), Shown("adding", 6)] = ()
+    removingReplicas: Annotated[tuple[int, ...], Doc("replicas being removed"), Shown("removing", 6)] = ()
+    eligibleLeaderReplicas: Annotated[
+        tuple[int, ...], Doc("replicas out of sync, but with all committed records (KIP-966)"), Shown("elr", 5)
+    ] = ()
+    lastKnownElr: Annotated[
+        tuple[int, ...],
+        Doc("last leader, stored when the ISR became empty; empty if there is a leader"),
+        Shown("last known elr", 3),
+    ] = ()
+    leaderRecoveryState: Annotated[str, Doc("RECOVERING after an unclean election, else RECOVERED")] = "RECOVERED"
+    partitionEpoch: Annotated[int, Doc("partition epoch, raised with each change of the partition")] = -1
 
     @property
     def is_under_replicated(self) -> bool:
