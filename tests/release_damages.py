@@ -710,6 +710,12 @@ def format_cut(root: Path) -> None:
     edit(root / FORMAT, lambda data: data[: len(data) // 2])
 
 
+@recipe("controller", "never started, and the snapshot at offset 0 has 16 bytes: less than a batch's header", FORMAT)
+def format_sixteen_new(root: Path) -> None:
+    never_started(root)
+    edit(root / FORMAT, lambda data: data[:16])
+
+
 @recipe("controller", "never started, and the snapshot at offset 0 has lost its footer", FORMAT)
 def format_footer_new(root: Path) -> None:
     never_started(root)

@@ -40,10 +40,12 @@ from kdump.render.doctor_report import DoctorReport
 from kdump.render.stdout import Output
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, SEED, few, sample, seeded
-from tests.craft import flip
+from tests.craft import flip, one
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk, leave_out_alike
+from tests.forensics.disks import partition
 from tests.restart_damages import chosen
 from tests.restart_recipe import second
+from tests.state import test_metadata as metadata
 from tests.test_verdicts import leave_out_the_unchanged
 from tools.incident import INCIDENTS, lay_out
 from tools.incident.disk import leave_out
@@ -747,3 +749,24 @@ def test_the_copy_of_the_later_leader_is_named(tmp_path: Path) -> None:
     later = f"the log of the later leader from there on (leader epoch 2): {roots[1] / 'ledger-0'}"
     assert later in found["evidence"]
     assert any(f"the later leader's log is {roots[1] / 'ledger-0'}" in each for each in found["actions"])
+
+
+def test_a_throttle_of_replication_is_named(tmp_path: Path) -> None:
+    """That of a replica that is not in sync, if a list has it, or its leader, and the broker has a rate."""
+    for number, (rates, expected) in enumerate(
+        (({}, []), ({"follower": "2"}, ["follower"]), ({"follower": "2", "leader": ""}, ["leader", "follower"]))
+    ):
+        steps = [metadata.topic("t", "A"), metadata.partition("A", 0, [1, 2])]
+        steps.append(metadata.change("A", 0, isr=metadata.numbers([1])))
+        for role, listed in (("leader", "*"), ("follower", "1:1, 0:2")):
+            steps.append(metadata.config(2, "t", f"{role}.replication.throttled.replicas", listed))
+        for role, broker in rates.items():
+            steps.append(metadata.config(4, broker, f"{role}.replication.throttled.rate", "9"))
+        folder = tmp_path / str(number)
+        partition(folder, b"".join(map(one, steps, range(len(steps)))), name="__cluster_metadata-0")
+        (found,) = (
+            each for each in objects("doctor", folder, status=1) if each.get("code") == "partition-under-replicated"
+        )
+        limits = [f"{role}.replication.throttled.rate=9" in found["evidence"][0] for role in ("leader", "follower")]
+        assert limits == [role in expected for role in ("leader", "follower")], rates
+        assert any("raise the throttle" in each for each in found["actions"]) == bool(expected)

@@ -17,7 +17,7 @@ from kdump.render.all_answers import TYPES
 from tests import command
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in
-from tests.craft import batch, flip, message, one, record, wrapper
+from tests.craft import batch, flip, message, one, record, with_metadata_record, wrapper
 from tests.damages import copy_disk
 from tests.each_case import each_case
 from tests.forensics.disks import coordinator, cut, data, marker, partition
@@ -350,6 +350,12 @@ def test_a_tier(tmp_path: Path) -> None:
     assert [(row["deletion"], row["blockedBy"]) for row in segments][:2] == [("now", None), ("held", "tier")]
     (hold,) = (row for row in rows if row["type"] == "retentionHold")
     assert (hold["hold"], hold["offset"], result.exit_code) == ("tier", 215208, 1)
+    assert "limited" not in hold["message"]
+    rate = "remote.log.manager.copy.max.bytes.per.second"
+    (log,) = disk.glob("__cluster_metadata-0/*.log")
+    log.write_bytes(with_metadata_record(log.read_bytes(), config(4, "1", rate, "1000")))
+    limited = run(disk / "tiered-0", "--json", "--now", "2026-11-22", *short).stdout
+    assert f"the broker's copies are limited by {rate}=1000" in limited
     lag = ("--config", "remote.copy.lag.ms=3600000")
     for version, is_lag in (("4.4", True), ("4.3", False)):
         result = run(disk / "tiered-0", "--json", "--now", "2026-11-22", *short, *lag, "--kafka-version", version)

@@ -84,7 +84,7 @@ def facts_of(cursor: CopyReader) -> CopyFacts:
         cursor.tail,
         cursor.sign,
         list(dict.fromkeys(cursor.unread)),
-        list(dict.fromkeys(cursor.notes)),
+        list(dict.fromkeys([*copy.notes, *cursor.notes])),
         frozenset(cursor.lacks),
     )
 

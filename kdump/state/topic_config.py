@@ -5,12 +5,18 @@ Source: org.apache.kafka.server.config.ServerTopicConfigSynonyms.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
 from kdump.format.known_releases import synonyms
 from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import BROKER, MetadataImage
+from kdump.state.partition_table import PartitionRegistration
+
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+COPY_RATE = "remote.log.manager.copy.max.bytes.per.second"
+"""Dynamic broker configs that limit moves between log directories, and copies to remote storage (RLMQuotaManager)."""
 
 
 @cache
@@ -47,5 +53,26 @@ def effective(metadata: MetadataImage, topic: str, key: str, node_id: int | None
     synonym = dynamic_synonyms().get(key)
     if synonym is None:
         return None
+    return broker_config(metadata, synonym, node_id)
+
+
+def broker_config(metadata: MetadataImage | None, name: str, node_id: int | None) -> str | None:
+    """Return a dynamic config of a broker (None: unknown): its own, else the cluster-wide one; None without one."""
+    if metadata is None:
+        return None
     own = metadata.configs.get((BROKER, "" if node_id is None else str(node_id)), {})
-    return own.get(synonym, metadata.configs.get((BROKER, ""), {}).get(synonym))
+    return own.get(name, metadata.configs.get((BROKER, ""), {}).get(name))
+
+
+def replication_limits(metadata: MetadataImage, topic: str, partition: int, info: PartitionRegistration) -> list[str]:
+    """Return the rates that limit the replicas that are not in sync, each with its broker (ReplicationQuotaManager)."""
+    lagging = [each for each in info.replicas if each not in info.isr]
+    found = []
+    for role, brokers in (("leader", [info.leader] if lagging else []), ("follower", lagging)):
+        listed = effective(metadata, topic, f"{role}.replication.throttled.replicas", None) or ""
+        for broker in brokers:
+            rate = broker_config(metadata, f"{role}.replication.throttled.rate", broker)
+            is_listed = listed.strip() == "*" or f"{partition}:{broker}" in re.split(r"\s*,\s*", listed.strip())
+            if is_listed and rate is not None:
+                found.append(f"{role}.replication.throttled.rate={rate} of broker {broker}")
+    return found

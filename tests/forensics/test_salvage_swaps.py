@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from pathlib import Path
 
+import kdump
 from kdump.check.options import Options
 from kdump.forensics.restart.access_rights import broker_rights
 from kdump.forensics.restart.log_loader import LoadParameters, load
@@ -59,6 +60,10 @@ def test_an_interrupted_compaction(new: dict[int, tuple[int, ...]], stage: int, 
     how = LoadParameters(Options().open, broker_rights([str(home.parent)]), True)
     served = load(plan, how, see(str(home)))
     assert {each for one in served for each in offsets(Path(one.target.path))} == expected
+    (found,) = kdump.diff([str(home), str(made.out / "t-0")])
+    assert found.relation == "same", found
+    is_installed = is_new and any(each.name.endswith(".swap") for each in home.iterdir())
+    assert any("a startup installs it" in note for note in found.copies[0].notes) == is_installed
 
 
 @each_case("is_deleted, with_deleted", list(product((False, True), repeat=2)))

@@ -17,6 +17,7 @@ from kdump.log.run import Run
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_table import PartitionRegistration
+from kdump.state.topic_config import replication_limits
 
 NEVER_UNCLEAN = (
     "do not elect an unclean leader before you have compared the replicas (kdump diff): records that only the last "
@@ -62,7 +63,8 @@ class ReplicasExamination:
                     problems = [each for each in problems if each == "recovering"]
                 if problems:
                     self.found.update(problems)
-                    self._partition(name, number, info, problems, least)
+                    limits = replication_limits(metadata, name, number, info)
+                    self._partition(name, number, info, problems, least, limits)
         self._brokers(metadata)
         self._state_topics()
         for problem in metadata.problems[:1]:
@@ -90,7 +92,15 @@ class ReplicasExamination:
             return any(each in self.stopped for each in candidates)
         return all(each in self.stopped for each in info.replicas if each not in info.isr)
 
-    def _partition(self, topic: str, number: int, info: PartitionRegistration, problems: list[str], least: int) -> None:
+    def _partition(
+        self,
+        topic: str,
+        number: int,
+        info: PartitionRegistration,
+        problems: list[str],
+        least: int,
+        limits: list[str],
+    ) -> None:
         state = f"replicas {_ids(info.replicas)}, in sync {_ids(info.isr)}, leader epoch {info.leaderEpoch}"
         if info.eligibleLeaderReplicas:
             state += f", eligible {_ids(info.eligibleLeaderReplicas)}"
@@ -125,6 +135,9 @@ class ReplicasExamination:
                 never = ()
         else:  # a reassignment is no problem
             return
+        if limits:
+            state += f"; replication is limited by {', '.join(limits)}"
+            actions += ("raise the throttle; kafka-reassign-partitions.sh --verify removes that of a reassignment",)
         self.on.item(
             *how,
             self.source,

@@ -124,6 +124,9 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
     remedy = f"move {path} out of the directory: the node uses an older one, or fetches it from the controllers"
     try:
         size, control, data, number, end = window.source.size or 0, None, 0, -1, 0
+        if 0 < size < UP_TO_MAGIC:  # RecordsIterator.createMemoryRecords
+            message = f"the snapshot has {size} bytes, less than a batch's header"
+            raise StartupFailed(StartupFailure(EXIT, path, 0, None, message, "NullPointerException", remedy))
         for number, head in enumerate(read_batches(window, 0, size, whole=True)):
             _known_magic(head.position, head.magic)
             ensure_valid(window, head)

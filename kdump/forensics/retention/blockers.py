@@ -62,7 +62,7 @@ class RetentionCase:
     moves_to: str = ""
     """The -future directory that this partition is moved to, or "" if it is not, or the log cleaner is disabled."""
     throttle: str = ""
-    """The config that limits the move, with its value."""
+    """The config that limits the move, or the copies to remote storage, with its value."""
     offline: str = ""
     """The ID of the log directory, if its broker has taken it offline."""
     lacks: list[tuple[int, int]] = field(default_factory=list)
@@ -181,6 +181,9 @@ def _tier(case: RetentionCase) -> Iterator[RetentionBlocker]:
         message = f"remote storage has offsets up to {case.log.remote_end}: later segments stay until they are copied"
         lag = case.settings.copy_lag if COPY_LAG.applies(case.release) else ""
         message += f", which they are only after {lag}" if lag else ""
+        message += (
+            f"; the broker's copies are limited by {case.throttle}" if case.throttle and not case.moves_to else ""
+        )
         fix = "look for RemoteLogManager errors in the broker's log"
         fix = f"wait for the lag, or lower it; if it is over, {fix}" if lag else fix
         stable = case.log.last_stable

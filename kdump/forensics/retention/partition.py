@@ -31,12 +31,11 @@ from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
 from kdump.log.run import Run
 from kdump.state.groups import GroupCoordinatorState
-from kdump.state.metadata_image import BROKER
 from kdump.state.releases import DECOMPRESSED_LIMIT
+from kdump.state.topic_config import COPY_RATE, MOVE_RATE, broker_config
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"
-MOVE_THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 MOVING = "a replica that is being moved here from another log directory: the cleaner skips it until then"
 OLD_CONFIGS = "the metadata could not be read completely, so configs may be outdated"
 NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pass --metadata or --config"
@@ -196,11 +195,9 @@ class OnePartition:
             return []
         return self.clusters.remote(self.directory).lacks(known.topic_id, known.partition, start, first) or []
 
-    def _throttle(self) -> str:
-        configs = self.metadata.configs if self.metadata is not None else {}
-        node = "" if self.node_id is None else str(self.node_id)
-        found = (configs.get((BROKER, each), {}).get(MOVE_THROTTLE) for each in (node, ""))
-        return next((f"{MOVE_THROTTLE}={value}" for value in found if value is not None), "")
+    def _throttle(self, name: str) -> str:
+        value = broker_config(self.metadata, name, self.node_id)
+        return "" if value is None else f"{name}={value}"
 
     def _shares(self) -> GroupCoordinatorState | None:
         """Return the share partitions in this log, if it is that of a share coordinator."""
@@ -270,7 +267,7 @@ class OnePartition:
             compaction=cleaned if config.compacts and not moves else None,
             state=self.place.partition.state,
             moves_to=moves_to,
-            throttle=self._throttle() if moves_to else "",
+            throttle=self._throttle(MOVE_RATE if moves_to else COPY_RATE),
             offline=offline,
             shares=self._shares(),
             lacks=self._lacks(log.log_start, first),

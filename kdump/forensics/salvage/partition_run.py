@@ -215,7 +215,7 @@ class PartitionRun:
     def _notes(self) -> Iterable[str]:
         """Yield notes on .swap files, and on files whose names are not a segment's: which were read, and which not."""
         for given in self.copies:
-            yield from given.notes
+            yield from given.copy.notes
             for target in given.misnamed:
                 yield f"{target.path}: not a segment's name; its batches are used where the segments lack their offsets"
             if given.unknown_names:

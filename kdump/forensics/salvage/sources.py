@@ -8,19 +8,14 @@ from dataclasses import dataclass, field
 
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
-from kdump.forensics.find_copies import Copy, PartitionKey, reject_others
+from kdump.forensics.find_copies import LOG, Copy, PartitionKey, reject_others, startup_segments
 from kdump.kafka.small_files import topic_id
-from kdump.kafka.swap_files import is_complete, replaced_by
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_replaced
-
-SWAP = ".swap"
-LOG = ".log"
-"""Part of a name by which a file is read as a segment: LogFileUtils.isLogFile accepts every name that ends with it."""
 
 
 class SalvageError(Exception):
@@ -43,13 +38,6 @@ class FoundCopy:
     misnamed: list[Target] = field(default_factory=list)
     unknown_names: list[str] = field(default_factory=list)
     replaced: list[Target] = field(default_factory=list)
-
-    @property
-    def notes(self) -> Iterator[str]:
-        """Yield notes on the .swap files that a startup installs."""
-        for target in self.copy.segments:
-            if target.path.endswith(SWAP):
-                yield f"{target.path}: a startup installs it, and deletes the segments that it replaces"
 
 
 @dataclass
@@ -149,7 +137,7 @@ def _given(paths: list[str], options: Options) -> Iterator[FoundCopy]:
             was_named = os.path.abspath(place.path) in named
             for problem in place.listing_errors:
                 options.unreadable(SourceError(problem))
-            segments, replaced, spares = _segments(place, options)
+            segments, replaced, spares = startup_segments(place, options)
             misnamed, unknown_names = _misnamed(place, options)
             if segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
@@ -176,27 +164,6 @@ def _given(paths: list[str], options: Options) -> Iterator[FoundCopy]:
         if targets:
             targets.sort(key=lambda target: (target.name_offset or 0, target.path))
             yield FoundCopy(Copy(targets[0].path, targets, here[0].known), None, [], True)
-
-
-def _segments(place: PartitionDirectory, options: Options) -> tuple[list[Target], list[Target], list[Target]]:
-    """Return the segments of the log after a startup, in order; those that it then deletes because .swap files take
-    their place; and the other .deleted, .swap and .cleaned segments, which it deletes in any case."""
-    live = [segment.log for segment in place.segments if segment.log is not None]
-    spares = [
-        each
-        for each in (*place.unfinished, *place.others)
-        if is_replaced(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
-    ]
-    cleaned = [each.name_offset or 0 for each in place.unfinished if each.path.endswith(".cleaned")]
-    swaps = [
-        each
-        for each in spares
-        if each.path.endswith(LOG + SWAP) and each.name_offset is not None and is_complete(each.name_offset, cleaned)
-    ]
-    replaced = replaced_by(swaps, live, options.open)
-    served = [each for each in (*live, *swaps) if each not in replaced]
-    served.sort(key=lambda each: each.name_offset or 0)
-    return served, replaced, [each for each in spares if each not in swaps]
 
 
 def _misnamed(place: PartitionDirectory, options: Options) -> tuple[list[Target], list[str]]:
