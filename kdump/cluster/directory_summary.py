@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from kdump.cluster.disks import Disks
 from kdump.cluster.missing_partitions import (
@@ -26,10 +27,11 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.run import Limits
-from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
-from kdump.state.topic_config import is_tiered
 from kdump.state.unknown_offsets import NO_FILE
+
+if TYPE_CHECKING:  # most directories need no metadata
+    from kdump.state.metadata_image import MetadataImage
 
 
 @dataclass
@@ -85,9 +87,13 @@ def partition_summary_in(
         facts.checkpoints = {name: noted.offset for name, noted in offsets.of(place).items()}
         facts.checkpoint_files = offsets.files
         start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
-        if start is not None and first is not None and start < first and is_tiered(metadata(), place.topic):
+        if start is None or first is None or start >= first:
+            return facts
+        from kdump.state.topic_config import is_tiered
+
+        known = metadata()
+        if is_tiered(known, place.topic):
             facts.tiered = True
-            known = metadata()
             described = known.topics.get(place.topic) if known is not None else None
             found = lacks(described.id if described else None, place.partition, start, first)
             facts.unreadable = None if found is None else tuple(found)
@@ -95,7 +101,7 @@ def partition_summary_in(
 
 
 LogDirectoryStates = dict[
-    str, tuple[bool | None, OffsetCheckpoints, Callable[[], MetadataImage | None], RemotelyLacking]
+    str, tuple[bool | None, OffsetCheckpoints, "Callable[[], MetadataImage | None]", RemotelyLacking]
 ]
 """By log directory: whether the broker shut down cleanly, the checkpointed offsets, what reads the metadata, and
 RemoteLog.lacks."""

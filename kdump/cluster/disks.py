@@ -32,12 +32,12 @@ from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.paths import UnlistedCollector
 from kdump.log.run import PLAIN_RUN, QUIET_RUN, Limits, Run
-from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import Open, open_window
 
 if TYPE_CHECKING:  # most commands need neither
     from kdump.cluster.remote_log import RemoteLog
     from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
+    from kdump.state.metadata_image import MetadataImage
 
 LOOK_AGAIN = 1.0
 """Seconds after which the copies of a cluster's metadata are looked at again: a broker may have written since."""

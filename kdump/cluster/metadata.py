@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
+from kdump.log import file_system
 from kdump.log.directory_listing import real_path
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import see
@@ -28,6 +29,17 @@ OF_QUORUM = (
     *("refusals", "places", "levels", "frames", "open_transaction", "committed", "formatted", "has_format"),
 )
 """What is kept of each copy: the quorum, and what kdump.cluster.metadata_refusals needs."""
+
+
+def may_have_log(directory: str) -> bool:
+    """Return False if a log directory has no metadata log: most have none, and reading one is slow to import."""
+    try:
+        file_system.stat(os.path.join(directory, METADATA_LOG))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # read_metadata says why
+        pass
+    return True
 
 
 class Age(NamedTuple):
@@ -117,15 +129,16 @@ class MetadataCopies:
         copy = self._copies.get(directory)
         if copy is not None and copy.seen == seen:
             return copy.age, copy.image()
+        copy = self._copies[directory] = _Copy(seen)
+        if not may_have_log(directory):
+            return None, None
         from kdump.cluster.metadata_log import read_metadata
         from kdump.cluster.release_evidence import newer_in
         from kdump.state.metadata_image import MetadataImage
 
         image = read_metadata(directory, replace(run, limits=self.limits), keeps_keys=self.keeps_keys)
-        copy = _Copy(seen)
         if image is not None:
             has_newer = bool(newer_in(image, *image.brokers, *image.controllers))
             quorum = MetadataImage(**{name: getattr(image, name) for name in OF_QUORUM})
-            copy = _Copy(seen, Age.of(image), has_newer, quorum, ref(image))
-        self._copies[directory] = copy
+            copy = self._copies[directory] = _Copy(seen, Age.of(image), has_newer, quorum, ref(image))
         return copy.age, image

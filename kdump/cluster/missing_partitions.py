@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.numbers import parse_int
@@ -46,8 +46,10 @@ from kdump.log.directory_listing import items
 from kdump.log.errors import SourceError
 from kdump.log.live_files import Opener
 from kdump.log.paths import PARTITION, Target, natural
-from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_table import PartitionRegistration
+
+if TYPE_CHECKING:  # most directories need no metadata
+    from kdump.state.metadata_image import MetadataImage
 
 PartitionKey = tuple[str, int]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,14 +16,16 @@ from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX,
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live, targets
 from kdump.log.paths import target as target_of
-from kdump.log.region_scan import RegionScan
 from kdump.log.remote_paths import nameless_topic
 from kdump.log.run import Run
-from kdump.log.search_coverage import SearchCoverage
 from kdump.log.source import FileSource
 from kdump.log.unreadable_paths import failures, same_failure
 from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
+
+if TYPE_CHECKING:  # only inspect has them
+    from kdump.log.region_scan import RegionScan
+    from kdump.log.search_coverage import SearchCoverage
 
 COMPLAINED = "kdump.commands.input_files.complained"
 """Key in click's context: whether this run has written a line to stderr."""

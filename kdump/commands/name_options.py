@@ -3,7 +3,6 @@ most similar existing names, and the exit status is 2."""
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
@@ -124,6 +123,8 @@ def nearest(typed: int | str, names: Iterable[Any]) -> list[str]:
     found = sorted(names)
     if isinstance(typed, int):
         return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - typed))[:SHOWN])]
+    import difflib  # only for this error
+
     alike = difflib.get_close_matches(typed, found, SHOWN)
     others = sorted((name for name in found if name not in alike), key=lambda name: name.startswith("__"))
     return [*alike, *others][:SHOWN]

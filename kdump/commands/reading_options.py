@@ -6,17 +6,19 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kdump.check.options import Options
 from kdump.commands.params import SIZE, SIZES, LimitOptions, Param
 from kdump.commands.typed_options import add_options, declared
 from kdump.idle import be_idle
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.low_impact_reads import limit_rate
 from kdump.log.token_bucket import TokenBucket
+
+if TYPE_CHECKING:  # not every command checks
+    from kdump.check.options import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
@@ -42,6 +44,8 @@ class ReadingOptions(LimitOptions):
 
     def check_options(self, **more: Any) -> Options:
         """Return the Options for reading files; `now` is the current time. `more`: other fields of Options."""
+        from kdump.check.options import Options
+
         values: dict[str, Any] = {
             "limits": self.limits,
             "now": int(time.time() * 1000),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, MS, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
+from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
 
 SourcePath = Annotated[PathText, Doc("log directory, or the path that was passed")]
 TopicName = Annotated[str | None, Doc("topic, from the directory's name")]
@@ -15,16 +16,6 @@ TransactionalId = Annotated[
     str | None, Doc("transactional ID, from __transaction_state on the same disks; null if not there")
 ]
 ProducerId = Annotated[int, Doc("producer ID")]
-LogStartOffset = Annotated[
-    int | None,
-    Doc(
-        "base offset of the first segment, or that in log-start-offset-checkpoint if it is higher or the topic tiered",
-        OFFSET,
-    ),
-]
-LogEndOffset = Annotated[
-    int | None, Doc("offset after the last valid batch of the last segment, or its base offset; null if unread", OFFSET)
-]
 """Fields that answers about partitions share."""
 
 COMMITTED, ABORTED, OPEN, HANGING = "committed", "aborted", "open", "hanging"

@@ -21,9 +21,9 @@ from kdump.answer import (
 )
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.missing_partitions import name_of
-from kdump.forensics.answers import LogEndOffset, LogStartOffset
 from kdump.log.header_totals import HeaderTotals
 from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
+from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
 from kdump.text import path_text
 
 

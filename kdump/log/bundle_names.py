@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from hashlib import blake2b
-from urllib.parse import quote_from_bytes
 
 MANIFEST = "kdump-bundle.json"
 CONTAINER = ".kdb"
@@ -16,9 +14,13 @@ MAX_NAME = 200
 
 def container_name(directory: str) -> str:
     """Return the name of the container of a directory, by its path relative to the one that was bundled."""
+    from urllib.parse import quote_from_bytes  # not at the top: every run imports this module
+
     encoded = os.fsencode(directory)
     name = quote_from_bytes(encoded, safe="") or "%"
     if len(name) > MAX_NAME:
+        from hashlib import blake2b
+
         name = "%-" + blake2b(encoded, digest_size=16).hexdigest()
     return name + CONTAINER
 

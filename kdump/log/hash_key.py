@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from typing import Any, NamedTuple
 
 from kdump.log.errors import SourceError
@@ -11,6 +10,12 @@ MIN_KEY, MAX_KEY = 16, 1 << 16
 """Bytes of a key."""
 HASH_SIZE = 8
 """Bytes of a hash: with 10^6 records at the same offset of two copies, one in 10^13 is taken for the same."""
+
+
+def _hash(key: bytes, data: bytes) -> bytes:
+    import hmac  # not at the top: most runs have no key
+
+    return hmac.digest(key, data, "sha256")[:HASH_SIZE]
 
 
 class HashKey(NamedTuple):
@@ -24,7 +29,7 @@ class HashKey(NamedTuple):
 
     def hash(self, data: bytes) -> bytes:
         """Return HASH_SIZE bytes of the HMAC-SHA-256 of the data."""
-        return hmac.digest(self.key, data, "sha256")[:HASH_SIZE]
+        return _hash(self.key, data)
 
 
 class RecordHash(NamedTuple):
@@ -45,7 +50,7 @@ def read_hash_key(path: str) -> HashKey:
         raise SourceError(
             f"{path}: a key has {MIN_KEY} to {MAX_KEY} bytes; make one with: head -c 32 /dev/urandom > {path}"
         )
-    return HashKey(key, hmac.digest(key, b"kdump bundle", "sha256")[:HASH_SIZE].hex())
+    return HashKey(key, _hash(key, b"kdump bundle").hex())
 
 
 def hash_of(key: HashKey, fields: tuple[Any, ...]) -> RecordHash:

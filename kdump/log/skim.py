@@ -9,14 +9,16 @@ from __future__ import annotations
 import codecs
 from array import array
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.core.record_checks import walk_headers
 from kdump.core.record_columns import RecordColumns, past_end
 from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.varint import Bytes, read_varint, read_varlong
+
+if TYPE_CHECKING:  # most runs have no long keys
+    from hashlib import blake2b
 
 HEAD = 64 * 1024
 """Maximum number of bytes that are kept of the value, and of the key."""
@@ -35,6 +37,8 @@ def key_digest(key: Bytes) -> bytes:
 
 def hasher(data: Bytes) -> blake2b:
     """Return a hasher for the key_digest of a key that comes in pieces, of which `data` is the first."""
+    from hashlib import blake2b
+
     return blake2b(data, digest_size=16)
 
 

@@ -1,12 +1,23 @@
-"""Why an offset of a partition is unknown, as answers state it (kdump.answer.Unknown)."""
+"""Offsets of a partition, as answers state them, and why one is unknown (kdump.answer.Unknown)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from kdump.answer import Unknown
+from kdump.answer import OFFSET, Doc, Unknown
+
+LogStartOffset = Annotated[
+    int | None,
+    Doc(
+        "base offset of the first segment, or that in log-start-offset-checkpoint if it is higher or the topic tiered",
+        OFFSET,
+    ),
+]
+LogEndOffset = Annotated[
+    int | None, Doc("offset after the last valid batch of the last segment, or its base offset; null if unread", OFFSET)
+]
 
 NO_FILE, DAMAGED, UNREADABLE = "noFile", "damagedFile", "unreadableFile"
 NO_ENTRY, NOT_LIVE, NO_SEGMENT = "noEntry", "notLive", "noSegment"

@@ -9,7 +9,7 @@ import pytest
 
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.options import Options
-from kdump.cluster import metadata_log
+from kdump.cluster import metadata, metadata_log
 from kdump.cluster.metadata import Age, MetadataCopies
 from kdump.log.partition_directory import partition
 from kdump.log.run import Limits
@@ -45,6 +45,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return COPIES.get(directory)
 
     monkeypatch.setattr(metadata_log, "read_metadata", read_metadata)
+    monkeypatch.setattr(metadata, "may_have_log", lambda directory: True)
     return paths
 
 
@@ -93,6 +94,7 @@ def test_the_limits_of_a_check_apply_to_the_metadata_above_a_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Limits | None] = []
+    monkeypatch.setattr(metadata, "may_have_log", lambda directory: True)
     monkeypatch.setattr(metadata_log, "read_metadata", lambda directory, run, **_: given.append(run.limits))
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
     (tmp_path / "orders-0").mkdir()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
-from kdump.forensics.answers import KafkaVersion, LogEndOffset, LogStartOffset, PartitionNumber, SourcePath, TopicName
+from kdump.forensics.answers import KafkaVersion, PartitionNumber, SourcePath, TopicName
 from kdump.forensics.retention.configs import Setting
+from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
 
 HELD, FREE, UNKNOWN = "held", "free", "unknown"
 """Verdicts. held: something is due, by what the configs say, and something else keeps it. free: nothing is kept but by
