@@ -60,6 +60,8 @@ def rows(end: int) -> list[Row]:
         Row("… --records --json --jobs 2", "20 segments", (*JSON, "--jobs", "2"), PRINT),
         Row("verify --jobs 1", "4 partitions", ("verify", "--jobs", "1"), None),
         Row("verify --jobs 2", "4 partitions", ("verify", "--jobs", "2"), None),
+        Row("registry", "100,000 versions", ("registry",), None),
+        Row("registry --json", "100,000 versions", ("registry", "--json"), None),
     ]
 
 

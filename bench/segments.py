@@ -3,6 +3,7 @@ fixtures, repeated."""
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.kafka import ROOT, Kafka
+from tests import craft
 
 MIB = 1 << 20
 FIRST = f"{0:020}.log"
@@ -168,6 +170,31 @@ def doubled(source: Path, directory: Path) -> Path:
     return path
 
 
+def registry(directory: Path, count: int) -> Path:
+    """Write the topic of a schema registry with `count` versions, ten of each subject, in batches of 100."""
+    partition = directory / "_schemas-0"
+    if partition.exists():
+        return directory
+    part = directory / "part"
+    part.mkdir(parents=True, exist_ok=True)
+    with (part / FIRST).open("wb") as out:
+        for base in range(0, count, 100):
+            rows = [craft.record(number - base, *_version(number)) for number in range(base, base + 100)]
+            out.write(craft.batch(rows, offset=base))
+    part.rename(partition)
+    return directory
+
+
+def _version(number: int) -> tuple[bytes, bytes]:
+    """Return the key and value of a record of SCHEMA."""
+    subject, version = f"com.shop.team{number % 97}.topic-{number // 10}-value", number % 10 + 1
+    key = {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
+    fields = [{"name": "id", "type": "long"}, {"name": "to", "type": ["null", "string"], "default": None}]
+    schema = json.dumps({"type": "record", "name": f"Order{number}", "fields": fields})
+    value = {"subject": subject, "version": version, "id": number + 1, "schema": schema, "deleted": False}
+    return json.dumps(key, separators=(",", ":")).encode(), json.dumps(value, separators=(",", ":")).encode()
+
+
 def all_segments(directory: Path, size: int, kafka: Kafka | None) -> dict[str, Path]:
     """Return every segment and directory by name; writes those that do not exist yet."""
     paths = {name: make(kind, directory / name.replace(" ", "-"), kafka) for name, kind in kinds(size).items()}
@@ -175,6 +202,7 @@ def all_segments(directory: Path, size: int, kafka: Kafka | None) -> dict[str, P
     paths["large, indexed"] = doubled(paths["none"], directory / "indexed")
     paths["20 segments"] = split(paths["none"], directory / "many-0", 20)
     paths["4 partitions"] = partitions(paths["zstd"], directory / "four", 4)
+    paths["100,000 versions"] = registry(directory / "registry", 100_000)
     return paths
 
 

@@ -148,8 +148,22 @@ def answer(type_name: str) -> Callable[[type[T]], type[T]]:
 
 def of_fact(cls: type[T], fact: Any, **more: Any) -> T:
     """Return the answer whose fields are the attributes of the same names of what it is about, except for `more`."""
-    same = (each for each in _field_names(cls) if each not in more)  # type: ignore[arg-type]
-    return cls(**{name: getattr(fact, name) for name in same}, **more)
+    names, values = _same_names(cls, tuple(more))  # type: ignore[arg-type]
+    return cls(**dict(zip(names, values(fact))), **more)
+
+
+@cache
+def _same_names(cls: type, others: tuple[str, ...]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """Return the names of the fields except for `others`, and what returns the attributes with these names."""
+    names = tuple(name for name in _field_names(cls) if name not in others)
+    return names, _values(names)
+
+
+def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what returns the attributes of these names."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda item: tuple(getattr(item, name) for name in names)
 
 
 @cache
@@ -340,8 +354,7 @@ def _writer(cls: type) -> Callable[[Any], Object]:
     names = [field.key.name for field in fields]
     converts = [(field.key.name, field.convert) for field in fields if field.convert is not None]
     optional = [(field.key.name, ABSENT if field.key.type == "any" else None) for field in fields if field.key.optional]
-    attributes = [field.attribute for field in fields]
-    values = attrgetter(*attributes) if len(fields) > 1 else lambda item: (attrgetter(attributes[0])(item),)
+    values = _values(tuple(field.attribute for field in fields))
 
     def write(item: Any) -> Object:
         out: Object = dict(zip(names, values(item)))

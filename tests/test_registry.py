@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from bench.segments import registry as versions
 from kdump.render.all_answers import TYPES
 from tests import command
 from tests.conftest import FIXTURES
@@ -28,7 +29,6 @@ from tests.registry_disk import (
     SCHEMAS,
     TOPICS,
     Step,
-    encoded,
     framed,
     log,
     reference,
@@ -275,6 +275,71 @@ def test_file_names_of_an_export_cannot_lead_outside(tmp_path: Path) -> None:
     assert file.name.startswith("000001..._.._x___")
 
 
+NESTED: Any = "x"
+for _ in range(400):
+    NESTED = [NESTED]
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    1.5,
+    2**63,
+    10**400,
+    "",
+    "\ud800",
+    "\x1b[2J",
+    [],
+    ["a"],
+    [[]],
+    [None],
+    {},
+    {"a": []},
+    NESTED,
+]
+FIELDS = ["subject", "version", "id", "schema", "schemaType", "references", "deleted", "md5", "metadata", "ruleSet"]
+IN_FIELDS = {
+    "references": ("name", "subject", "version"),
+    "metadata": ("tags", "properties", "sensitive"),
+    "ruleSet": ("domainRules", "migrationRules", "enableAt"),
+}
+
+
+def odd_steps() -> Iterator[Step]:
+    """Yield records in which one part has a type or value that no registry writes."""
+    number = 100
+    for odd in ODD:
+        for name in FIELDS:
+            inner = [{each: odd} for each in IN_FIELDS.get(name, ())]
+            for value in [odd, *inner, *([each] for each in inner)]:
+                number += 1
+                good = {"subject": f"s{number}", "version": 1, "id": number, "schema": '"int"'}
+                yield Step(schema_key(f"s{number}", 1), good | {name: value})
+                yield Step(schema_key(f"s{number}", 1), good | {name: value, "schema": '"long"', "id": number + 5000})
+        for name in ("keytype", "subject", "version", "magic"):
+            yield Step(schema_key("k", 1) | {name: odd}, {"subject": "k", "version": 1, "id": 99, "schema": '"int"'})
+        for kind in ("CONFIG", "MODE", "CONTEXT", "ASSOC", "DELETE_SUBJECT", "CLEAR_SUBJECT"):
+            key = {"keytype": kind, "subject": f"s{number}", "context": ".c"}
+            yield Step(key, {"subject": f"s{number}", "version": 1, "features": odd, "target": odd})
+            yield Step(key, {"subject": odd, "version": odd})
+            yield Step(key | {"subject": odd, "context": odd}, {"entity": odd, "fields": odd})
+
+
+@pytest.mark.parametrize("options", [["--json"], [], ["--history"], ["--deleted"], ["--id", "150", "--id", "5150"]])
+def test_every_field_with_every_type(options: list[str], tmp_path: Path) -> None:
+    write(tmp_path, {"_schemas-0": list(odd_steps())})
+    result = run(tmp_path, *options)
+    assert result.exit_code == 0
+    assert not {"\x1b", "\ud800"} & {*result.stdout, *result.stderr}
+
+
+@pytest.mark.parametrize("options", [["bundle"], ["bundle", "--redact"], ["doctor"], ["registry", "--export"]])
+def test_every_field_with_every_type_elsewhere(options: list[str], tmp_path: Path) -> None:
+    write(tmp_path / "disk", {"_schemas-0": list(odd_steps())})
+    name, *more = options
+    out = ["--out", tmp_path / "out"] if name == "bundle" else [tmp_path / "out"] if more else []
+    assert command.run(name, tmp_path / "disk", *more, *out).exit_code in (0, 1)
+
+
 def test_two_clusters_are_two_registries(tmp_path: Path) -> None:
     write(tmp_path / "d" / "1", {"_schemas-0": SCHEMAS}, cluster="one")
     write(tmp_path / "d" / "2", {"_schemas-0": [schema("a", 1, 1, ORDER_1)]}, cluster="two")
@@ -363,17 +428,8 @@ def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_p
 @pytest.mark.every_disk
 def test_a_hundred_thousand_versions(tmp_path: Path) -> None:
     """Memory and time are bounded. The time is that of the CPU, with room for a busy machine."""
-    count, out = 100_000, []
-    for base in range(0, count, 100):
-        steps = [
-            schema(
-                f"com.shop.team{n % 97}.topic-{n // 10}-value", n % 10 + 1, n + 1, ORDER_1.replace("Order", f"Order{n}")
-            )
-            for n in range(base, base + 100)
-        ]
-        out.append(batch([record(n, encoded(s.key), encoded(s.value)) for n, s in enumerate(steps)], offset=base))
-    write(tmp_path, {"_schemas-0": []})
-    (tmp_path / "_schemas-0" / LOG).write_bytes(b"".join(out))
+    count = 100_000
+    versions(tmp_path, count)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     measured = tmp_path / "peak"
     command_line = [sys.executable, "-m", "kdump", "registry", str(tmp_path), "--json"]

@@ -14,19 +14,23 @@ Object = dict[str, Any]
 ARROW = "→"
 
 
-def cell(key: Key, value: Any, zone: tzinfo) -> str:
-    """Return the text of a value, empty for None. It contains nothing that could change how a terminal shows the
-    rest."""
-    if value is None:
-        return ""
+def cell_text(key: Key, zone: tzinfo) -> Callable[[Any], str]:
+    """Return what formats the values of a key, empty for None. The text contains nothing that could change how a
+    terminal shows the rest."""
     if key.unit == "epoch ms":
-        return iso(value, zone)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    special = SPECIAL.get(key.name)
-    if special is not None and not isinstance(value, (str, int)):
-        return printable(special(value))
-    return printable(plain_text(value))
+        return lambda value: "" if value is None else iso(value, zone)
+    special = _special(key.name)
+
+    def text(value: Any) -> str:
+        if isinstance(value, str):
+            return printable(value)
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, int):
+            return str(value)
+        return "" if value is None else printable(special(value))
+
+    return text
 
 
 def plain_text(value: Any) -> str:
@@ -72,7 +76,7 @@ def _fields(value: list[Object]) -> str:
 
 
 def _pair(name: str, old: Any, new: Any) -> str:
-    show = SPECIAL.get(name, plain_text)
+    show = _special(name)
     before, after = (_quoted(each, show) for each in (old, new))
     if old is None:
         return after
@@ -101,3 +105,18 @@ SPECIAL: dict[str, Callable[[Any], str]] = {
     "references": _references,
 }
 """Formatters by key name, for values that are not a plain list or number."""
+
+
+def _special(name: str) -> Callable[[Any], str]:
+    """Return the formatter of a key. What Connect and a registry store may have any value under that name."""
+    special = SPECIAL.get(name)
+    if special is None:
+        return plain_text
+
+    def text(value: Any) -> str:
+        try:
+            return special(value)
+        except (AttributeError, KeyError, TypeError):
+            return plain_text(value)
+
+    return text

@@ -128,6 +128,9 @@ class Table:
         self._sampled = 0
         self._widths: list[int] | None = None
         self._shown: list[int] = []
+        self._hidden: list[int] = []
+        self._line = ""
+        """Format of a line with the cells that are shown, all of them ASCII."""
         self._free = 0
         """Columns of the terminal that no column of the table needed so far."""
         self._shorten: dict[int, Callable[[str, int], str]] = {}
@@ -238,8 +241,10 @@ class Table:
         elif shown and not self.columns[shown[-1]].right:
             widths[shown[-1]] = width(self.columns[shown[-1]].label)  # nothing follows it
         self._shown, self._widths = shown, widths
+        self._hidden = [i for i in range(len(self.columns)) if i not in shown]
+        self._line = GAP.join(f"{{:{'>' if self.columns[i].right else '<'}{widths[i]}}}" for i in shown)
         if self.room is None:
-            hidden = [column for i, column in enumerate(self.columns) if i not in shown]
+            hidden = [self.columns[i] for i in self._hidden]
             self.placed = SizedColumns([(self.columns[i], widths[i]) for i in shown], hidden)
 
     def _leave_out(self, shown: list[int], widths: list[int], name: int, rank: int) -> None:
@@ -287,10 +292,9 @@ class Table:
 
     def _would_hide(self, row: TableRow) -> bool:
         if self.chosen or self.room is not None:
-            hidden = [i for i in range(len(self.columns)) if i not in self._shown and row.cells[i]]
-            assert self._widths is not None
+            hidden = [i for i in self._hidden if row.cells[i]]
             return bool(hidden) and not self.chosen and self._fits(hidden)
-        return any(row.cells[i] for i in range(len(self.columns)) if i not in self._shown)
+        return any(row.cells[i] for i in self._hidden)
 
     def _fits(self, hidden: list[int]) -> bool:
         assert self._widths is not None
@@ -318,7 +322,10 @@ class Table:
             self._write_line([cell[number] if number < len(cell) else "" for cell in cells], row.style)
 
     def _write_line(self, cells: list[str], style: str) -> None:
-        text = GAP.join([self._pad(i, cell) for i, cell in zip(self._shown, cells)]).rstrip()
+        text = self._line.format(*cells)
+        if not text.isascii():
+            text = GAP.join([self._pad(i, cell) for i, cell in zip(self._shown, cells)])
+        text = text.rstrip()
         self.output.line(self.paint(text, style) if style else text)
 
     def _fitted(self, row: TableRow) -> list[list[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from kdump import jsonl
 from kdump.format.count_text import plain_count
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
@@ -28,6 +29,8 @@ from kdump.state.schema_registry import (
 MAX_RECORD_BYTES = 1024 * 1024
 """Maximum size in bytes of a key or value that is decoded; that of a batch, by default."""
 HIGHEST = (1 << 31) - 1
+DEEPEST = 50
+"""Maximum depth of keys and values: what shows them is recursive. (A schema in them is a text.)"""
 SETTINGS = {"CONFIG": "config", "MODE": "mode", "CONTEXT": "context", "ASSOC": "association"}
 """Kinds of settings by the type of their keys."""
 ASSOCIATION_KEY = ("tenant", "resourceNamespace", "resourceType", "resourceName", "associationType", "subject")
@@ -222,7 +225,7 @@ def _object(data: bytes | None, part: str) -> dict[str, Any] | None:
     if not data:
         return None
     try:
-        found = json.loads(data)
+        found = jsonl.parsed(data)
     except RecursionError:
         raise SkippedRecord(f"its {part} is nested too deeply") from None
     except ValueError as error:
@@ -231,7 +234,17 @@ def _object(data: bytes | None, part: str) -> dict[str, Any] | None:
         return None
     if not isinstance(found, dict):
         raise SkippedRecord(f"its {part} is not a JSON object")
+    if data.count(b"[") + data.count(b"{") > DEEPEST and _is_deeper(found, DEEPEST):
+        raise SkippedRecord(f"its {part} is nested too deeply")
     return found
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    if not isinstance(value, (dict, list)):
+        return False
+    return not depth or any(
+        _is_deeper(each, depth - 1) for each in (value.values() if isinstance(value, dict) else value)
+    )
 
 
 def _number(value: dict[str, Any], name: str) -> int:

@@ -19,6 +19,7 @@ from tests.registry_disk import (
     USER_GUID,
     Step,
     delete_subject,
+    encoded,
     key,
     reference,
     schema,
@@ -193,3 +194,13 @@ def test_references_are_kept(tmp_path: Path) -> None:
     registry = read(tmp_path, schema("b", 1, 1, ADDRESS), a(1, 2, references=[reference("b", 1, "B")]))
     (found,) = [each for each in registry.versions() if each.references]
     assert found.references == [{"name": "B", "subject": "b", "version": 1}]
+
+
+@each_case("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"])
+def test_json_in_other_encodings(encoding: str, tmp_path: Path) -> None:
+    """Jackson, with which a registry reads its topic, finds them out, too."""
+    step = schema("encoded", 1, 30, '"int"')
+    other = Step(*(json.dumps(json.loads(encoded(part)), indent=1).encode(encoding) for part in step[:2]))
+    registry = read(tmp_path, other)
+    (found,) = registry.versions()
+    assert (found.subject, found.id, found.text, registry.problems) == ("encoded", 30, '"int"', [])

@@ -149,7 +149,7 @@ def kept_schema_record(record: Record, names: Pseudonyms | None) -> tuple[bytes 
     if {key for key, _ in record.headers} - set(HEADERS):
         raise Unclear
     key = _object(record.key)
-    if key is None or key.get("keytype") not in KEY_TYPES:
+    if key is None or str(key.get("keytype")) not in KEY_TYPES:
         raise Unclear
     value = _object(record.value)
     try:
@@ -212,7 +212,7 @@ class _Names:
             return found
         kind = value.get("schemaType") or "AVRO"
         writers: dict[str, Callable[[str], str]] = {"AVRO": self._avro, "JSON": self._json, "PROTOBUF": self.protobuf}
-        if not isinstance(text, str) or kind not in writers:
+        if not isinstance(text, str) or not isinstance(kind, str) or kind not in writers:
             raise Unclear
         references = value.get("references") or []
         if not isinstance(references, list) or not all(isinstance(each, dict) for each in references):
