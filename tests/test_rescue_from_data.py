@@ -3,7 +3,9 @@ what real clusters did with the result."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -12,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from kdump.cluster.remote_log import read_remote_log
+from kdump.forensics import output_directory
+from kdump.forensics.rescue import rescuer
 from kdump.forensics.rescue.answers import Rescue, RescueError
 from kdump.forensics.rescue.numbers import MORE_EPOCHS, MORE_PRODUCER_IDS
 from kdump.forensics.rescue.rescuer import NewController, RescueRequest
 from kdump.forensics.rescue.run import rescue
 from kdump.format.kafka_release import parse_release
+from kdump.format.known_releases import known
 from kdump.render.all_answers import TYPES
 from kdump.state.partition_table import PartitionRegistration
 from tests import command
@@ -372,3 +377,64 @@ def test_the_snapshot_does_not_depend_on_the_order_of_paths(tmp_path: Path) -> N
     _, first = rebuilt(tmp_path, one_, two)
     _, second = rebuilt(tmp_path / "2", two, one_)
     assert first == second
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_ = disk(tmp_path / "d", 11, None)
+    log(one_, "a-0", IDS["T"], data((0, 0)))
+
+    def full(path: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(output_directory, "sync_file_system", full)
+    arguments = ("--from-data", "--kafka-version", "4.3", "--controller", "1@localhost:9093")
+    result = command.run("rescue", one_, *arguments, "--out", tmp_path / "out")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert os.strerror(errno.ENOSPC) in result.stderr
+    assert os.listdir(tmp_path) == ["d"]
+
+
+def test_a_running_node_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_ = disk(tmp_path / "d", 11, None)
+    log(one_, "a-0", IDS["T"], data((0, 0)))
+    monkeypatch.setattr(rescuer, "lock_holder", lambda directory: 4711)
+    with pytest.raises(RescueError, match="process 4711"):
+        rebuilt(tmp_path, one_)
+    made, _ = rebuilt(tmp_path, one_, while_running=True)
+    assert len(made.topics) == 1
+
+
+def test_controllers_that_are_left_without_a_log(tmp_path: Path) -> None:
+    """A controller's directory keeps its directory.id; one of a log without topics is moved away."""
+    one_, controller = disk(tmp_path / "11", 11, None), disk(tmp_path / "1", 1, log_of((1, [LEVEL])))
+    log(one_, "a-0", IDS["T"], data((0, 0)))
+    shutil.copytree(controller / LOG, one_ / LOG)
+    made, _ = rebuilt(tmp_path, one_, controller)
+    assert made.controllers[0].directoryId == IDS["DEFGT"[1]]
+    assert made.summary.newEpoch > 1
+    commands = [each.command for each in made.steps if each.command and each.command.startswith("mv ")]
+    assert [Path(each.split()[1]).parent.name for each in commands] == ["1", "11"]
+
+
+def test_a_combined_node_with_two_log_directories(tmp_path: Path) -> None:
+    """Its controller's log goes into a log directory of the node; a partition is in one of the two."""
+    one_, two = (disk(tmp_path / name, 11, None, directory=IDS[name]) for name in ("D", "E"))
+    log(one_, "a-0", IDS["T"], data((0, 0)))
+    log(two, "a-1", IDS["T"], data((0, 0)))
+    log(two, "a-0", IDS["T"], data((0, 0), (1, 0)))
+    made, topics = rebuilt(tmp_path, one_, two, controllers=(NewController(11, "localhost", 9093),))
+    assert made.controllers[0].found == str(one_)
+    assert [each.directories for each in topics["a"].values()] == [(IDS["E"],), (IDS["E"],)]
+    assert [(each.state, each.path) for each in made.directories] == [("twice", str(one_ / "a-0"))]
+
+
+def test_features_and_directories_of_an_old_release(tmp_path: Path) -> None:
+    """Before 3.7, partitions have no log directories, and before 3.3 a snapshot has no feature levels."""
+    one_ = disk(tmp_path / "d", 11, None)
+    log(one_, "a-0", IDS["T"], data((0, 0)))
+    for number in ("3.2", "3.6", "3.9", "4.0", "4.4"):
+        made, topics = rebuilt(tmp_path / number, one_, release=parse_release(number))
+        assert bool(topics["a"][0].directories) == (number not in ("3.2", "3.6"))
+        assert set(of_snapshot(made).features) == {
+            each for each, level in known(parse_release(number).line).new_levels.items() if level
+        } - {"kraft.version"}

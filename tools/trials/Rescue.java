@@ -140,8 +140,8 @@ class Rescue {
         for (String id : List.of("11", "12")) all.put(new ConfigResource(ConfigResource.Type.BROKER, id), rates);
         admin.incrementalAlterConfigs(all).all().get();
         try (KafkaProducer<byte[], byte[]> plain = producer()) {
-            for (int i = 0; i < 3000; i++)
-                plain.send(new ProducerRecord<>("moving", 0, ("key-" + i).getBytes(), new byte[1000]));
+            for (int i = 0; i < 4000; i++)
+                plain.send(new ProducerRecord<>("moving", 0, ("key-" + i).getBytes(), new byte[10000]));
         }
         admin.alterPartitionReassignments(Map.of(new TopicPartition("moving", 0),
             Optional.of(new NewPartitionReassignment(List.of(12))))).all().get();

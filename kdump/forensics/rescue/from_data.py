@@ -59,6 +59,7 @@ class DataRescuer(Rescuer):
 
     def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
         super().__init__(disks, asked, run)
+        self.epoch_places = ()  # the state is made of them
         self._old = [each for each in self.places if file_system.isdir(os.path.join(each.path, METADATA_LOG))]
         self._refuse_copies()
         self.release = self._release()

@@ -89,10 +89,12 @@ class Rescuer:
     image: MetadataImage
     voters: list[Voter]
     more_offsets, more_epochs = MORE_OFFSETS, MORE_EPOCHS
+    epoch_places: Sequence[LogDirectory]
+    """Log directories whose partitions may have higher leader epochs than the state."""
 
     def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
         self.disks, self.asked, self.run = disks, asked, run
-        self.places = disks.directories
+        self.places = self.epoch_places = disks.directories
         self.cluster_id = one_cluster(disks, self.places)
         refuse_running(self.places, asked.while_running)
         self.inventions: list[RescueInvention] = []
@@ -178,7 +180,7 @@ class Rescuer:
             NewDirectory(f"controller-{each.voterId}", self.cluster_id, each.voterId, each.voterDirectoryId)
             for each in self.voters
         ]
-        leader_epochs = LeaderEpochs(self.places)
+        leader_epochs = LeaderEpochs(self.epoch_places)
         values = image_records(self.image, self.line, leader_epochs.raise_epoch)
         made = Rescue(self.summary(log, 0, out), [], [], self.inventions, controllers)
         self.answers(made)
