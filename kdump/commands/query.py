@@ -42,6 +42,13 @@ class QueryOptions(CommandOptions):
 def command(options: QueryOptions) -> None:
     """Query the tables that kdump scan has written to DIR with Spark SQL: segments, batches, records, findings,
     index_entries, producer_states, checkpoints and replicas. docs/spark.md contains useful queries."""
+    from kdump.spark.store import Store, StoreError
+
+    try:
+        Store(options.directory).require_result()  # before the imports of all else, which take a second
+    except StoreError as error:
+        print_error(str(error))
+        sys.exit(2)
     from kdump.spark.session import NoSpark, require
 
     try:
@@ -50,7 +57,6 @@ def command(options: QueryOptions) -> None:
         print_error(str(error))
         sys.exit(2)
     from kdump.spark.query import CsvQuery, JsonQuery, QueryError, TableQuery, query
-    from kdump.spark.store import StoreError
 
     conf = dict(pair("--conf", text) for text in options.confs)
     output = options.output.output(headline=False)

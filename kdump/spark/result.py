@@ -15,7 +15,7 @@ from kdump.spark.cluster_metadata import ASSIGNMENT, CLUSTERS
 from kdump.spark.coordinator_logs import COORDINATORS, STATE
 from kdump.spark.packs import ENTRY, LIST, committed, finish_commit, listed
 from kdump.spark.session import reason
-from kdump.spark.store import OWN, Store, StoreError
+from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS, SparkTable
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def open_result(spark: SparkSession, store: Store, names: Container[str] = RESUL
 
 def require_result(store: Store) -> None:
     """Raise StoreError if there is no result of a scan."""
-    if not is_directory(store.path(OWN)):
-        raise StoreError(f"{store.root}: not a result of kdump scan")
+    store.require_result()
     if store.read(LIST) is None:
         raise StoreError(f"{store.root}: the first scan into this directory was not finished; run it again")
 

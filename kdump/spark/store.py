@@ -76,6 +76,11 @@ class Store:
                 lock = lock_directory(own, "another scan is writing to this directory")
             self._lock = weakref.finalize(self, os.close, lock)
 
+    def require_result(self) -> None:
+        """Raise StoreError if there is no result of a scan."""
+        if not is_directory(self.path(OWN)):
+            raise StoreError(f"{self.root}: not a result of kdump scan")
+
     def close(self) -> None:
         """Let other scans write to the directory."""
         if self._lock is not None:

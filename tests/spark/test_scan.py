@@ -504,6 +504,7 @@ def test_what_the_command_line_refuses(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["pyspark", "pyarrow"])
 def test_without_spark_it_says_what_to_install(missing: str, tmp_path: Path) -> None:
     """In a process of its own, which has imported neither."""
+    (tmp_path / "_kdump").mkdir()
     commands = [["scan", str(FIXTURES / "clean-2"), "--out", str(tmp_path / "out")], ["query", str(tmp_path), "select"]]
     code = f"""
 import sys

@@ -15,7 +15,6 @@ import pytest
 
 from kdump.spark import register, session
 from kdump.spark.data_source import KdumpSource, PushingSource
-from tests import command
 
 
 class Session:
@@ -188,7 +187,14 @@ def test_what_a_session_prints_and_why_it_failed() -> None:
     assert len(rest) == 2
 
 
-def test_what_is_no_result_is_refused_before_spark_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.spark.query.running", lambda *arguments: pytest.fail("Spark was started"))
-    done = command.run("query", tmp_path, "select 1")
-    assert (done.exit_code, done.stderr) == (2, f"kdump: {tmp_path}: not a result of kdump scan\n")
+def test_what_is_no_result_is_refused_before_anything_of_spark_is_imported(tmp_path: Path) -> None:
+    code = """
+import sys
+from kdump.cli import cli
+try:
+    cli.main(["query", sys.argv[1], "select 1"])
+except SystemExit as error:
+    print(error.code, {"pyarrow", "pyspark", "kdump.spark.session"} & {*sys.modules})
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("2 set()\n", f"kdump: {tmp_path}: not a result of kdump scan\n")
