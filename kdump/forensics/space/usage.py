@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -113,10 +113,7 @@ def read_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
 def root_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
     """Return what occupies the log directory apart from its partitions."""
     usage = DirectoryUsage(directory)
-    candidates = {each.path for each in directory.partitions}
-    for entry, files, _ in _entries(directory.path, run):
-        if entry.path in candidates:
-            continue
+    for entry, files, _ in _entries(directory.path, run, without={each.path for each in directory.partitions}):
         # The next write of a checkpoint replaces what is left of it.
         is_own = entry.name in directory.files or entry.name in (LOCK, REMOTE_CACHE)
         if is_own or entry.name.endswith(("-checkpoint.tmp", ".checkpoint.deleted")):
@@ -157,12 +154,17 @@ def partition_usage(place: PartitionDirectory, run: Run) -> PartitionUsage:
     return usage
 
 
-def _entries(directory: str, run: Run) -> Iterator[tuple[os.DirEntry[str], Files, int | None]]:
-    """Yield what is in a directory, with the sums over the files at and below it, and the modification time of a file
-    in epoch ms, None for a directory. What goes away meanwhile is left out; symbolic links are not followed."""
+def _entries(
+    directory: str, run: Run, without: Collection[str] = ()
+) -> Iterator[tuple[os.DirEntry[str], Files, int | None]]:
+    """Yield what is in a directory, except for these paths, with the sums over the files at and below it, and the
+    modification time of a file in epoch ms, None for a directory. What goes away meanwhile is left out; symbolic links
+    are not followed."""
     try:
         with file_system.scandir(directory) as entries:
             for entry in entries:
+                if entry.path in without:
+                    continue
                 try:
                     status, is_directory = entry.stat(), entry.is_dir()
                 except OSError:
