@@ -1,16 +1,21 @@
-"""Default number of parallel jobs, and their end."""
+"""Default number of parallel jobs, and how their processes begin and end."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
+import sys
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kdump.idle import is_idle
+from kdump.signals import ENDING
 
 if TYPE_CHECKING:  # slow to import
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.context import BaseContext
 
 MAX_JOBS = 4
 """Maximum jobs: more would wait for the disk and for each other, and each uses memory."""
@@ -39,6 +44,22 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_TRIM_THRESHOLD, KEPT)
         libc.mallopt(M_MMAP_THRESHOLD, KEPT)
+
+
+def worker_context() -> BaseContext:
+    """Return how worker processes start: forked, with what this process has imported, if no other thread runs; else
+    spawned, because a thread may hold a lock, such as the one that draws progress."""
+    import multiprocessing
+
+    may_fork = sys.platform == "linux" and threading.active_count() == 1
+    return multiprocessing.get_context("fork" if may_fork else "spawn")
+
+
+def begin_worker() -> None:
+    """Have signals end this worker at once: one that was forked has the handlers of the process that started it."""
+    for each in ENDING:
+        if callable(signal.getsignal(each)):
+            signal.signal(each, signal.SIG_DFL)
 
 
 def stop_workers(pool: ProcessPoolExecutor) -> None:

@@ -9,6 +9,9 @@ from kdump.log.source import NOTHING, Source
 DEFAULT_SIZE = 1024 * 1024
 LARGE = 64 * 1024
 """Batches with fewer bytes than this are read completely, which is faster than seeking (ten times on a cold disk)."""
+READ_AGAIN = 64 * 1024
+"""Maximum number of bytes at the end of the buffer that are read again with those that follow, which is faster than to
+join the two."""
 HEADER_BLOCK = 4096
 """Bytes read at once while only headers of large batches are needed."""
 
@@ -73,8 +76,11 @@ class Window:
     def _fill(self, position: int, count: int) -> None:
         kept = self._buffer[max(0, position - self._start) :] if position >= self._start else b""
         want = max(count, self.ahead)
-        more = self._read(position + len(kept), want - len(kept))
-        self._buffer = kept + more if kept else more
+        if len(kept) <= READ_AGAIN:
+            self._buffer = self.source.read_at(position, want)
+            self.bytes_read += max(0, len(self._buffer) - len(kept))
+        else:
+            self._buffer = kept + self._read(position + len(kept), want - len(kept))
         self._start = position
 
     def _read(self, position: int, count: int) -> bytes:

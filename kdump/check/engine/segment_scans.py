@@ -35,7 +35,7 @@ from kdump.log.run import Limits
 from kdump.log.source import FileSource, Source
 from kdump.log.token_bucket import TokenBucket
 from kdump.log.window import Window
-from kdump.parallel_jobs import keep_freed_memory, stop_workers
+from kdump.parallel_jobs import begin_worker, keep_freed_memory, stop_workers, worker_context
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:  # slow to import
@@ -204,6 +204,7 @@ class SegmentScans:
 
 
 def _begin(rate: TokenBucket | None) -> None:
+    begin_worker()
     limit_rate(rate)
     keep_freed_memory()
 
@@ -216,11 +217,9 @@ def segment_scans(targets: Iterable[Target], jobs: int, planned: Iterator[Piece]
     if len(first) < 2:
         yield None
         return
-    import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    # Spawned, not forked: a thread may be drawing progress already.
-    context = multiprocessing.get_context("spawn")
+    context = worker_context()
     try:
         pool = ProcessPoolExecutor(jobs, context, _begin, (rate_for_workers(context),))
     except OSError:

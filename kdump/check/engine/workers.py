@@ -19,11 +19,11 @@ from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.live_files import open_target
 from kdump.log.low_impact_reads import limit_rate, rate_for_workers
-from kdump.log.mounts import mount_bundles
+from kdump.log.mounts import mount_bundles, unmount_bundles
 from kdump.log.region import read_header
 from kdump.log.shared_counter import SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
-from kdump.parallel_jobs import MAX_JOBS, stop_workers, usual_jobs
+from kdump.parallel_jobs import MAX_JOBS, begin_worker, stop_workers, usual_jobs, worker_context
 from kdump.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def split_jobs(units: list[CheckUnit], jobs: int) -> tuple[int, int]:
 
 
 def _begin(rate: TokenBucket | None, counter: SharedCounter, directory: str, named: frozenset[str]) -> None:
+    begin_worker()
     set_existing_paths(named)
+    unmount_bundles()
     mount_bundles(named)
     limit_rate(rate)
     global _directory, _counter
@@ -136,12 +138,10 @@ def worker_pool(
     """Return the pool of worker processes, and the counter of what they read; None if shared files cannot be created,
     because disks are full or read-only or there is no /dev/shm. `paths`: those that the user named, whose
     bundles the workers mount; by default, existing_paths."""
-    import multiprocessing
     import tempfile
     from concurrent.futures import ProcessPoolExecutor
 
-    # Spawned, not forked: a thread may be drawing progress already.
-    context = multiprocessing.get_context("spawn")
+    context = worker_context()
     try:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="kdump-"))
         counter = SharedCounter(context)
