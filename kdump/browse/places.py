@@ -100,9 +100,9 @@ def field_columns() -> list[Column]:
 class RowFactory:
     """Builds rows, with times in `zone`, and with the topic's decoder for keys and values."""
 
-    def __init__(self, zone: tzinfo = timezone.utc, decode: DecodeOptions | None = None) -> None:
+    def __init__(self, zone: tzinfo = timezone.utc) -> None:
         self.zone = zone
-        self.decoding = RecordDecoder(decode or DecodeOptions())
+        self.decoding = RecordDecoder(DecodeOptions())
         self.file_columns = file_columns(zone)
         self.fields = field_columns()
         self.batches = columns_of("batch", zone, None, False)

@@ -30,7 +30,6 @@ from kdump.render.progress import Progress
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 
-ZONE_HELP = "Time zone of a log whose times have none, and of the times shown.  [UTC]"
 EXAMPLES = """
 \b
 Examples:

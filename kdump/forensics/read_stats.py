@@ -56,8 +56,6 @@ from kdump.log.run import Run
 from kdump.log.source import RECORDS as PAYLOADS
 from kdump.log.source import Source
 
-OnProgress = Callable[[int], None]
-
 
 @takes_bundles
 def stats(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 from kdump.core.column_numbers import (
@@ -297,11 +297,7 @@ class Stats:
         self.notes += other.notes[: MAX_DAMAGE_ENTRIES - len(self.notes)]
 
 
-SUMMED = (
-    "files", "bytes", "batches", "soundBatches", "batchBytes", "records", "controlRecords", "undecoded", "emptyBatches",
-    "controlBatches", "transactionalBatches", "transactionalRecords", "idempotentBatches", "damaged", "damagedBytes",
-    "padding", "unknown", "keyless",
-)  # fmt: skip
+SUMMED = tuple(each.name for each in fields(Stats) if each.default == 0)
 """Fields that are added up over several partitions."""
 
 

@@ -127,9 +127,9 @@ def read_stable(path: str, read: Callable[[], ReadT], is_valid: Callable[[ReadT]
 class FileWatch:
     """The files that a conclusion is based on, each with its identity when it was first looked at."""
 
-    def __init__(self, also: FileWatch | None = None) -> None:
+    def __init__(self) -> None:
         self.first = FirstLooks()
-        self.also = also
+        self.also: FileWatch | None = None
         """Others that the conclusion is based on, which several watches share."""
 
     def look_at_log(self, directory: str) -> None:

@@ -28,9 +28,6 @@ FEW_READS, FEW_HEADERS = 16, 128
 """A segment that takes at most this many reads of a block, and headers, is always read completely: opening its two
 indexes, and finding their last entries by bisection, takes as many reads and more CPU."""
 
-OnProgress = Callable[[int], None]
-"""Called with the number of bytes processed since the last call."""
-
 
 def summarize_headers(
     target: Target,

@@ -3,7 +3,7 @@ batches (docs/bundle.md)."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from struct import error as StructError
 from typing import Any
 
@@ -30,7 +30,6 @@ from kdump.log.untrusted_json import integer, natural, optional_long, text
 
 STRUCT = "BundleRegion"
 BATCH = "batch"
-PROBLEM_FIELDS = tuple(field.name for field in fields(Problem))
 BROKEN_BATCHES = ("batch-length-invalid", "magic-unknown")
 """Codes of junk that is a batch but for one wrong field. The first bytes of other junk may be part of a record."""
 

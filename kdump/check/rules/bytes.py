@@ -332,12 +332,11 @@ WRAPPER = f"consumers check the checksums of the messages inside it, not this on
 """Source: CompletedFetch.maybeEnsureValid, LogSegment.recover."""
 
 
-def crc_mismatch(target: Target, batch: Batch, looks_like: str = "", consequence: str | None = None) -> Finding:
+def crc_mismatch(target: Target, batch: Batch, looks_like: str = "") -> Finding:
     """Return the finding for a checksum that does not match. `looks_like`: clause that describes the probable
     damage."""
     message = f"stored {batch.format.crc_name} 0x{batch.crc:08x}, computed 0x{batch.computedCrc:08x}"
-    if batch.format.is_message and batch.is_compressed:
-        consequence = WRAPPER
+    consequence = WRAPPER if batch.format.is_message and batch.is_compressed else None
     return CRC_MISMATCH.finding(
         target,
         message=f"{message}: {looks_like}" if looks_like else message,

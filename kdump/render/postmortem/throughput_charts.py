@@ -260,16 +260,17 @@ def _is_far(away: int, rest: int, records: int, total: int) -> bool:
 
 EMPTY = 0.8
 """Share of the whole range that the widest gaps must exceed for it to be split at them."""
+MAX_ERAS = 4
 
 
-def eras(buckets: list[Bucket], max_eras: int = 4) -> list[list[Bucket]]:
-    """Split `buckets` (in order) into at most `max_eras` parts, each for a chart of its own, if the gaps between them
+def eras(buckets: list[Bucket]) -> list[list[Bucket]]:
+    """Split `buckets` (in order) into at most MAX_ERAS parts, each for a chart of its own, if the gaps between them
     cover most of the range."""
-    if len(buckets) < 2 or max_eras < 2:
+    if len(buckets) < 2:
         return [buckets]
     span = buckets[-1].last - buckets[0].first
     gaps = sorted(((buckets[at].first - buckets[at - 1].last, at) for at in range(1, len(buckets))), reverse=True)
-    for count in range(1, min(max_eras, len(buckets))):
+    for count in range(1, min(MAX_ERAS, len(buckets))):
         if sum(gap for gap, _ in gaps[:count]) > EMPTY * span:
             cuts = sorted(at for _, at in gaps[:count])
             return [buckets[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(buckets)])]

@@ -98,12 +98,12 @@ def tooltips(*names: str) -> list[Spec]:
     return [{"field": name, "type": "nominal"} for name in names]
 
 
-def zoomable(name: str = "zoom") -> list[Spec]:
+def zoomable() -> list[Spec]:
     """Return the parameter for moving and zooming: dragging moves the chart, the wheel with Ctrl, Shift or Meta zooms,
     a double click resets it. Without a key the wheel scrolls the page."""
     wheel = "wheel![event.ctrlKey || event.shiftKey || event.metaKey]"
     select = {"type": "interval", "encodings": ["x"], "zoom": wheel}
-    return [{"name": name, "select": select, "bind": "scales"}]
+    return [{"name": "zoom", "select": select, "bind": "scales"}]
 
 
 def complete(chart: Chart, *, alone: bool = False) -> Spec:
