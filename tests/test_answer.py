@@ -18,9 +18,11 @@ from kdump.answer import (
     Doc,
     Key,
     PathText,
+    Shown,
     answer,
     answer_keys,
     answer_object,
+    shown_keys,
 )
 from kdump.core.cells import BATCH_CELLS, MESSAGE_V0_CELLS, MESSAGE_V1_CELLS, RECORD_CELLS
 from kdump.format.batch_header import BATCH_HEADER
@@ -192,6 +194,25 @@ def test_a_field_of_a_layout_says_what_it_means() -> None:
         "flags": None,
         "size": 3,
     }
+
+
+class InTable(NamedTuple):
+    first: Annotated[int, Doc("not a column")]
+    second: Annotated[int, Doc("the third column"), Shown("2nd", 5, after="fourth")]
+    third: Annotated[int, Doc("the first column"), Shown(blank=0)]
+    fourth: Annotated[int, Doc("the second column"), Shown()]
+    fifth: Annotated[int, Doc("a column where rows are sorted by it"), Shown(only="fifth")]
+    sixth: Annotated[int, Doc("a column of other objects"), Shown(only="other")]
+    seventh: Annotated[int, Doc("a column of these"), Shown(only="testInTable", after="")]
+
+
+def test_a_field_says_how_tables_show_it() -> None:
+    answer("testInTable")(InTable)
+    del ANSWERS["testInTable"]
+    assert [key.name for key in shown_keys(InTable)] == ["seventh", "third", "fourth", "second"]
+    assert [key.name for key in shown_keys(InTable, "fifth")] == ["seventh", "third", "fourth", "second", "fifth"]
+    assert shown_keys(InTable)[3].shown == Shown("2nd", 5, after="fourth")
+    assert [key.name for key in answer_keys(InTable)] == list(InTable._fields), "the order of keys is another"
 
 
 def test_the_compiled_core_writes_batches_as_they_are_declared() -> None:
