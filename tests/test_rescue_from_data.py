@@ -17,6 +17,7 @@ from kdump.cluster.remote_log import read_remote_log
 from kdump.forensics import output_directory
 from kdump.forensics.rescue import rescuer
 from kdump.forensics.rescue.answers import Rescue, RescueError
+from kdump.forensics.rescue.coordinators import partition_count
 from kdump.forensics.rescue.numbers import MORE_EPOCHS, MORE_PRODUCER_IDS
 from kdump.forensics.rescue.rescuer import NewController, RescueRequest
 from kdump.forensics.rescue.run import rescue
@@ -438,3 +439,17 @@ def test_features_and_directories_of_an_old_release(tmp_path: Path) -> None:
         assert set(of_snapshot(made).features) == {
             each for each, level in known(parse_release(number).line).new_levels.items() if level
         } - {"kraft.version"}
+
+
+def test_the_number_of_partitions_of_a_coordinators_log(tmp_path: Path) -> None:
+    """The partition of a group is the hash of its name modulo their number; with another one, its offsets are lost."""
+    assert partition_count({"a": 97 % 50, "ab": 3105 % 50, "": 0}, 6) == 50
+    assert partition_count({"polygenelubricants": 0}, 3) == 3  # its hash code is -2^31
+    assert partition_count({"a": 3, "b": 3}, 4) == 4  # none fits
+    source = disk(tmp_path / "d", 11, None)
+    shutil.copytree(FIXTURES / "clean-1" / "__consumer_offsets-0", source / "__consumer_offsets-0")
+    made, topics = rebuilt(tmp_path, source)
+    assert sorted(topics["__consumer_offsets"]) == [0]
+    assert any("__consumer_offsets is taken to have 1 partition:" in each for each in made.summary.notes)
+    # Groups have offsets of topics of which no directory is left.
+    assert any("NOT REBUILT" in each for each in made.summary.notes)

@@ -72,6 +72,8 @@ num.network.threads=2
 num.io.threads=2
 background.threads=2
 group.initial.rebalance.delay.ms=0
+initial.broker.registration.timeout.ms=600000
+broker.session.timeout.ms=60000
 """
 
 

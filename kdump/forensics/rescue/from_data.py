@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterable, Iterator
 
 from kdump.cluster.disks import Disks
-from kdump.cluster.read_groups import CoordinatorLog, read_groups
 from kdump.cluster.release_evidence import LEVEL, completed, disk_release, level_name
 from kdump.forensics.rescue.answers import (
     Rescue,
@@ -26,6 +25,7 @@ from kdump.forensics.rescue.answers import (
     RescueUnknown,
 )
 from kdump.forensics.rescue.config_file import GivenConfigs, GivenTopic, given_configs
+from kdump.forensics.rescue.coordinators import Coordinators, partition_count
 from kdump.forensics.rescue.data_copies import NOT_USED, DataCopies, FoundTopic, LogCopy
 from kdump.forensics.rescue.rescuer import LEDGER, WITH_DIRECTORY_ID, Rescuer, RescueRequest
 from kdump.forensics.rescue.steps import aside_step, steps
@@ -36,7 +36,7 @@ from kdump.format.count_text import count_text, first_of
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import at_most
 from kdump.log import file_system
-from kdump.log.internal_topics import METADATA_LOG, OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kdump.log.internal_topics import METADATA_LOG, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.run import Run
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
@@ -68,7 +68,8 @@ class DataRescuer(Rescuer):
         self.copies = DataCopies(disks, self.cluster_id, self.given.topics, with_stray=asked.with_stray, run=run)
         self.topics: list[RescueTopic] = []
         self.losses: list[RescueLoss] = []
-        self._committed = self._committed_partitions()
+        found = self.copies.topics
+        self.coordinators = Coordinators(found.get(OFFSETS_TOPIC), found.get(TRANSACTION_TOPIC), run)
         self.image = self._state()
         self.voters = self.named_voters()
 
@@ -111,21 +112,6 @@ class DataRescuer(Rescuer):
                     raise RescueError(f"--configs {self.asked.configs}: {config}={value} of {name}: {exception}")
         return given
 
-    def _committed_partitions(self) -> dict[str, int]:
-        """Return the topics of which groups have committed offsets, each with its highest partition."""
-        topic = self.copies.topics.get(OFFSETS_TOPIC)
-        logs = []
-        for number, mine in topic.copies.items() if topic is not None else ():
-            best = max(mine, key=lambda each: each.rank)
-            segments = tuple(each.log.path for each in best.log.segments if each.log is not None)
-            logs.append(CoordinatorLog(OFFSETS_TOPIC, number, best.log.path, segments))
-        found: dict[str, int] = {}
-        groups = read_groups(logs, run=Run(self.run.limits))
-        for group in groups.offsets:
-            for name, number in groups.offsets[group]:
-                found[name] = max(number, found.get(name, 0))
-        return found
-
     def _state(self) -> MetadataImage:
         image = MetadataImage()
         levels = at_most(self.release.line).new_levels
@@ -160,20 +146,17 @@ class DataRescuer(Rescuer):
             )
         for broker, values in self.given.brokers.items():
             image.configs[BROKER_TYPE, broker] = values
-        ids = [each.producer_id for each in facts]
-        for node in self.disks.nodes:
-            found = node.coordinator(None, self.run.limits)
-            for each in found.by_id.values() if found is not None else ():
-                ids += (each.producerId, each.previousProducerId, each.nextProducerId)
-        image.producer_ids[""] = ProducerIds(-1, -1, max(ids, default=-1) + 1)
+        ids = [self.coordinators.producer_id, *(each.producer_id for each in facts)]
+        image.producer_ids[""] = ProducerIds(-1, -1, max(ids) + 1)
         return image
 
     def _count(self, topic: FoundTopic) -> int:
         """Return how many partitions a topic has, as far as anything names them."""
         named = [number + 1 for number in topic.copies]
         given = self.given.topics.get(topic.name, GivenTopic())
-        named += [each.get(topic.name, -1) + 1 for each in (self.copies.checkpointed, self._committed)]
-        return max(*named, given.partitions, *(each + 1 for each in given.replicas))
+        named += [each.get(topic.name, -1) + 1 for each in (self.copies.checkpointed, self.coordinators.committed)]
+        count = max(*named, given.partitions, *(each + 1 for each in given.replicas))
+        return count if given.partitions else partition_count(self.coordinators.keys.get(topic.name, {}), count)
 
     def _partition(self, topic: FoundTopic, number: int, highest: int, least: int) -> PartitionRegistration:
         """Return a partition. `highest`: leader epoch on any disk, for one without a copy; `least`: below its own."""
@@ -312,7 +295,14 @@ class DataRescuer(Rescuer):
                     "disks that are not here, or a reassignment was in progress; kafka-reassign-partitions.sh makes "
                     "new ones"
                 )
-        gone = sorted(set(self._committed) - set(self.image.topics))
+        for name in (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_TOPIC):
+            made = self.image.topics.get(name)
+            if made is not None and not self.given.topics.get(name, GivenTopic()).partitions:
+                yield (
+                    f"{name} is taken to have {count_text(len(made.partitions), 'partition')}: with another number "
+                    "than before, coordinators do not find what is in it; compare server.properties"
+                )
+        gone = sorted(set(self.coordinators.committed) - set(self.image.topics))
         if gone:
             yield f"groups have offsets of {first_of(gone, MAX_NAMED)}, of which no disk has a partition: NOT REBUILT"
         for topic in self.copies.topics.values():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kdump.forensics.rescue.data_copies import FoundTopic
 from kdump.format.size_text import size_text
-from kdump.log.internal_topics import OFFSETS_TOPIC, REMOTE_METADATA_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
+from kdump.log.internal_topics import OFFSETS_TOPIC, REMOTE_METADATA_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC, system_topic
 
 POLICY, RETENTION, RETENTION_BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
 SEGMENT, COMPRESSION = {"segment.bytes": "104857600"}, "compression.type"
@@ -52,6 +52,8 @@ def topic_configs(
         configs[POLICY] = "compact"
         why = "cleaner-offset-checkpoint lists it" if is_cleaned else "offsets have no record"
         shown.append(f"compacted: {why}")
+    elif (system := system_topic(topic.name)) is not None and system.state:
+        shown.append(f"its name is that of a topic with {system.state}: if it is one, set cleanup.policy=compact")
     if any(each.append_time for each in facts):
         configs["message.timestamp.type"] = "LogAppendTime"
         shown.append("LogAppendTime: so are its last batches")
