@@ -23,7 +23,7 @@ from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, too_large
 from kdump.state.transaction_history import TransactionHistory
 
-DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})")
+DIRECTORY = re.compile(rf"{TRANSACTION_TOPIC}-([0-9]{{1,10}})(?:\.[0-9a-f]{{32}}-(?:stray|future))?")
 PREPARED = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """States in which the coordinator has decided how the transaction ends, but not recorded that each listed partition has
 its marker: until then the producer gets CONCURRENT_TRANSACTIONS."""

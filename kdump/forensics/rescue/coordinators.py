@@ -9,13 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from kdump.cluster.internal_log import bounded, read_records
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
+from kdump.cluster.transaction_coordinator import read_coordinator
 from kdump.forensics.rescue.data_copies import FoundTopic, LogCopy
-from kdump.format.transaction_record import decode_transaction
 from kdump.log.internal_topics import OFFSETS_TOPIC
-from kdump.log.run import Run, ignore
-from kdump.state.internal_records import too_large
+from kdump.log.run import Run
 
 MOST_PARTITIONS = 10_000
 
@@ -28,7 +26,7 @@ class Coordinators:
         self.committed: dict[str, int] = {}
         self.producer_id = -1
         self.keys: dict[str, dict[str, int]] = {}
-        run = Run(bounded(run.limits))
+        run = Run(run.limits)
         if offsets is not None:
             self._groups(offsets, run)
         for copy in transactions.every() if transactions is not None else ():
@@ -48,15 +46,11 @@ class Coordinators:
 
     def _transactions(self, copy: LogCopy, run: Run) -> None:
         names = self.keys.setdefault(copy.key[0], {})
-        for segment in copy.log.segments:
-            for record in read_records(segment.log.path, ignore, run) if segment.log is not None else ():
-                if record is None or record.is_control or too_large(record):
-                    continue
-                known = decode_transaction(record.key, record.value)
-                if known.problem is None and known.transactionalId is not None:
-                    names[known.transactionalId] = copy.key[1]
-                    own = known.producerId, known.previousProducerId, known.nextProducerId
-                    self.producer_id = max(self.producer_id, *own)
+        found = read_coordinator([copy.log.path], limits=run.limits)
+        for name, known in found.by_id.items() if found is not None else ():
+            names[name] = copy.key[1]
+            own = known.producerId, known.previousProducerId, known.nextProducerId
+            self.producer_id = max(self.producer_id, *own)
 
 
 def partition_count(keys: Mapping[str, int], least: int) -> int:
