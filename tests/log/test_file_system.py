@@ -26,6 +26,7 @@ OF_THIS_MACHINE = {
     "log/bundle_names.py",
     "log/bundle_tree.py",
     "forensics/bundle/directory_writer.py",
+    "forensics/bundle/places.py",
     "forensics/bundle/run.py",
     "forensics/doctor/log_directories.py",
     "forensics/output_directory.py",
