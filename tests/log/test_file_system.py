@@ -19,6 +19,7 @@ KDUMP = Path(kdump.__file__).parent
 ASKED = {"exists", "lexists", "isdir", "isfile", "islink", "getsize", "stat", "scandir", "listdir", "walk", "readlink"}
 OF_THIS_MACHINE = {
     "browse/prompt.py",
+    "commands/bundle.py",
     "commands/completion_candidates.py",
     "log/file_system.py",
     "log/page_cache.py",
