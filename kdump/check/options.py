@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -45,12 +46,21 @@ class Options(Run):
     @classmethod
     def of(cls, run: Run, **more: Any) -> Options:
         """Return options that read and tell as the run does. `more`: other fields."""
-        return cls(**({each.name: getattr(run, each.name) for each in fields(Run)} | more))
+        return cls(**({each.name: getattr(run, each.name) for each in fields(run)} | more))
 
     @classmethod
     def given(cls, run: Run | None, **defaults: Any) -> Options:
         """Return the run if it is options; else options that read and tell as it does, with these defaults."""
         return run if isinstance(run, cls) else cls.of(run or PLAIN_RUN, **defaults)
+
+    @classmethod
+    def as_of(cls, run: Run | None, now: int | None = None, **more: Any) -> Options:
+        """Return options that read and tell as the run does, with ages at `now`, by default the current time. `more`:
+        other fields, of which None sets nothing."""
+        given = {name: value for name, value in more.items() if value is not None}
+        if now is None and not (isinstance(run, cls) and run.now):
+            now = round(time.time() * 1000)
+        return cls.of(run or PLAIN_RUN, **(given if now is None else given | {"now": now}))
 
     def open(self, target: Target) -> Window:
         """Open a window over the file. Raises SourceError."""

@@ -132,7 +132,7 @@ def _run(options: BundleCommandOptions) -> int:
         internal=options.internal,
         schemas=options.schemas,
         has_records=lambda topic: bool(options.topics) and has_records(topic),
-        reading=options.reading.check_options(),
+        reading=options.reading.run(),
         names=Pseudonyms(secrets.token_bytes(32) if key is None else key.key) if options.redact else None,
         has_key=key is not None,
         hash_key=key,

@@ -103,7 +103,7 @@ class CarveCommand:
                 progress.at(position, size)
                 self.sink.tick()
 
-            check = options.reading.check_options(unreadable=report_unreadable, at=at)
+            check = options.reading.run(unreadable=report_unreadable, at=at)
             for found in carve(options.paths, options.out, options=check):
                 if isinstance(found, CarvedBatch):
                     self._batch(found)

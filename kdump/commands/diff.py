@@ -109,7 +109,7 @@ class DiffCommand:
         """Run the command and return its exit status."""
         began = time.monotonic()
         with Progress("diff", expected=lambda: compared_bytes(self.options.paths, self.of_topic)) as progress:
-            check = self.options.reading.check_options(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
+            check = self.options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
             for found in diff(
                 self.options.paths,
                 check,

@@ -103,7 +103,7 @@ def _run(options: DoctorOptions) -> int:
 
     query = DoctorQuery(
         options.paths,
-        options.reading.check_options(server=node.server),
+        options.reading.run(server=node.server),
         budget=options.budget / 1000,
         now=parse_now(options.now, options.output.zone),
         timeout=options.transaction_timeout,

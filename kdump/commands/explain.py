@@ -127,9 +127,7 @@ class ExplainCommand:
             return None
         disk = DiskEvidence(
             self.options.disks,
-            self.options.reading.check_options(
-                unreadable=report_unreadable, more=progress.more, expect=progress.expect
-            ),
+            self.options.reading.run(unreadable=report_unreadable, more=progress.more, expect=progress.expect),
         )
         if not disk.places.directories and not disk.places.partitions:
             raise SourceError(f"{self.options.disks[0]}: no log directory or partition; --disk takes one of these")

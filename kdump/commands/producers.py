@@ -97,10 +97,9 @@ class ProducersCommand:
         self.sink = options.output.sink(self.output, self._text, (self.row,))
         self.notes = Notes(self.sink)
         self.selected_producers = SelectedProducers(options.producer_ids, options.names)
+        self.now = parse_now(options.now, options.output.zone)
         self.question = ProducersQuery(
-            now=parse_now(options.now, options.output.zone),
             expiration=options.expiration,
-            kafka_version=options.kafka_version,
             topic=topic_filter(options.topics),
             states=frozenset(options.states or STATES),
             producer_ids=frozenset(options.producer_ids),
@@ -130,7 +129,13 @@ class ProducersCommand:
             for answer in producers(
                 self.options.paths,
                 self.question,
-                run=self.options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners),
+                run=self.options.reading.run(
+                    now=self.now,
+                    kafka_version=self.options.kafka_version,
+                    unreadable=self.notes.add_unreadable,
+                    begin=begin,
+                    **progress.listeners,
+                ),
             ):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)

@@ -42,13 +42,14 @@ class RateParam(Param):
 class ReadingOptions(LimitOptions):
     """The options of `reading_options`."""
 
-    def check_options(self, **more: Any) -> Options:
-        """Return the Options for reading files; `now` is the current time. `more`: other fields of Options."""
+    def run(self, now: int | None = None, **more: Any) -> Options:
+        """Return the Options for reading files as of `now`, by default the current time. `more`: other fields of
+        Options."""
         from kdump.check.options import Options
 
         values: dict[str, Any] = {
             "limits": self.limits,
-            "now": int(time.time() * 1000),
+            "now": int(time.time() * 1000) if now is None else now,
             "window": self.window,
             "open_source": careful_source,
         }

@@ -104,7 +104,7 @@ class ReindexCommand:
                 interval=options.interval,
                 past_damage=options.past_damage,
                 is_selected=of_topic,
-                options=options.reading.check_options(only=LITTLE, unreadable=report_unreadable, **progress.listeners),
+                options=options.reading.run(only=LITTLE, unreadable=report_unreadable, **progress.listeners),
             ):
                 self._made(made)
         self._end(time.monotonic() - began)

@@ -93,7 +93,7 @@ class ReportCommand:
         options = self.options
         of_topic = topic_filter(options.topics)
         with Progress("report") as progress:
-            check = options.reading.check_options(
+            check = options.reading.run(
                 transaction_timeout=options.transaction_timeout,
                 max_message_bytes=options.max_message_bytes,
                 unreadable=report_unreadable,

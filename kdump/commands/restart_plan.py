@@ -83,7 +83,7 @@ def command(options: RestartPlanOptions) -> None:
     and which broker to start first. Reads what the broker would read, and what it would truncate. Nothing is
     written."""
     node = NodeProperties(options.server, options.paths)
-    check = options.reading.check_options(kafka_version=options.kafka_version, server=node.server)
+    check = options.reading.run(kafka_version=options.kafka_version, server=node.server)
     if options.recovery.estimate:
         exit_with(lambda: run_estimate(options.paths, options.recovery, check, options.output))
     if options.recovery.follow:

@@ -138,14 +138,11 @@ class RetentionCommand:
         options = self.options
         self.node.show(options.output, self.output, self.sink)
         question = RetentionQuery(
-            now=self.now,
-            timeout=options.transaction_timeout,
             given=given(options.config, self.node),
             metadata=options.metadata,
             deep=not options.headers,
             keys=options.keys,
             topic=topic_filter(options.topics),
-            kafka_version=options.kafka_version,
         )
         with Progress("retention") as progress:
 
@@ -156,7 +153,14 @@ class RetentionCommand:
             for answer in run_query(
                 options.paths,
                 question,
-                run=options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners),
+                run=options.reading.run(
+                    now=self.now,
+                    transaction_timeout=options.transaction_timeout,
+                    kafka_version=options.kafka_version,
+                    unreadable=self.notes.add_unreadable,
+                    begin=begin,
+                    **progress.listeners,
+                ),
             ):
                 self._status(answer)
                 if isinstance(answer, Note):

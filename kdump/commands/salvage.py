@@ -132,7 +132,7 @@ class SalvageCommand:
                 deleted=options.deleted,
                 damaged_records=options.damaged_records,
                 name=options.name,
-                options=options.reading.check_options(only=LITTLE, unreadable=self._note_unread, **progress.listeners),
+                options=options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners),
                 is_selected=topic_filter(options.topics),
                 on_pass=_further_pass,
                 sink=RecordLines if self.write == JSONL else None,

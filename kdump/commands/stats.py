@@ -104,7 +104,7 @@ class StatsCommand:
                 progress.more(size)
                 self.sink.tick()
 
-            check = self.options.reading.check_options(unreadable=report_unreadable, more=more)
+            check = self.options.reading.run(unreadable=report_unreadable, more=more)
             for found in stats(self.options.paths, check, is_selected=self._is_selected):
                 self._found(found)
         self._end()

@@ -107,14 +107,12 @@ class TransactionsCommand:
         self.notes = Notes(self.sink)
         states = frozenset((OPEN, HANGING)) if options.only_open else frozenset(options.states or STATES)
         self.selected_producers = SelectedProducers(options.producer_ids, options.names)
+        self.now = parse_now(options.now, options.output.zone)
         self.question = TransactionsQuery(
-            now=parse_now(options.now, options.output.zone),
-            timeout=options.transaction_timeout,
             topic=topic_filter(options.topics),
             states=states,
             producer_ids=frozenset(options.producer_ids),
             transactional_ids=frozenset(options.names),
-            kafka_version=options.kafka_version,
             on_producer=self.selected_producers.add,
         )
         self.seen = 0
@@ -143,7 +141,14 @@ class TransactionsCommand:
             for answer in transactions(
                 self.options.paths,
                 self.question,
-                run=self.options.reading.run(unreadable=self.notes.add_unreadable, begin=begin, **progress.listeners),
+                run=self.options.reading.run(
+                    now=self.now,
+                    transaction_timeout=self.options.transaction_timeout,
+                    kafka_version=self.options.kafka_version,
+                    unreadable=self.notes.add_unreadable,
+                    begin=begin,
+                    **progress.listeners,
+                ),
             ):
                 if isinstance(answer, Note):
                     self.notes.add(answer.source, answer.message)

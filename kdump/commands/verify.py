@@ -147,7 +147,7 @@ class VerifyCommand:
             objects=check_objects,
             report=True,
         )
-        self.check = options.reading.check_options(
+        self.check = options.reading.run(
             only=options.only,
             ignore=options.ignore,
             headers_only=options.headers_only,

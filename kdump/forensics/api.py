@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kdump.check.options import Options
 from kdump.forensics import connect as of_connect
 from kdump.forensics import producers as of_producers
 from kdump.forensics import registry as of_registry
@@ -43,15 +44,13 @@ def transactions(
     """
     selected = _set(topics)
     question = of_transactions.TransactionsQuery(
-        now=now,
-        timeout=timeout,
         topic=lambda name: not selected or name in selected,
         states=_states(states, of_transactions.STATES),
         producer_ids=frozenset(producer_ids),
         transactional_ids=_set(transactional_ids),
-        kafka_version=_release(kafka_version),
     )
-    return of_transactions.transactions(paths, question, run=run)
+    options = Options.as_of(run, now, transaction_timeout=timeout, kafka_version=_release(kafka_version))
+    return of_transactions.transactions(paths, question, run=options)
 
 
 @takes_bundles
@@ -77,9 +76,7 @@ def producers(
     `kafka_version`, the release ("3.6"), by default what the disk states."""
     selected = _set(topics)
     question = of_producers.ProducersQuery(
-        now=now,
         expiration=expiration,
-        kafka_version=_release(kafka_version),
         topic=lambda name: not selected or name in selected,
         states=_states(states, of_producers.STATES),
         producer_ids=frozenset(producer_ids),
@@ -87,7 +84,8 @@ def producers(
         broken=broken,
         events=events,
     )
-    return of_producers.producers(paths, question, run=run)
+    options = Options.as_of(run, now, kafka_version=_release(kafka_version))
+    return of_producers.producers(paths, question, run=options)
 
 
 @takes_bundles

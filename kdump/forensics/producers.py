@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answ
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
 from kdump.forensics.release_doubts import release_doubts
-from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.segment_recovery import first_unflushed
 from kdump.log.paths import Target
 from kdump.log.run import PLAIN_RUN, Run
@@ -34,14 +32,11 @@ TOLD_BY_EVENTS = ("sequence-", "producer-")
 
 
 class ProducersQuery(NamedTuple):
-    """What to select. `now`: epoch ms from which ages are computed, None for the current time; `expiration`:
-    producer.id.expiration.ms, None for the release's default; `kafka_version`: the broker's release, None for the one
-    that the disk states; `topic`: predicate for topic names; `events`: also yield ProducerEvent. `on_producer` is
-    called with the producer ID and the transactional ID of each producer that exists, whether it is selected or not."""
+    """What to select. `expiration`: producer.id.expiration.ms, None for the release's default; `topic`: predicate for
+    topic names; `events`: also yield ProducerEvent. `on_producer` is called with the producer ID and the transactional
+    ID of each producer that exists, whether it is selected or not."""
 
-    now: int | None = None
     expiration: int | None = None
-    kafka_version: KafkaRelease | None = None
     topic: Callable[[str], bool] = lambda name: True
     states: frozenset[str] = frozenset(STATES)
     producer_ids: frozenset[int] = frozenset()
@@ -76,10 +71,10 @@ def producers(
     PartitionProducers; between them a Finding for what could not be read, for a sequence or epoch error, and for a
     snapshot that contradicts the log, and a Note for anything else that could not be taken into account.
 
-    What cannot be read is passed to `run.unreadable`, which raises it by default."""
+    What cannot be read is passed to `run.unreadable`, which raises it by default. Options state from when ages are
+    computed, and the release."""
     question = question or ProducersQuery()
-    now = round(time.time() * 1000) if question.now is None else question.now
-    options = Options.of(run, only=frozenset({"transactions"}), now=now, kafka_version=question.kafka_version)
+    options = Options.as_of(run, only=frozenset({"transactions"}))
     found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     run.expect(sum(place.size for place in chosen))
@@ -87,13 +82,12 @@ def producers(
         yield from release_doubts(chosen, (PRODUCER_EXPIRATION,))
     for place in chosen:
         run.begin(place)
-        yield from _of(place, question, now)
+        yield from _of(place, question)
 
 
 def _of(
     place: PartitionInput,
     question: ProducersQuery,
-    now: int,
 ) -> Iterator[ProducersAnswer]:
     totals = CheckTotals()
     place, looking = place.now()
@@ -104,7 +98,7 @@ def _of(
     watch = ProducerLedger(
         scan,
         coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
-        now,
+        place.options.now,
         default_expiration(place.known.release.release) if question.expiration is None else question.expiration,
         _base(scan, place),
         with_events=question.events,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -27,7 +26,6 @@ from kdump.forensics.answers import (
 from kdump.forensics.find_partitions import PartitionInput, is_away, partitions_of
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.transaction_ledger import TransactionLedger
-from kdump.format.kafka_release import KafkaRelease
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.run import PLAIN_RUN, Run
@@ -43,20 +41,15 @@ REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
 
 
 class TransactionsQuery(NamedTuple):
-    """What to select. `now`: epoch ms from which ages are computed, None for the current time; `timeout`: ms after
-    which an open transaction is old; `topic`: predicate for topic names. `on_producer` is called with the producer ID
-    and the transactional ID of each transaction that exists, whether it is selected or not. `only_unended`: only those
-    that have not ended are of interest, so that reading can begin at the newest producer snapshot."""
+    """What to select. `topic`: predicate for topic names. `on_producer` is called with the producer ID and the
+    transactional ID of each transaction that exists, whether it is selected or not. `only_unended`: only those that
+    have not ended are of interest, so that reading can begin at the newest producer snapshot."""
 
-    now: int | None = None
-    timeout: int = TRANSACTION_TIMEOUT
     topic: Callable[[str], bool] = lambda name: True
     states: frozenset[str] = frozenset(STATES)
     producer_ids: frozenset[int] = frozenset()
     transactional_ids: frozenset[str] = frozenset()
     only_unended: bool = False
-    kafka_version: KafkaRelease | None = None
-    """The release of the brokers; None: what the disk states."""
     on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
 
     def wants(self, row: Transaction) -> bool:
@@ -81,17 +74,10 @@ def transactions(
     read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
     account.
 
-    What cannot be read is passed to `run.unreadable`, which raises it by default."""
+    What cannot be read is passed to `run.unreadable`, which raises it by default. Options state from when ages are
+    computed, when a transaction is old, and the release."""
     question = question or TransactionsQuery()
-    now = round(time.time() * 1000) if question.now is None else question.now
-    options = Options.of(
-        run,
-        only=frozenset({"transactions", "indexes"}),
-        now=now,
-        transaction_timeout=question.timeout,
-        kafka_version=question.kafka_version,
-        open_source=careful_source,
-    )
+    options = Options.as_of(run, only=frozenset({"transactions", "indexes"}), open_source=careful_source)
     named = (paths,) if isinstance(paths, str) else tuple(paths)
     known: list[PartitionContext] = []  # of every unit, also without partitions that may have transactions
 
@@ -103,11 +89,11 @@ def transactions(
     found = partitions_of(units(), named, options)
     chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
     if chosen or not found:
-        yield from _coordinators(known, question, now)
+        yield from _coordinators(known, question, options.now)
     run.expect(sum(place.size for place in chosen))
     for place in chosen:
         run.begin(place)
-        yield from transactions_of(place, question, now)
+        yield from transactions_of(place, question)
 
 
 def since_snapshot(place: PartitionDirectory) -> PartitionDirectory:
@@ -165,7 +151,6 @@ def _coordinators(
 def transactions_of(
     place: PartitionInput,
     question: TransactionsQuery,
-    now: int,
 ) -> Iterator[TransactionsAnswer]:
     """Yield the transactions of one partition."""
     totals = CheckTotals()
@@ -177,9 +162,8 @@ def transactions_of(
     if here is not place.partition and scan.seeded_from is None:  # it is damaged
         scan = PartitionScan(place.partition, place.known, place.options, totals)
     coordinator = place.known.coordinator
-    ledger = TransactionLedger(
-        scan, coordinator if isinstance(coordinator, TransactionCoordinatorState) else None, now, question.timeout
-    )
+    coordinator = coordinator if isinstance(coordinator, TransactionCoordinatorState) else None
+    ledger = TransactionLedger(scan, coordinator, place.options.now, place.options.transaction_timeout)
     for answer in certain_answers(scan, ledger, PartitionTransactions, looking, is_shown_with_transactions):
         if not isinstance(answer, Transaction) or question.wants(answer):
             yield answer

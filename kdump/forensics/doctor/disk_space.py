@@ -101,7 +101,7 @@ class SpaceExamination:
         chosen = {place.path: number for number, (_, place) in enumerate(sizes[:PARTITIONS])}
         places = [place for place in self.disks.places if place.partition.path in chosen]
         places.sort(key=lambda place: chosen[place.partition.path])
-        query = RetentionQuery(now=self.on.now, timeout=self.on.timeout, deep=False)
+        query = RetentionQuery(deep=False)
         clusters = Clusters(None, self.disks, self.on.told(self.disks.options))
         done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
         for place in places:
@@ -116,7 +116,7 @@ class SpaceExamination:
         place, _ = replace(place, options=self.on.told(place.options)).now()
         if is_away(place):
             return
-        one = OnePartition(place, query, self.on.now, clusters, None)
+        one = OnePartition(place, query, clusters, None)
         for answer in one.answers():
             if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy:
                 self._blocker(answer, place.partition.path)

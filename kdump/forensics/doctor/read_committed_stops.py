@@ -39,12 +39,7 @@ class TransactionsExamination:
 
     def run(self) -> None:
         question = self.on.question
-        query = TransactionsQuery(
-            now=self.on.now,
-            timeout=self.on.timeout,
-            states=frozenset((OPEN, HANGING)),
-            only_unended=True,
-        )
+        query = TransactionsQuery(states=frozenset((OPEN, HANGING)), only_unended=True)
         chosen = [
             place
             for place in self.disks.places
@@ -118,7 +113,7 @@ class TransactionsExamination:
                 )
 
     def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
-        for answer in transactions_of(replace(place, options=self.on.told(place.options)), query, self.on.now):
+        for answer in transactions_of(replace(place, options=self.on.told(place.options)), query):
             if isinstance(answer, Transaction):
                 self._transaction(answer, place)
             elif isinstance(answer, PartitionTransactions):

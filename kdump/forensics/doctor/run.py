@@ -105,7 +105,8 @@ class Doctor:
     def run(self) -> None:
         """Examine everything. Raises SourceError if there is nothing of Kafka's; a signal may end it at any time, and
         `page` then returns what is known."""
-        self.disks = disks = Disks(self.query.paths, self.query.options)
+        options = replace(self.query.options, now=self.now, transaction_timeout=self.query.timeout)
+        self.disks = disks = Disks(self.query.paths, options)
         self._unread = disks.unread
         for disk in disks.disks():
             self._emit(disk)

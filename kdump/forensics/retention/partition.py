@@ -22,8 +22,6 @@ from kdump.forensics.retention.configs import ConfigOverrides, Settings, setting
 from kdump.forensics.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.forensics.retention.observed_segments import ObservedSegment, RetentionObserver
 from kdump.forensics.transaction_ledger import TransactionLedger
-from kdump.forensics.transactions import TRANSACTION_TIMEOUT
-from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import INT_MAX
 from kdump.log.bundle_tree import has_records
 from kdump.log.directory_listing import length, parent
@@ -43,30 +41,25 @@ NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pas
 
 @dataclass
 class RetentionQuery:
-    """The query. `now`: epoch ms, None for the current time. `timeout`: ms after which an open transaction is old.
-    `metadata`: log directory or __cluster_metadata-0 from which to read the configs. `deep`: read the records of
-    compacted topics, to count tombstones; `keys`: also compare their keys, to count what a cleaning would remove.
-    `topic`: returns True for the topics to include."""
+    """The query. `metadata`: log directory or __cluster_metadata-0 from which to read the configs. `deep`: read the
+    records of compacted topics, to count tombstones; `keys`: also compare their keys, to count what a cleaning would
+    remove. `topic`: returns True for the topics to include."""
 
-    now: int | None = None
-    timeout: int = TRANSACTION_TIMEOUT
     given: ConfigOverrides = field(default_factory=ConfigOverrides)
     metadata: str | None = None
     deep: bool = True
     keys: bool = False
     topic: Callable[[str], bool] = lambda name: True
-    kafka_version: KafkaRelease | None = None
-    """The release of the broker; None: what the disk states."""
 
 
 class OnePartition:
     """Determines the answers for one partition."""
 
     def __init__(
-        self, place: PartitionInput, question: RetentionQuery, now: int, clusters: Clusters, only: set[str] | None
+        self, place: PartitionInput, question: RetentionQuery, clusters: Clusters, only: set[str] | None
     ) -> None:
         self.question = question
-        self.now = now
+        self.now = place.options.now
         self.only = only
         self.aborted: dict[int, list[tuple[int, int]]] = {}
         self._counted = 0
@@ -137,7 +130,7 @@ class OnePartition:
             scan,
             coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
             self.now,
-            self.question.timeout,
+            self.place.options.transaction_timeout,
         )
         oldest: Transaction | None = None
         summary: PartitionTransactions | None = None
@@ -276,7 +269,7 @@ class OnePartition:
             log=log,
             settings=config,
             oldest=oldest if oldest is not None and oldest.firstOffset == summary.lastStableOffset else None,
-            timeout=self.question.timeout,
+            timeout=self.place.options.transaction_timeout,
             options=self.place.options,
             release=release,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from kdump.check.options import Options
@@ -67,16 +66,14 @@ def retention(
             raise ValueError(f"{name}={text!r}: not a valid value") from None
     selected = frozenset((topics,) if isinstance(topics, str) else topics)
     question = RetentionQuery(
-        now=now,
-        timeout=timeout,
         given=ConfigOverrides(config or {}, properties or {}),
         metadata=metadata,
         deep=deep,
         keys=keys,
         topic=lambda name: not selected or name in selected,
-        kafka_version=parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version,
     )
-    return run_query(paths, question, run=run)
+    release = parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version
+    return run_query(paths, question, run=Options.as_of(run, now, transaction_timeout=timeout, kafka_version=release))
 
 
 def run_query(
@@ -86,14 +83,7 @@ def run_query(
     run: Run = PLAIN_RUN,
 ) -> Iterator[RetentionAnswer]:
     """Like `retention`, with the selection as a RetentionQuery."""
-    now = round(time.time() * 1000) if question.now is None else question.now
-    options = Options.of(
-        run,
-        only=frozenset({"transactions"}),
-        now=now,
-        transaction_timeout=question.timeout,
-        kafka_version=question.kafka_version,
-    )
+    options = Options.as_of(run, only=frozenset({"transactions"}))
     named, only = _whole([paths] if isinstance(paths, str) else list(paths))
     places, disks = find_partitions(named, options, everything=True)
     chosen = [place for place in places if place.known.topic is None or question.topic(place.known.topic)]
@@ -106,7 +96,7 @@ def run_query(
         place, _ = place.now()
         if is_away(place):
             continue
-        made = OnePartition(place, question, now, clusters, only.get(place.partition.path))
+        made = OnePartition(place, question, clusters, only.get(place.partition.path))
         for note in _around(made, clusters):
             if note not in yielded:
                 yielded.add(note)
