@@ -32,6 +32,7 @@ from kdump.log.live_files import SeenDirectory
 from kdump.render.all_answers import TYPES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
+from tests.damages import copy_some
 from tests.each_case import each_case
 from tests.test_damaged_disks import DAMAGES, LARGE
 from tools.incident import lay_out
@@ -668,3 +669,19 @@ def test_a_snapshot_that_a_swap_replaces_is_written_again(crashed: Path) -> None
     (crashed / "recovery-point-offset-checkpoint").write_text(f"0\n1\nledger 0 {base}\n")
     written = [Path(step.file).name for step in ledger(crashed).steps if step.kind == "write"]
     assert f"{base:020}.snapshot" in written
+
+
+def test_a_time_index_of_zeros_is_named(tmp_path: Path) -> None:
+    """Retention takes its last entry for the largest timestamp; where it is rebuilt, or not used, nothing is said."""
+    for change, is_named in (("", False), ("zeros", True), ("unclean", False), ("index", False)):
+        disk = copy_some(DISKS / "kafka-4.3" / "clean-1", tmp_path / f"disk{change}", "orders-lz4-0", "__cluster_m*")
+        path = min(disk.glob("orders-lz4-0/*.timeindex"))
+        if change:
+            path.write_bytes(path.read_bytes() + bytes(120))
+        if change == "unclean":
+            (disk / ".kafka_cleanshutdown").unlink()
+            (disk / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+        elif change == "index":
+            path.with_suffix(".index").unlink()
+        (plan,) = (each for each in kdump.restart_plan([str(disk)]).partitions if each.name == "orders-lz4-0")
+        assert any("records of 1970" in each for each in plan.warnings) == is_named, change

@@ -26,8 +26,9 @@ from kdump.kafka.log_segment import LogSegment, segment_at
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
 from kdump.kafka.segment_recovery import Recovered, first_unflushed, recover
 from kdump.kafka.transaction_index import sanity_problem
+from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.live_files import SeenDirectory
-from kdump.log.paths import target
+from kdump.log.paths import Target, target
 from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.state.releases import EPOCHS_AT_LOAD, EPOCHS_FROM_CHECKPOINT, REMOTE_LOG_START
@@ -37,7 +38,7 @@ from kdump.state.releases import EPOCHS_AT_LOAD, EPOCHS_FROM_CHECKPOINT, REMOTE_
 class LoadParameters:
     """What the loading of a log depends on. `log_start`, `recovery_point`: offsets from the checkpoints, 0 without a
     line. `interval`: index.interval.bytes, `largest`: segment.index.bytes. `remote`: whether the topic uses remote
-    storage."""
+    storage; `expires`: whether time-based retention may apply."""
 
     open: Open
     rights: Rights
@@ -47,6 +48,7 @@ class LoadParameters:
     interval: int = INTERVAL
     largest: int = LARGEST_INDEX
     remote: bool = False
+    expires: bool = True
     release: KafkaRelease = NEWEST
     run: Run = PLAIN_RUN
 
@@ -89,6 +91,8 @@ class _LogLoader:
         self.segments: list[LogSegment] = []
         self.epochs = LeaderEpochFileCache()
         self.snapshots = _CheckedSnapshots(how.open, plan.path, self.files, how.rights)
+        self.indexed: dict[int, Target] = {}
+        """The segments whose .timeindex is used as it is, by base offset."""
 
     def load(self) -> None:
         plan, how = self.plan, self.how
@@ -128,6 +132,8 @@ class _LogLoader:
             self._find(max(min(state.open.values()), plan.logStartOffset))
         if not (plan.state or how.remote):
             below_start(self.segments, plan.logStartOffset, self.files)
+        if how.expires and not plan.state:
+            self._report_zeros()
         plan.segments, plan.openTransactions = max(1, len(self.segments)), len(state.open)
         plan.logEndOffset = next_offset
         plan.epochsAfter = tuple(self.epochs.entries)
@@ -215,6 +221,7 @@ class _LogLoader:
         wrong = sanity_problem(file, segment.base, self.how.release, newer) if file is not None else None
         self.plan.newer += newer
         if wrong is None or file is None:
+            self.indexed[segment.base] = segment.target
             return [segment]
         position, message, ends = wrong
         if ends:
@@ -241,6 +248,7 @@ class _LogLoader:
     def _recover_segment(self, segment: LogSegment, epochs: LeaderEpochFileCache) -> Recovered:
         """Recover a segment (recoverSegment): rebuild the producer state up to its base offset, check every batch, add
         their leader epochs to `epochs`, and write a producer snapshot at its end."""
+        self.indexed.pop(segment.base, None)
         plan = self.plan
         state = ProducerStateManager(self.snapshots, self.how.release)
         self._rebuild(state, self.how.log_start, segment.base, False)
@@ -264,6 +272,21 @@ class _LogLoader:
             size=whole,
         )
         return found
+
+    def _report_zeros(self) -> None:
+        """Warn of segments that retention deletes because their .timeindex ends with timestamp 0."""
+        found = [
+            each.base
+            for each in self.segments
+            if each.size and each.base in self.indexed and indexed_timestamp(self.indexed[each.base]) == 0
+        ]
+        if found:
+            what = count_text(len(found), "segment")
+            self.plan.warnings.append(
+                f"the .timeindex of {what} from offset {found[0]} ends with zeros: time-based retention takes them for "
+                "records of 1970, and deletes the segments soon after startup, if cleanup.policy has delete and "
+                f"retention.ms is not -1; rebuild it before, with kdump reindex {self.plan.path}"
+            )
 
     def _needs_indexes(self, segment: LogSegment) -> None:
         """Check that both indexes can be mapped for writing. Raises StartupFailed if not."""

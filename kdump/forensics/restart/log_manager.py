@@ -70,7 +70,7 @@ from kdump.state.releases import (
     STRAYS_DELETED,
     STRAYS_RENAMED,
 )
-from kdump.state.topic_config import is_tiered, size_config
+from kdump.state.topic_config import effective, is_tiered, size_config
 
 
 def is_meta_properties(stop: StartupFailure) -> bool:
@@ -133,6 +133,7 @@ class LogManager:
                     self.options.open,
                     self.rights,
                     False,
+                    expires=False,
                     release=self.release,
                     run=Run(self.options.limits, more=work.more),
                 )
@@ -261,7 +262,10 @@ class LogManager:
             return how
         interval = size_config(self.metadata, topic, "index.interval.bytes", None, INTERVAL)
         largest = size_config(self.metadata, topic, "segment.index.bytes", None, LARGEST_INDEX)
-        return replace(how, interval=interval, largest=largest, remote=is_tiered(self.metadata, topic))
+        policy = effective(self.metadata, topic, "cleanup.policy", None) or ""
+        expires = policy != "compact" and effective(self.metadata, topic, "retention.ms", None) != "-1"
+        remote = is_tiered(self.metadata, topic)
+        return replace(how, interval=interval, largest=largest, remote=remote, expires=expires)
 
     def _planned(
         self,
