@@ -77,7 +77,7 @@ class PropertiesSearch:
         return None
 
     def _candidates(self, directories: list[str]) -> Iterator[tuple[ServerProperties, str]]:
-        for broker in running_brokers(self.root):
+        for broker in (each for each in running_brokers(self.root) if not each.is_denied):
             try:
                 yield _named_as(broker.properties(), directories), f"of {broker.name}"
             except SourceError as error:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kdump.kafka.server_properties import ServerProperties, read_properties
+from kdump.log.errors import SourceError
 
 PROC = "/proc"
 MAIN = ("kafka.Kafka", "kafka.docker.KafkaDockerWrapper", "io.confluent.support.metrics.SupportedKafka")
@@ -23,13 +24,14 @@ MAX_ARGUMENTS = 1 << 20
 
 class RunningBroker(NamedTuple):
     """A process. `root`: what precedes its paths, empty if it sees the same files; `directory`: the current one;
-    `file`: its server.properties; None if it has none."""
+    `file`: its server.properties; None if it has none; `is_denied`: this process may not see any of them."""
 
     process: int
     root: str
     directory: str
     file: str | None
     overrides: dict[str, str]
+    is_denied: bool = False
 
     @property
     def name(self) -> str:
@@ -37,6 +39,8 @@ class RunningBroker(NamedTuple):
 
     def properties(self) -> ServerProperties:
         """Return its configuration, with paths that lead to its files from here. Raises SourceError."""
+        if self.is_denied:
+            raise SourceError("this user may not see its files: run as its user, or as root with CAP_SYS_PTRACE")
         server = ServerProperties(OVERRIDE, {}) if self.file is None else read_properties(self.file)
         server = server.overridden(self.overrides)
         if not server.stated_log_dirs:
@@ -51,7 +55,7 @@ def running_brokers(root: str = "") -> list[RunningBroker]:
 
 
 def _broker(place: str, process: int) -> RunningBroker | None:
-    """Return the broker that a process is; None if it is none, has ended, or is another user's."""
+    """Return the broker that a process is; None if it is none, or has ended."""
     try:
         with open(f"{place}/cmdline", "rb") as line:
             words = [os.fsdecode(word) for word in line.read(MAX_ARGUMENTS).split(b"\0")]
@@ -59,6 +63,8 @@ def _broker(place: str, process: int) -> RunningBroker | None:
         if at is None or os.path.basename(words[0]) not in ("java", *MAIN):
             return None
         directory, shares = os.readlink(f"{place}/cwd"), _mounts(place) == _mounts(f"{os.path.dirname(place)}/self")
+    except PermissionError:
+        return RunningBroker(process, "", "", None, {}, is_denied=True)
     except OSError:
         return None
     root = "" if shares else f"{place}/root"

@@ -51,7 +51,7 @@ class Output:
             return self.color == ALWAYS
         if os.environ.get("NO_COLOR"):
             return False
-        return bool(os.environ.get("FORCE_COLOR")) or (self.terminal and os.environ.get("TERM") != "dumb")
+        return bool(os.environ.get("FORCE_COLOR")) or (self.terminal and os.environ.get("TERM", "dumb") != "dumb")
 
     @property
     def width(self) -> int | None:

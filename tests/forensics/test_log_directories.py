@@ -78,7 +78,7 @@ def test_in_the_usual_places(root: Path) -> None:
     ("files", "message"),
     [
         ([], "no path given, no broker is running"),
-        ([None], "No such file or directory; run as its user"),
+        ([None], "No such file or directory; or pass its log directories"),
         (["log.dirs=/gone\n"], "/gone: no such directory"),
         (["log.dirs=\\u12\n"], "a bad escape"),
         (["log.dirs=/a\n", "log.dirs=/b\n"], r"2 brokers are running \(processes 7, 8\)"),
@@ -92,6 +92,24 @@ def test_what_cannot_be_found(root: Path, files: list[str | None], message: str)
         process(root, number, [*JAVA, "kafka.Kafka", str(file)])
     with pytest.raises(SourceError, match=message):
         find_log_directories(str(root))
+
+
+def test_of_another_user(root: Path) -> None:
+    """Its command line is readable, and the links to its files are not."""
+    process(root, 7, [*JAVA, "kafka.Kafka", "server.properties"])
+    (root / "proc/7/cwd").unlink()
+    loop = root / "proc/7/cwd"
+    with pytest.MonkeyPatch.context() as patched:
+        readlink = os.readlink
+
+        def refused(path: str) -> str:
+            if str(path) == str(loop):
+                raise PermissionError(13, "Permission denied", path)
+            return readlink(path)
+
+        patched.setattr(os, "readlink", refused)
+        with pytest.raises(SourceError, match=r"process 7\): this user may not see its files: run as its user"):
+            find_log_directories(str(root))
 
 
 def test_a_process_that_ends_is_no_broker(root: Path) -> None:

@@ -12,11 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import kdump
 from kdump.cluster.metadata_log import read_metadata
+from kdump.forensics.restart import access_rights
 from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
 from kdump.forensics.restart.identity import is_reserved
 from kdump.forensics.restart.log_files import padded
@@ -581,12 +583,37 @@ def test_a_disk_that_is_mounted_read_only(disk: Path, monkeypatch: pytest.Monkey
     class Mounted:
         f_flag = os.ST_RDONLY
 
+    monkeypatch.setattr(access_rights, "MOUNTS", os.devnull)
+    monkeypatch.setattr(access_rights, "_writable", {})
     monkeypatch.setattr(os, "statvfs", lambda path: Mounted)
     monkeypatch.setattr(os, "access", lambda path, mode, **named: not mode & os.W_OK and access(path, mode, **named))
     found = plan(disk)
     assert (found.verdict, exceptions(found)) == ("stopped", ["FileSystemException"])
     assert "mounted read-only" in found.allStops[0].message
     assert [each.logEndOffset for each in found.partitions] == [376, 65]  # a snapshot of a disk still gets its plan
+
+
+def test_a_disk_that_only_this_container_has_read_only(
+    disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file system can be written to, and the broker has another mount of it."""
+    before = plan(disk)
+    access, real = os.access, os.statvfs(disk)
+    mounted = SimpleNamespace(**{name: getattr(real, name) for name in dir(real) if name.startswith("f_")})
+    mounted.f_flag |= os.ST_RDONLY
+    mounts = tmp_path / "mountinfo"
+    monkeypatch.setattr(access_rights, "MOUNTS", str(mounts))
+    monkeypatch.setattr(access_rights, "_writable", {})
+    monkeypatch.setattr(os, "statvfs", lambda path: mounted)
+    monkeypatch.setattr(os, "access", lambda path, mode, **named: not mode & os.W_OK and access(path, mode, **named))
+    root = "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n"
+    place = str(disk).replace(" ", "\\040")
+    for options, verdict in (("rw,discard", before.verdict), ("ro,discard", "stopped")):
+        mounts.write_text(f"{root}22 21 8:2 /x {place} ro,relatime - ext4 /dev/sdb {options}\n")
+        access_rights._writable.clear()
+        found = plan(disk)
+        assert found.verdict == verdict
+        assert any("mounted read-only here alone" in text for text in found.assumptions) == (verdict != "stopped")
 
 
 @each_case(

@@ -51,7 +51,7 @@ def _of_broker(broker: RunningBroker) -> FoundLogDirectories:
     try:
         server = broker.properties()
     except SourceError as error:
-        raise SourceError(f"log.dirs of {broker.name}: {error}; run as its user, or pass its log directories") from None
+        raise SourceError(f"log.dirs of {broker.name}: {error}; or pass its log directories") from None
     directories = server.stated_log_dirs
     directories += [own for own in server.paths("metadata.log.dir") if own not in directories]
     missing = [path for path in directories if not os.path.isdir(path)]

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from kdump.log import file_system
+from kdump.log.directory_listing import is_inside
 
+MOUNTS = "/proc/self/mountinfo"
+ESCAPED = re.compile(r"\\([0-7]{3})")
 READ, WRITE, ENTER = os.R_OK, os.W_OK, os.X_OK
 
 
@@ -55,7 +59,7 @@ class Rights:
 
     def can(self, path: str, want: int) -> bool:
         """Return True if the user has all rights in `want` (READ | WRITE | ENTER) on an existing path."""
-        if want & WRITE and not self.mounts_count and read_only(path):
+        if want & WRITE and (read_only_here(path) or (not self.mounts_count and read_only(path))):
             want &= ~WRITE
         if self.user == 0 and file_system.tree_at(path) is not None:
             return True
@@ -119,13 +123,50 @@ def _above(path: str) -> Iterator[str]:
 
 
 def read_only(path: str) -> bool:
-    """Return True if the path is on a file system mounted read-only."""
+    """Return True if the path is on a file system that is read-only for every process, as far as it is known."""
+    return _mounted_read_only(path) and not _writable_elsewhere(path)
+
+
+def read_only_here(path: str) -> bool:
+    """Return True if only this mount of the path's file system is read-only, as in a container that got it so: the
+    broker has another one."""
+    return _mounted_read_only(path) and _writable_elsewhere(path)
+
+
+def _mounted_read_only(path: str) -> bool:
     if file_system.tree_at(path) is not None:
         return False
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     except OSError:
         return False
+
+
+_writable: dict[int, bool] = {}
+"""By device, whether the file system itself can be written to."""
+
+
+def _writable_elsewhere(path: str) -> bool:
+    try:
+        device = os.stat(path).st_dev
+        if device not in _writable:
+            with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
+                _writable[device] = is_writable(os.path.realpath(path), mounts)
+    except OSError:
+        return False
+    return _writable[device]
+
+
+def is_writable(path: str, mounts: Iterable[str]) -> bool:
+    """Return True if the file system of a real path can be written to, whatever the options of its mount. `mounts`: the
+    lines of /proc/PID/mountinfo (proc_pid_mountinfo(5)); of several mounts at one place, the last one counts."""
+    found = "", ""
+    for line in mounts:
+        own, _, of_file_system = line.rstrip("\n").partition(" - ")
+        place = ESCAPED.sub(lambda match: chr(int(match[1], 8)), own.split(" ")[4])
+        if is_inside(path, place) and len(place) >= len(found[0]):
+            found = place, of_file_system.rpartition(" ")[2]
+    return "rw" in found[1].split(",")
 
 
 def free_space(path: str, *, as_root: bool) -> tuple[int, int | None] | None:

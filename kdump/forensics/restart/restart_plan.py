@@ -22,7 +22,7 @@ from kdump.cluster.release_evidence import (
     disk_release,
 )
 from kdump.cluster.remote_log import RemoteLog, read_remote_log
-from kdump.forensics.restart.access_rights import Rights, broker_rights
+from kdump.forensics.restart.access_rights import Rights, broker_rights, read_only_here
 from kdump.forensics.restart.bootstrap import read_bootstrap
 from kdump.forensics.restart.directories import node_directories
 from kdump.forensics.restart.identity import configured, identify, registered
@@ -113,6 +113,8 @@ def predict_startup(
     rights.mounts_count = False
     for directory in plan.directories:
         stop = None if directory.failed else read_only_stop(directory)
+        if not directory.failed and read_only_here(directory.path):
+            plan.assumptions.append(f"the broker may write to {directory.path}, which is mounted read-only here alone")
         if stop is None and not directory.failed:
             stop = full_stop(directory, rights, release)
             directory.warnings += filter(None, [full_warning(directory, rights)] if stop is None else [])
