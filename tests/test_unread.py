@@ -231,3 +231,22 @@ def test_a_device_that_cannot_read_a_small_file(disk: Path, monkeypatch: pytest.
 
 def test_every_command_is_considered() -> None:
     assert {words[0] for words in FORMS.values()} | OTHERS == set(COMMANDS)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root runs commands as another user")
+@pytest.mark.parametrize("command", ["ls", "verify", "doctor", "restart-plan", "inspect"])
+def test_what_may_not_be_looked_for_is_not_said_to_be_missing(command: str, tmp_path: Path) -> None:
+    """As in /proc/PID/root of a broker of another user."""
+    closed = Path(tempfile.mkdtemp(prefix="kdump-closed-", dir="/var/tmp"))
+    try:
+        (closed / "root" / "data").mkdir(parents=True)
+        closed.chmod(0o700)
+        os.seteuid(NOBODY)
+        try:
+            done = run(command, closed / "root/data")
+        finally:
+            os.seteuid(0)
+    finally:
+        shutil.rmtree(closed)
+    assert done.exit_code == 2
+    assert f"kdump: {closed / 'root/data'}: Permission denied" in done.stderr

@@ -36,8 +36,17 @@ def without_slash(path: str) -> str:
     return path if "://" in path else path.rstrip("/") or path[:1]
 
 
-def missing(path: str) -> SourceNotFound:
-    """Return the error for a path that does not exist; its text is a Gone if it existed when the run began."""
+def missing(path: str) -> SourceError:
+    """Return the error for a path that does not exist, or may not be looked for; its text is a Gone if it existed when
+    the run began."""
+    try:
+        file_system.stat(path, follow=False)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return SourceError(f"{path}: {error.strerror}")
+    except ValueError:  # a null byte
+        pass
     return SourceNotFound(went_away(path) if path in _present else f"{path}: no such file or directory")
 
 

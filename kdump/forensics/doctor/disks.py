@@ -18,6 +18,7 @@ from kdump.forensics.doctor.answers import ExaminedDisk
 from kdump.forensics.find_partitions import PartitionInput, partitions_of
 from kdump.forensics.restart.lock_holder import lock_holder
 from kdump.log import file_system
+from kdump.log.command_line_paths import missing
 from kdump.log.directory_listing import is_directory
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.fault_tolerant import careful_source
@@ -53,12 +54,18 @@ class Disks(cluster.Disks):
         """Paths without files of Kafka's: one of them may be a log directory that failed, or a new one."""
         found = [place for path in self.paths for place in self._places(path)]
         if not found:
-            raise SourceError(self.unread[0] if self.unread else f"{self.paths[0]}: nothing of Kafka's here or below")
+            raise self._nothing()
         maybe = cluster.unlisted(self.paths, (place.path for place in found), self._collector)
         super().__init__(found, self.options.open, options, maybe, options.server)
         self.brokers = [Broker(node.directories, node.ids, node.is_copy, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
+
+    def _nothing(self) -> SourceError:
+        first = self.paths[0]
+        if not self.unread and not file_system.lexists(first):
+            return missing(first)
+        return SourceError(self.unread[0] if self.unread else f"{first}: nothing of Kafka's here or below")
 
     @property
     def units(self) -> list[CheckUnit]:
