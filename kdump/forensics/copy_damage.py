@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from kdump.answer import INLINE, Doc, PathText
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.checksum import castagnoli
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
@@ -14,7 +15,7 @@ from kdump.log.window import Window
 class FilePosition(NamedTuple):
     """Bytes position..position+size-1 of a file."""
 
-    file: str
+    file: PathText
     position: int
     size: int
 
@@ -22,9 +23,9 @@ class FilePosition(NamedTuple):
 class UnreadableSpan(NamedTuple):
     """Bytes that are not a valid batch. `digest`: to find equal damage in two copies (damage_digest)."""
 
-    place: FilePosition
-    kind: str
-    reason: str
+    kind: Annotated[str, Doc()]
+    place: Annotated[FilePosition, INLINE]
+    reason: Annotated[str, Doc()]
     digest: bytes | None
 
 

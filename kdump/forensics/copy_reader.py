@@ -328,7 +328,7 @@ class CopyReader:
         place = FilePosition(self.target.path, region.position, region.size)
         self.damaged += 1
         self._pending_count += 1
-        found = UnreadableSpan(place, kind, reason, damage_digest(region, self._reader.window))
+        found = UnreadableSpan(kind, place, reason, damage_digest(region, self._reader.window))
         if len(self._pending) < MAX_KEPT:
             self._pending.append(found)
         if len(self.damages) < MAX_KEPT:

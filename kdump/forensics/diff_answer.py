@@ -127,16 +127,6 @@ class EpochStart(NamedTuple):
     position: int
 
 
-class CopyDamage(NamedTuple):
-    """Bytes of a copy that are not a valid batch."""
-
-    kind: str
-    file: PathText
-    position: int
-    size: int
-    reason: str
-
-
 class ComparedCopy(NamedTuple):
     """A copy of the partition."""
 
@@ -154,9 +144,9 @@ class ComparedCopy(NamedTuple):
     batchEpochs: Annotated[list[EpochStart], Doc("first batch of each epoch, {…}")]
     recordsBehind: Annotated[int | None, Doc("number of records after the point of divergence; null if there is none")]
     newestBehind: Annotated[int | None, Doc("their newest timestamp")]
-    damage: Annotated[list[CopyDamage], Doc("{…}")]
+    damage: Annotated[list[UnreadableSpan], Doc("{…}")]
     damagedPlaces: Annotated[int, Doc()]
-    tail: Annotated[CopyDamage | None, Doc("torn or padding bytes at the end")]
+    tail: Annotated[UnreadableSpan | None, Doc("torn or padding bytes at the end")]
     compacted: Annotated[str, Doc("sign of compaction; empty if there is none")]
     unread: Annotated[list[PathText], Doc()]
     notes: Annotated[list[PathText], Doc()]
@@ -332,15 +322,10 @@ def _copy(diff: Diff, number: int) -> ComparedCopy:
         ],
         recordsBehind=None if tail is None else tail.records,
         newestBehind=None if tail is None else tail.newest,
-        damage=[_damage(each) for each in copy.damages],
+        damage=copy.damages,
         damagedPlaces=copy.damaged,
-        tail=None if copy.tail is None else _damage(copy.tail),
         unknown=unknown_keys(
             copy.copy.known.no_high_watermark,
             no_end(copy.segments, copy.unread) if copy.logEndOffset is None else None,
         ),
     )
-
-
-def _damage(each: UnreadableSpan) -> CopyDamage:
-    return CopyDamage(each.kind, *each.place, each.reason)

@@ -7,8 +7,9 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from kdump.answer import INLINE, Doc
 from kdump.core.column_numbers import (
     EXTREME_ROW,
     EXTREMES,
@@ -52,8 +53,8 @@ class RecordLocation(NamedTuple):
 class SkippedBytes(NamedTuple):
     """Bytes that the statistics leave out, and the reason."""
 
-    place: FilePosition
-    reason: str
+    place: Annotated[FilePosition, INLINE]
+    reason: Annotated[str, Doc()]
 
 
 @dataclass

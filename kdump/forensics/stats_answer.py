@@ -21,7 +21,7 @@ from kdump.answer import (
 from kdump.core.column_numbers import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
 from kdump.forensics.frequent_items import FrequentItem, LongKey
 from kdump.forensics.histograms import SizeClass, late_classes, size_classes
-from kdump.forensics.stats import RecordLocation, Stats, TopicKey, codecs_of
+from kdump.forensics.stats import RecordLocation, SkippedBytes, Stats, TopicKey, codecs_of
 from kdump.log.errors import is_gone
 
 
@@ -31,15 +31,6 @@ class At(NamedTuple):
     file: Annotated[PathText, Doc()]
     position: Annotated[int, Doc("position of its batch")]
     offset: Annotated[int, Doc()]
-
-
-class DamagedPlace(NamedTuple):
-    """Bytes that are in none of the numbers."""
-
-    file: PathText
-    position: int
-    size: int
-    reason: str
 
 
 class HeaderSums(NamedTuple):
@@ -275,7 +266,7 @@ class PartitionStatistics(NamedTuple):
         TopProducers,
         Doc("producers with the most records: {…}; each {producerId, records, recordsAtMost, bytes (of batches)}"),
     ]
-    damage: Annotated[list[DamagedPlace], Doc("bytes that are in none of these numbers, each {…}; at most 100")]
+    damage: Annotated[list[SkippedBytes], Doc("bytes that are in none of these numbers, each {…}; at most 100")]
     damagedPlaces: Annotated[int, Doc("number of these byte ranges")]
     damagedBytes: Annotated[int, Doc("total size of these byte ranges", BYTES)]
     paddingBytes: Annotated[int, Doc("zeros, and an incomplete batch at the end of the last segment", BYTES)]
@@ -367,9 +358,7 @@ def stats_object(stats: Stats, limit: int, *, is_total: bool = False) -> Object:
             stats.producers.error,
             [_producer(stats, each) for each in stats.producers.top(limit)],
         ),
-        damage=[
-            DamagedPlace(each.place.file, each.place.position, each.place.size, each.reason) for each in stats.missed
-        ],
+        damage=stats.missed,
         damagedPlaces=stats.damaged,
         paddingBytes=stats.padding,
         unread=[text for text in stats.unread if not is_gone(text)],
