@@ -127,6 +127,32 @@ def test_usage_without_a_registry(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (2, "kdump: --usage needs a log directory\n")
 
 
+def test_a_registry_that_is_lost_says_where_its_records_may_be(tmp_path: Path) -> None:
+    disks = {name: tmp_path / name for name in ("empty", "none", "deleted", "again")}
+    for disk in disks.values():
+        shutil.copytree(DISK / "orders-0", disk / "orders-0")
+    gone = f"_schemas-0.{'0' * 32}-delete"
+    for name in ("empty", "again"):
+        (disks[name] / "_schemas-0").mkdir()
+        (disks[name] / "_schemas-0" / LOG).write_bytes(b"")
+    for name in ("deleted", "again"):
+        shutil.copytree(DISK / "_schemas-0", disks[name] / gone)
+    assert command.run("carve", DISK / "_schemas-0" / LOG, "--out", tmp_path / "carved").exit_code == 0
+    said = {
+        "empty": "_schemas has no records; kdump carve --out DIR",
+        "none": "no _schemas found; kdump carve --out DIR",
+        "deleted": "_schemas was deleted; what a broker was to remove is left: --deleted shows it",
+        "again": "_schemas has no records; directories that a broker was to remove have those of an earlier one: --del",
+    }
+    for name, words in said.items():
+        assert words in run(disks[name]).stderr
+        carved = command.objects("registry", disks[name], "--deleted", "--carved", tmp_path / "carved")
+        assert [each["subject"] for each in carved if each["type"] == "schemaVersion"].count("orders-value") == 2
+        usage = {each["id"]: each["state"] for each in objects(disks[name], "--usage")}
+        assert usage[3] == ("hardDeleted" if name in ("deleted", "again") else "none")
+    assert [each["version"] for each in objects(disks["deleted"], "--deleted", "--subject", "orders-value")] == [1, 2]
+
+
 def test_records_older_than_their_schema(tmp_path: Path) -> None:
     """An ID that was given again: the first schema is gone from the log."""
     write(

@@ -156,10 +156,9 @@ class RegistryCommand:
             count = export(registry, self.out, str(self.parts) if self.parts else "", deleted)
             print_error(f"{count_text(count, 'version')} of {path} written to {path_text(str(options.out))}")
             self.shown += 1
-        if not self.shown and not any((*self.subject.unmatched(), *self.ids.unmatched(), *self.topic.unmatched())):
+        is_unmatched = any((*self.subject.unmatched(), *self.ids.unmatched(), *self.topic.unmatched()))
+        if not self.shown and registry.end_offset and not is_unmatched:
             print_error(f"{path}: nothing to show below offset {registry.end_offset}")
-        if not found.log.segments and self.shown:
-            print_error(f"{path}: no {options.schemas_topic} found, so no ID resolves")
         self.notes.failed |= self.moment.offset is not None and registry.end_offset <= self.moment.offset
         self.shown = 0
 

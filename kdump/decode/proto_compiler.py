@@ -1,7 +1,8 @@
 """Compiles the texts of Protobuf schemas (.proto) with protoc: that of the package grpcio-tools, else the one in PATH.
 
 protoc runs as a process of its own, because the texts come from a disk. Its input and output are in a temporary
-directory; it reads nothing else but the files of google.protobuf that it brings along.
+directory; it reads nothing else but the files of google.protobuf that it brings along. (Those of grpcio-tools are
+copied there: in the single file, they are in an archive.)
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,9 @@ SECONDS = 20
 """Maximum time that protoc may take for a schema."""
 LONGEST_NAME = 1000
 MAIN = "kdump-main.proto"
+GOOGLE = "google/protobuf"
+RUN = "from grpc_tools import _protoc_compiler as c; import sys; sys.exit(c.run_main([a.encode() for a in sys.argv]))"
+"""What the interpreter runs: the single file takes it as it is (tools/carry/kdump_carried.py)."""
 AT_LINE = re.compile(r":\d+:\d+: ")
 """In what protoc says about a place in a file."""
 KNOWN = {
@@ -55,14 +60,15 @@ def compiled(text: str, references: Mapping[str, str]) -> FileDescriptorSet:
         raise DecoderError(f"Protobuf needs the package protobuf: {how_to_install('protobuf')}") from None
     try:
         with tempfile.TemporaryDirectory(prefix="kdump-proto-") as folder:
-            for name, known in KNOWN.items():
+            command, own = _protoc()
+            for name, known in (*KNOWN.items(), *own):
                 _write(folder, name, known)
             for name, referenced in references.items():
                 _write(folder, _checked(name), referenced)
             _write(folder, MAIN, text)
             out = os.path.join(folder, "out")
             names = [f"-I{folder}", "--include_imports", f"--descriptor_set_out={out}", MAIN]
-            _run([*_protoc(), *names], folder)
+            _run([*command, *names], folder)
             with open(out, "rb") as file:
                 return descriptor_pb2.FileDescriptorSet.FromString(file.read())
     except OSError as error:
@@ -79,14 +85,17 @@ def _run(command: list[str], folder: str) -> None:
         raise DecoderError(f"not a Protobuf schema: {reason.removeprefix(MAIN + ':')}"[:300])
 
 
-def _protoc() -> list[str]:
-    """Return the command that runs protoc. Raises DecoderError if there is none."""
+def _protoc() -> tuple[list[str], Iterator[tuple[str, str]]]:
+    """Return the command that runs protoc, and the files of google.protobuf that it does not find itself, by the names
+    by which they are imported. Raises DecoderError if there is no protoc."""
     if find_spec("grpc_tools") is not None:
-        return [sys.executable, "-I", "-m", "grpc_tools.protoc"]
+        folder = files("grpc_tools").joinpath("_proto", *GOOGLE.split("/"))
+        own = ((f"{GOOGLE}/{each.name}", each.read_text("utf-8")) for each in folder.iterdir() if each.is_file())
+        return [sys.executable, "-I", "-c", RUN], own
     path = shutil.which("protoc")
     if path is None:
         raise DecoderError(f"the texts of Protobuf schemas need protoc: {how_to_install('protobuf')}")
-    return [path]
+    return [path], iter(())
 
 
 def _checked(name: str) -> str:

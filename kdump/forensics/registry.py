@@ -32,6 +32,7 @@ from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
 from kdump.state.schema_registry import LIVE, SchemaRegistry, SchemaVersion
 
 RegistryAnswer = RegisteredVersion | RegistrySetting | SchemaUsage | RecordedChange | Note
+IN_IMAGE = "kdump carve --out DIR finds its records in an image of the device, and --deleted --carved DIR shows them"
 SHOWN = VERSIONS, DELETED, HISTORY, USAGE = "versions", "deleted", "history", "usage"
 
 
@@ -93,21 +94,25 @@ def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[Fo
         found = find_registries(readable, topic, run)
     text = "not read; another copy of it ends at the same offset or a higher one"
     notes = [Note(log.path, text) for log in found.older]
-    if question.shows == USAGE and readable:
-        found = _with_lost(found, topic, run)
+    if readable and (question.shows == USAGE or question.carved is not None):
+        found = _with_lost(found, question, run)
     elif not found.registries and not failed:
-        run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found"))
+        run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {IN_IMAGE}"))
     return found, notes
 
 
-def _with_lost(found: FoundRegistries, topic: str, run: Run) -> FoundRegistries:
+def _with_lost(found: FoundRegistries, question: RegistryQuery, run: Run) -> FoundRegistries:
     """Return the registries with an empty one for each cluster that has none: its records still carry IDs."""
+    if found.registries and question.shows != USAGE:
+        return found
     if not found.directories:
-        run.unreadable(SourceError("--usage needs a log directory"))
+        run.unreadable(SourceError(f"{'--usage' if question.carved is None else '--carved'} needs a log directory"))
         return found._replace(registries=[])
     known = {each.cluster for each in found.registries}
     lost = {cluster: each.path for cluster, each in found.directories if cluster not in known}
-    empty = [RegistryLog(cluster, CoordinatorLog(topic, 0, path, ()), ()) for cluster, path in lost.items()]
+    empty = [
+        RegistryLog(cluster, CoordinatorLog(question.schemas_topic, 0, path, ()), ()) for cluster, path in lost.items()
+    ]
     return found._replace(registries=[*found.registries, *empty])
 
 
@@ -151,10 +156,27 @@ def _answers(
         yield from _versions(path, state, gone, question)
     question.on_registry(found, known)
     yield from notes
-    if found.log.segments or shows != USAGE:
-        yield from (Note(path, problem) for problem in state.problems)
+    lost = _why_lost(found, state, question)
+    yield from (Note(path, problem) for problem in ([lost] if lost else state.problems))
     if question.moment.offset is not None and state.end_offset <= question.moment.offset:
         yield Note(path, f"ends at offset {state.end_offset}; this is the state at its end")
+
+
+def _why_lost(found: RegistryLog, state: SchemaRegistry, question: RegistryQuery) -> str:
+    """Return why there is no registry any more, and where its records may be; empty if there is one."""
+    topic, is_shown = found.log.topic, question.wants_gone
+    if found.log.segments and (state.end_offset or state.problems):
+        return ""
+    if found.log.segments:
+        reason = f"{topic} has no records"
+        left = "; directories that a broker was to remove have those of an earlier one" if found.deleted else ""
+    elif found.log.path.endswith("-delete"):
+        reason, left = f"{topic} was deleted", "; what a broker was to remove is left"
+    else:
+        reason, left = f"no {topic} found, so no ID resolves", ""
+    if question.carved is not None:
+        return reason
+    return reason + (left + ("" if is_shown else ": --deleted shows it") if left else f"; {IN_IMAGE}")
 
 
 def _versions(

@@ -51,19 +51,23 @@ class Extensions:
         _imp.exec_dynamic(module)
 
 
+OF_INTERPRETER = ("from multiprocessing.", "from grpc_tools ")
+"""What the code begins with that this file runs as an interpreter does."""
+
+
 def asked_of_interpreter(arguments: list[str]) -> int | None:
-    """Return the index of the code in `arguments` if multiprocessing runs this file as its interpreter ([options] -c
-    code …); else None."""
+    """Return the index of the code in `arguments` if multiprocessing, or kdump for protoc, runs this file as its
+    interpreter ([options] -c code …); else None."""
     for index, argument in enumerate(arguments[:-1]):
         if argument == "-c":
-            return index + 1 if arguments[index + 1].startswith("from multiprocessing.") else None
+            return index + 1 if arguments[index + 1].startswith(OF_INTERPRETER) else None
         if not argument.startswith("-"):
             return None
     return None
 
 
 def start() -> None:
-    """Run kdump, or the code of a multiprocessing worker."""
+    """Run kdump, or what it asks of an interpreter."""
     sys.meta_path.insert(0, Extensions(sys.path[0]))
     at = asked_of_interpreter(sys.argv[1:])
     if at is not None:
