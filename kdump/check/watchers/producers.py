@@ -49,7 +49,7 @@ class ProducerWatcher(Observer):
     def batch(self, seen: BatchContext) -> None:
         batch = seen.batch
         self.broken = None
-        if not seen.is_valid:
+        if not seen.is_valid and not batch.crcValid:  # with the checksum, only its length or magic is wrong
             self.damages += 1
             return
         producer_id = batch.producerId
