@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,16 @@ if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.log.log_directory import Place
 
 
+ASKED = "kdump"
+"""In a field's metadata: the option that sets it."""
+
+
+def asked(default: Any, flag: str, kind: str = "", **more: Any) -> Any:
+    """Return a field that this option of all commands that read partitions sets. `kind` of the value: size, time;
+    `more`: as of click.option, such as its help."""
+    return field(default=default, metadata={ASKED: (flag, kind, more)})
+
+
 @dataclass(frozen=True)
 class Options(Run):
     """Options of a check, which is a run. `only`: names of families, empty for all; family bytes is always checked.
@@ -35,7 +45,7 @@ class Options(Run):
     transaction_timeout: int = 900_000
     max_message_bytes: int | None = None
     now: int = 0
-    window: int = DEFAULT_SIZE
+    window: int = asked(DEFAULT_SIZE, "--window", "size", hidden=True)
     jobs: int = 1
     open_source: Callable[[str], Source] = open_source
     kafka_version: KafkaRelease | None = None

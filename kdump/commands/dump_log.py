@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from kdump import __version__
+from kdump.commands.low_impact_options import low_impact_options
 from kdump.commands.params import LimitOptions, SizeParam
-from kdump.commands.reading_options import low_impact_options
 from kdump.commands.release_option import ReleaseParam
 from kdump.commands.typed_options import CommandOptions, add_options, added, argument, flag, many, option, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease
@@ -88,7 +88,6 @@ def _reading(command: F) -> F:
         command,
         low_impact_options,
         click.option("--max-decompressed-size", type=SizeParam(), default=DEFAULT_MAX_DECOMPRESSED, hidden=True),
-        click.option("--window", type=SizeParam(), default=1 << 20, hidden=True),
     )
 
 
@@ -140,6 +139,7 @@ class DumpLogOptions(CommandOptions):
         help=f"Print what this release's tool prints: 4.3 or later.  [{NEWEST.number}]",
     )
     reading: LimitOptions = added(_reading)
+    window: int = option("--window", type=SizeParam(), default=1 << 20, hidden=True)
     ignored: tuple[str, ...] = argument(nargs=-1, metavar="")
 
 
@@ -192,7 +192,7 @@ def _options(options: DumpLogOptions) -> DumpOptions:
         index_sanity_check=options.index_sanity_check,
         release=options.kafka_version or NEWEST,
         limits=options.reading.limits,
-        window=options.reading.window,
+        window=options.window,
     )
 
 

@@ -330,7 +330,7 @@ def _show_options(options: InspectOptions) -> ShowOptions:
         last=options.last,
         follow=options.follow,
         all_files=options.all_files,
-        window=options.reading.window,
+        window=options.reading.run().window,
         use_index=not options.no_index,
         jobs=options.jobs or usual_jobs(),
         kind=options.kind,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from kdump.commands.low_impact_options import low_impact_options
 from kdump.commands.ls_run import LsOptions, run_ls
-from kdump.commands.reading_options import low_impact_options
 from kdump.commands.typed_options import takes
 
 EXAMPLES = """

@@ -16,7 +16,6 @@ from kdump.commands.typed_options import CommandOptions, option
 from kdump.format.numbers import LONG_MAX
 from kdump.log.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
 from kdump.log.selection import Range
-from kdump.log.window import DEFAULT_SIZE
 
 if TYPE_CHECKING:
     Param = click.ParamType[Any]
@@ -236,8 +235,7 @@ def fail_on_option(severities: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True)
 class LimitOptions(CommandOptions):
-    """Which batch lengths are accepted, and how much of a batch is decompressed, in bytes; `window`: the size of the
-    buffer that files are read through."""
+    """Which batch lengths are accepted, and how much of a batch is decompressed, in bytes."""
 
     max_batch_size: int | None = option(
         "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged."
@@ -248,7 +246,6 @@ class LimitOptions(CommandOptions):
         default=DEFAULT_MAX_DECOMPRESSED,
         help="Decompress at most this much of each batch.  [256M]",
     )
-    window: int = option("--window", type=SizeParam(), default=DEFAULT_SIZE, hidden=True)
 
     @property
     def limits(self) -> Limits:

@@ -9,8 +9,8 @@ import click
 
 from kdump.check.options import Options
 from kdump.commands.input_files import print_error
+from kdump.commands.low_impact_options import RateParam
 from kdump.commands.output_options import OutputOptions
-from kdump.commands.reading_options import RateParam
 from kdump.commands.typed_options import CommandOptions, flag, option
 from kdump.forensics.recovery.recovery import follow_recovery, recovery_time, recovery_works
 from kdump.forensics.recovery.recovery_progress import LOADED, RecoveryProgress

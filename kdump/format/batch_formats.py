@@ -26,3 +26,9 @@ FORMATS: dict[int, BatchFormat] = {
     1: BatchFormat(legacy.MESSAGE_V1, legacy.CRC_START, "CRC-32", True, True),
     NEWEST: BatchFormat(v2.BATCH_HEADER, v2.CRC_START, "CRC-32C", False, True),
 }
+
+
+def format_of(magic: int) -> BatchFormat:
+    """Return the format as which Kafka reads a batch with any magic: one below 2 as a message, any other as v2
+    (FileLogInputStream.nextBatch)."""
+    return FORMATS[min(max(magic, 0), NEWEST)]

@@ -9,7 +9,7 @@ from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, PathFin
 from importlib.util import module_from_spec, spec_from_file_location
 from os.path import isfile, join
 
-from kdump.format.batch_formats import FORMATS
+from kdump.format.batch_formats import format_of
 from kdump.format.varint import Bytes
 
 
@@ -37,7 +37,7 @@ castagnoli = _castagnoli()
 
 def checksum(magic: int, chunks: Iterable[Bytes]) -> int:
     """Return the checksum that format `magic` stores, computed over all chunks together."""
-    crc, compute = 0, zlib.crc32 if FORMATS[magic].is_message else castagnoli
+    crc, compute = 0, zlib.crc32 if format_of(magic).is_message else castagnoli
     for chunk in chunks:
         crc = compute(chunk, crc)
     return crc

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from math import isqrt
 from typing import NamedTuple
 
-from kdump.format.batch_formats import FORMATS
+from kdump.format.batch_formats import format_of
 
 WIDTH = 32
 
@@ -34,7 +34,7 @@ CRC32C = Polynomial(0x82F63B78, (1 << 31) - 1, True)
 
 def polynomial(magic: int) -> Polynomial:
     """Return the polynomial of format `magic`: CRC-32C in v2, CRC-32 in v0 and v1."""
-    return CRC32 if FORMATS[magic].is_message else CRC32C
+    return CRC32 if format_of(magic).is_message else CRC32C
 
 
 class BitFlip(NamedTuple):

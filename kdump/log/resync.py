@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from kdump.format.batch_formats import FORMATS
+from kdump.format.batch_formats import format_of
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.log.embedded_batch import LOOK_BACK, EmbeddedBatchCheck
@@ -143,7 +143,7 @@ class Resync:
         if size > self.work_left:
             return False
         self.work_left -= size
-        start = FORMATS[magic].crc_start
+        start = format_of(magic).crc_start
         return checksum(magic, self.window.peeks(position + start, size - start)) == crc
 
     def chains(self, claim: HeaderCandidate) -> bool:
