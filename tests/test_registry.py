@@ -18,6 +18,7 @@ import pytest
 
 from bench.segments import registry as versions
 from kdump.render.all_answers import TYPES
+from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import FIXTURES
 from tests.craft import batch, record
@@ -115,6 +116,18 @@ def test_usage() -> None:
     assert (found["orders", 3]["firstOffset"], found["orders", 3]["lastOffset"]) == (4, 6)
     assert {each["topic"] for each in objects(DISK, "--usage", "--topic", "orders")} == {"orders"}
     assert [each["records"] for each in objects(DISK, "--usage", "--id", "77")] == [1]
+
+
+@each_case("columns", [80, 100, 160])
+def test_doubts_are_shown_on_narrow_terminals(columns: int) -> None:
+    """A live schema without its doubt would comfort."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Output, "width", property(lambda self: columns))
+        lines = run(DISK, "--usage").stdout.splitlines()
+    assert all(len(line) <= columns for line in lines)
+    shown = " ".join(" ".join(lines).split())
+    for word in ("doubt", "numbers", "contexts", "deleted", "given again"):
+        assert word in shown, word
 
 
 def test_usage_without_a_registry(tmp_path: Path) -> None:

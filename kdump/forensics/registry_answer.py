@@ -74,16 +74,18 @@ class SchemaUsage(NamedTuple):
         str, Doc("live, softDeleted, hardDeleted (only its record is left), none (no schema is left)"), Shown()
     ]
     contexts: Annotated[list[str], Doc("contexts in which the registry resolves it")]
-    subjects: Annotated[list[str], Doc("subjects with this schema, in these contexts; at most 10"), Shown(least=16)]
-    records: Annotated[int, Doc("number of records"), Shown()]
-    firstOffset: Annotated[int, Doc("lowest offset", OFFSET), Shown("first")]
-    lastOffset: Annotated[int, Doc("highest offset", OFFSET), Shown("last")]
+    subjects: Annotated[
+        list[str], Doc("subjects with this schema, in these contexts; at most 10"), Shown(rank=6, least=16)
+    ]
+    records: Annotated[int, Doc("number of records"), Shown(rank=7)]
+    firstOffset: Annotated[int, Doc("lowest offset", OFFSET), Shown("first", 5)]
+    lastOffset: Annotated[int, Doc("highest offset", OFFSET), Shown("last", 5)]
     firstTimestamp: Annotated[int | None, Doc("lowest timestamp", EPOCH_MS), Shown("from", 4)]
     lastTimestamp: Annotated[int | None, Doc("highest timestamp", EPOCH_MS), Shown("to", 4)]
     doubt: Annotated[
         str | None,
         Doc("why these may not be records with this schema; null if nothing says so"),
-        Shown(rank=7, least=24),
+        Shown(least=20),
     ]
     source: Annotated[PathText, Doc("partition directory")]
 
