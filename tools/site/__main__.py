@@ -44,7 +44,7 @@ INCIDENTS = "incidents/README"
 def contents() -> dict[str, list[str]]:
     """Return the parts of the website, each with its pages."""
     return {
-        "Begin": ["install", "carry", "cli", INCIDENTS],
+        "Begin": ["install", "carry", "kubernetes", "cli", INCIDENTS],
         "Commands": commands(),
         "Reference": [
             "facts",
