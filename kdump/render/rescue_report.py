@@ -51,7 +51,7 @@ class RescueReport(Sink[Any]):
             return
         copies: list[RescueCopy] = self._all(RescueCopy)
         if summaries[0].fromData:
-            self._rebuilt(summaries[0])
+            self._rebuilt(summaries[0], self._all(RescueLoss))
         else:
             self._head(summaries[0], copies)
             self._copies(copies)
@@ -75,13 +75,16 @@ class RescueReport(Sink[Any]):
             if step.command is not None:
                 self.output.line(f"       {printable(path_text(step.command))}")  # on one line, so that you can copy it
 
-    def _rebuilt(self, summary: RescueSummary) -> None:
+    def _rebuilt(self, summary: RescueSummary, losses: list[RescueLoss]) -> None:
         verb = "REBUILT" if summary.out is not None else "NOTHING WRITTEN (--dry-run)"
         lost = []
         if summary.lostPartitions:
             lost.append(f"{count_text(summary.lostPartitions, 'partition')} LOST, without a copy")
         if summary.lostOffsets:
             lost.append(f"{count_text(summary.lostOffsets, 'offset')} of replicas LOST, which no leader has")
+        damaged = sum(each.nodeId is not None and each.lastOffset is None for each in losses)
+        if damaged:
+            lost.append(f"{count_text(damaged, 'partition')} DAMAGED")
         if summary.notUsed:
             lost.append(f"{count_text(summary.notUsed, 'partition directory', 'partition directories')} NOT USED")
         what = ", ".join(lost) or "every record of every copy is kept"
@@ -181,8 +184,11 @@ def loss_text(each: RescueLoss) -> str:
     if each.nodeId is None:
         return f"{each.topic}-{each.partition}: all: {each.reason}; node {each.leader} leads"
     known = {True: "committed", False: "not known to be committed", None: "whether committed is not known"}
+    offsets = f"from offset {each.firstOffset} on"
+    if each.lastOffset is not None:
+        offsets = f"offsets {each.firstOffset}..{each.lastOffset}"
     return (
-        f"{each.topic}-{each.partition}: offsets {each.firstOffset}..{each.lastOffset} of node {each.nodeId} "
+        f"{each.topic}-{each.partition}: {offsets} of node {each.nodeId} "
         f"({known[each.committed]}): node {each.leader} leads, up to {each.leaderEndOffset}: {each.reason}"
     )
 

@@ -198,6 +198,12 @@ class DataRescuer(Rescuer):
 
     def _note_losses(self, topic: FoundTopic, number: int, leader: LogCopy, copies: Iterable[LogCopy]) -> None:
         end = leader.facts.lineage.end
+        if leader.facts.damaged is not None:
+            reason = (
+                "the leader's log is damaged there: after an unclean shutdown, its broker cuts it (kdump restart-plan)"
+            )
+            place = leader.node, end, leader.node, leader.log.path
+            self.losses.append(RescueLoss(topic.name, number, *place, leader.facts.damaged, None, None, reason))
         for each in copies:
             own = each.facts.lineage
             first = max(_common(leader, each), leader.facts.lineage.start)
@@ -280,7 +286,9 @@ class DataRescuer(Rescuer):
             True,
             sum(len(each.lost) for each in self.topics),
             sum(
-                (each.lastOffset or 0) - (each.firstOffset or 0) + 1 for each in self.losses if each.nodeId is not None
+                each.lastOffset - each.firstOffset + 1
+                for each in self.losses
+                if each.firstOffset is not None and each.lastOffset is not None
             ),
             sum(each.state in NOT_USED for each in self.copies.directories),
             list(self._notes()),
@@ -308,8 +316,6 @@ class DataRescuer(Rescuer):
         for topic in self.copies.topics.values():
             for copy in topic.every():
                 facts = copy.facts
-                if facts.damaged is not None:
-                    yield f"{copy.log.path}: damaged from offset {facts.damaged} on; see kdump restart-plan"
                 configs = self.image.topics[topic.name].configs
                 if facts.remote_start is not None and configs.get("remote.storage.enable") != "true":
                     yield (
