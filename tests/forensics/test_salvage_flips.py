@@ -112,3 +112,16 @@ def test_one_flipped_bit(tmp_path: Path) -> None:
         if found := check(*case, tmp_path / str(number)):
             wrong[case[1:]] = (case[0], found)
     assert not wrong
+
+
+def test_no_batch_is_moved_to_offsets_before_its_segment(tmp_path: Path) -> None:
+    """Two segments with each other's batches: one flipped bit explains neither of the places before them."""
+    home = tmp_path / "t-0"
+    home.mkdir()
+    for name, offset in ((0, 3), (3, 1)):
+        batch = craft.batch([craft.record(0, b"a"), craft.record(1, b"b")], offset=offset)
+        (home / f"{name:020}.log").write_bytes(batch)
+    (made,) = salvage([str(home)], str(tmp_path / "out"))
+    found = [batch for file in made.files for batch in craft.split((tmp_path / "out" / file).read_bytes())]
+    assert not made.is_whole
+    assert {craft.BATCH_HEADER.read(each).baseOffset for each in found} <= {1, 3}
