@@ -21,7 +21,7 @@ import pytest
 
 from kdump import idle, parallel_jobs
 from kdump.cli import COMMANDS, cli
-from kdump.commands import reading_options
+from kdump.commands import low_impact_options
 from kdump.log import low_impact_reads
 from kdump.log.source import FileSource
 from kdump.log.token_bucket import BURST, TokenBucket
@@ -161,8 +161,8 @@ def test_options_of_reading(name: str, disk: Path, tmp_path: Path, monkeypatch: 
     clock = Clock()
     began = clock.now
     idle_from: list[int] = []
-    monkeypatch.setattr(reading_options, "be_idle", lambda: idle_from.append(low_impact_reads.bytes_read()))
-    monkeypatch.setattr(reading_options, "TokenBucket", partial(TokenBucket, clock=clock, sleep=clock.sleep))
+    monkeypatch.setattr(low_impact_options, "be_idle", lambda: idle_from.append(low_impact_reads.bytes_read()))
+    monkeypatch.setattr(low_impact_options, "TokenBucket", partial(TokenBucket, clock=clock, sleep=clock.sleep))
     before = low_impact_reads.bytes_read()
     command, *others = arguments(name, disk, tmp_path)
     run(command, "--max-rate", "10k/s", "--idle", *others)

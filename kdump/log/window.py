@@ -9,9 +9,9 @@ from kdump.log.source import NOTHING, Source
 DEFAULT_SIZE = 1024 * 1024
 LARGE = 64 * 1024
 """Batches with fewer bytes than this are read completely, which is faster than seeking (ten times on a cold disk)."""
-READ_AGAIN = 64 * 1024
-"""Maximum number of bytes at the end of the buffer that are read again with those that follow, which is faster than to
-join the two."""
+READ_AGAIN = 16
+"""The end of the buffer is read again with what follows, which is faster than to join the two, if it is at most one in
+this many of the bytes."""
 HEADER_BLOCK = 4096
 """Bytes read at once while only headers of large batches are needed."""
 
@@ -76,7 +76,9 @@ class Window:
     def _fill(self, position: int, count: int) -> None:
         kept = self._buffer[max(0, position - self._start) :] if position >= self._start else b""
         want = max(count, self.ahead)
-        if len(kept) <= READ_AGAIN:
+        end = self.source.size
+        left = want if end is None else min(want, end - position)
+        if READ_AGAIN * max(len(kept), HEADER_BLOCK) <= left:
             self._buffer = self.source.read_at(position, want)
             self.bytes_read += max(0, len(self._buffer) - len(kept))
         else:
