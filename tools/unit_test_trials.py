@@ -115,9 +115,10 @@ REASONS = (
     (
         "index",
         r"LogLoaderTest/testRecoverLastSegmentWithNoSnapshots",
-        "segments before this one are left out here, because another directory has them (thin), and there is no "
-        "producer snapshot: where the transaction begins is unknown. Of the whole log, kdump writes the .txnindex that "
-        "Kafka does",
+        "the segment before this one is left out here, because another directory has it (thin), so the log starts at "
+        "19, where there is a producer snapshot with the transaction's first offset, 0. Kafka does not use it: "
+        "truncateAndReload deletes snapshots at or below the log start offset, and recover writes 19 as the first "
+        "offset. kdump uses it, and writes 0, as the broker did; no consumer notices, because nothing is below 19",
     ),
 )
 """What is compared, a pattern for the names of tests, and why they differ."""
