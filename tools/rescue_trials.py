@@ -43,6 +43,8 @@ from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
 RESULTS = ROOT / "docs" / "rescue-trials.json"
 CLIENT = ROOT / "tools" / "trials" / "Rescue.java"
+SHARE_CLIENT = CLIENT.with_name("RescueShare.java")
+WITH_SHARE = (4, 2)
 CLUSTER = "FN96DRb6S3GeSIQS03itlw"
 SECONDS = 600
 TOPICS = 30
@@ -66,6 +68,9 @@ transaction.state.log.replication.factor={replicas}
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=2
 transaction.max.timeout.ms=86400000
+share.coordinator.state.topic.replication.factor={replicas}
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=2
 log.cleaner.dedupe.buffer.size=20000000
 log.cleaner.backoff.ms=500
 num.network.threads=2
@@ -428,7 +433,7 @@ UNKNOWN = "users|ACLs|quotas|configs of brokers"
 """Facts that --from-data cannot know."""
 LISTING = "topics.txt"
 HELD = {"retention.ms=-1", "retention.bytes=-1"}
-KNOWN = ("cleaned", "appended", "__consumer_offsets", "__transaction_state")
+KNOWN = ("cleaned", "appended", "__consumer_offsets", "__transaction_state", "__share_group_state")
 """Topics whose logs, or names, show each config but those of LOST."""
 LOST = ("segment.ms", "min.cleanable.dirty.ratio")
 
@@ -501,7 +506,8 @@ def apply(made: Rescue, cluster: Nodes) -> list[str]:
 def base(jars: Path, layout: Layout, work: Path, clean: bool = False) -> tuple[Nodes, list[str]]:
     """Return the disks of a cluster that was used and killed, or shut down, and what its clients saw."""
     nodes = Nodes(jars, layout, work)
-    compiled = ["javac", "-cp", f"{jars}/*", "-d", str(work), str(CLIENT)]
+    clients = [CLIENT] if parse_release(layout.release).line < WITH_SHARE else [CLIENT, SHARE_CLIENT]
+    compiled = ["javac", "-cp", f"{jars}/*", "-d", str(work), *map(str, clients)]
     subprocess.run(compiled, check=True, capture_output=True)
     nodes.format()
     try:

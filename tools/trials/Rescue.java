@@ -106,7 +106,15 @@ class Rescue {
         admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.BROKER, ""), List.of(new AlterConfigOp(
             new ConfigEntry("log.cleaner.threads", "2"), AlterConfigOp.OpType.SET)))).all().get();
         if (hasFeature("group.version")) System.out.println(consumed("modern", 10));
+        if (hasFeature("share.version")) System.out.println(share("begun", admin, properties(), 10));
         System.out.println("prepared");
+    }
+
+    /** Calls RescueShare, which is compiled only with releases that have share groups. */
+    static Object share(String name, Object... arguments) throws Exception {
+        for (var method : Class.forName("RescueShare").getDeclaredMethods())
+            if (method.getName().equals(name)) return method.invoke(null, arguments);
+        throw new NoSuchMethodException(name);
     }
 
     static boolean hasFeature(String name) throws Exception {
@@ -192,6 +200,7 @@ class Rescue {
             .stream().map(each -> each.getKey() + "=" + each.getValue().offset()).sorted().toList());
         put("group g", () -> admin.listConsumerGroupOffsets("g").partitionsToOffsetAndMetadata().get().entrySet().stream()
             .map(each -> each.getKey() + "=" + each.getValue().offset()).sorted().toList());
+        if (hasFeature("share.version")) put("group shared", () -> share("offsets", admin));
         for (String id : List.of("ended", "open"))
             put("transaction " + id, () -> admin.describeTransactions(List.of(id)).description(id).get().state());
         put("users", () -> admin.describeUserScramCredentials().all().get().keySet());
@@ -273,6 +282,13 @@ class Rescue {
             return "works";
         });
         if (hasFeature("group.version")) put("group modern", () -> consumed("modern", 10));
+        if (hasFeature("share.version"))
+            put("group shared", () -> {
+                try (KafkaProducer<byte[], byte[]> plain = producer()) {
+                    for (int i = 0; i < 20; i++) plain.send(record("t1", 1, i)).get();
+                }
+                return share("consumed", properties(), 10);
+            });
         put("delete topic", () -> {
             admin.deleteTopics(List.of("t2")).all().get();
             return "works";
