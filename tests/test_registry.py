@@ -363,7 +363,7 @@ def odd_steps() -> Iterator[Step]:
             yield Step(key | {"subject": odd, "context": odd}, {"entity": odd, "fields": odd})
 
 
-@pytest.mark.parametrize("options", [["--json"], [], ["--history"], ["--deleted"], ["--id", "150", "--id", "5150"]])
+@each_case("options", [["--json"], [], ["--history"], ["--deleted"], ["--id", "150", "--id", "5150"]])
 def test_every_field_with_every_type(options: list[str], tmp_path: Path) -> None:
     write(tmp_path, {"_schemas-0": list(odd_steps())})
     result = run(tmp_path, *options)
@@ -371,7 +371,7 @@ def test_every_field_with_every_type(options: list[str], tmp_path: Path) -> None
     assert not {"\x1b", "\ud800"} & {*result.stdout, *result.stderr}
 
 
-@pytest.mark.parametrize("options", [["bundle"], ["bundle", "--redact"], ["doctor"], ["registry", "--export"]])
+@each_case("options", [["bundle"], ["bundle", "--redact"], ["doctor"], ["registry", "--export"]])
 def test_every_field_with_every_type_elsewhere(options: list[str], tmp_path: Path) -> None:
     write(tmp_path / "disk", {"_schemas-0": list(odd_steps())})
     name, *more = options

@@ -13,6 +13,7 @@ from kdump.spark.data_source_options import OptionError
 from kdump.spark.tables import RECORDS
 from tests import craft
 from tests.conftest import FIXTURES
+from tests.each_case import each_case
 from tests.spark import same
 
 NAMES = [column.name for column in RECORDS.on_request]
@@ -42,7 +43,7 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
     return row | {name: None if row[name] is None else json.loads(row[name]) for name in ("keyDecoded", "valueDecoded")}
 
 
-@pytest.mark.parametrize("disk", ["registry-1", "connect-2", "clean-1"])
+@each_case("disk", ["registry-1", "connect-2", "clean-1"])
 def test_they_are_those_of_inspect(disk: str) -> None:
     found = rows(FIXTURES / disk)
     expected = inspected(*sorted((FIXTURES / disk).glob("*-*/*.log")))
