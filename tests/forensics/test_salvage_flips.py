@@ -125,3 +125,19 @@ def test_no_batch_is_moved_to_offsets_before_its_segment(tmp_path: Path) -> None
     found = [batch for file in made.files for batch in craft.split((tmp_path / "out" / file).read_bytes())]
     assert not made.is_whole
     assert {craft.BATCH_HEADER.read(each).baseOffset for each in found} <= {1, 3}
+
+
+def test_a_gap_that_a_dropped_batch_explains_is_no_flip(tmp_path: Path) -> None:
+    """The last batch keeps its offsets if a batch that is left out had those before it."""
+    home = tmp_path / "t-0"
+    home.mkdir()
+    batches = [craft.batch([craft.record(n) for n in range(size)], offset=at) for at, size in OUT_OF_ORDER]
+    (home / f"{0:020}.log").write_bytes(b"".join(batches))
+    (made,) = salvage([str(home)], str(tmp_path / "out"))
+    found = [batch for file in made.files for batch in craft.split((tmp_path / "out" / file).read_bytes())]
+    assert {craft.BATCH_HEADER.read(each).baseOffset for each in found} <= {at for at, _ in OUT_OF_ORDER}
+    assert not made.is_whole
+
+
+OUT_OF_ORDER = [(0, 2), (8, 2), (2, 2), (2, 4), (6, 2)]
+"""Base offsets and numbers of records."""

@@ -283,9 +283,10 @@ class _LogLoader:
         if found:
             what = count_text(len(found), "segment")
             self.plan.warnings.append(
-                f"the .timeindex of {what} from offset {found[0]} ends with zeros: time-based retention takes them for "
-                "records of 1970, and deletes the segments soon after startup, if cleanup.policy has delete and "
-                f"retention.ms is not -1; rebuild it before, with kdump reindex {self.plan.path}"
+                f"{self.plan.name}: the .timeindex of {what} from offset {found[0]} ends with zeros: time-based "
+                "retention takes them for records of 1970, and deletes the segments soon after startup, if "
+                "cleanup.policy has delete and retention.ms is not -1; rebuild it before, with kdump reindex "
+                f"{self.plan.path}"
             )
 
     def _needs_indexes(self, segment: LogSegment) -> None:

@@ -154,6 +154,7 @@ class LogManager:
         for directory in chosen:
             for plan in self._logs_in(directory):
                 plan.replicas = other_replicas(self.metadata, plan.topic, plan.partition, directory.nodeId)
+                directory.warnings += [] if plan.stray else plan.warnings
                 yield plan
 
     def _logs_in(self, directory: DirectoryPlan) -> Iterator[PartitionPlan]:
@@ -213,7 +214,7 @@ class LogManager:
             def act(plan: PartitionPlan, seen: SeenDirectory, how: LoadParameters = how) -> None:
                 self._carry_out(plan, seen, how, load)
                 if any(cut.kind == HIDDEN for cut in plan.cuts):
-                    instead = replace(plan, clean=False, steps=[], cuts=[], stops=[], notes=[], unread=[])
+                    instead = replace(plan, clean=False, steps=[], cuts=[], stops=[], notes=[], warnings=[], unread=[])
                     self._carry_out(instead, seen, replace(how, clean=False), load)
                     plan.logEndIfRecovered = instead.logEndOffset
                 self._after(plan, directory)

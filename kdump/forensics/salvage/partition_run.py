@@ -303,8 +303,8 @@ class PartitionRun:
         is_last = reader.tier == 0 and reader.place.beyond is None and not reader.misplaced and not self.lost_since
         if expected is None or not is_last or head.base <= expected or not is_one_bit(head.base ^ expected):
             return
-        if expected < (reader.place.name or 0):  # not an offset of this segment
-            return
+        if expected < (reader.place.name or 0) or self._is_lost(expected, head.base - 1):
+            return  # not an offset of this segment; or something else had the missing offsets
         if not isinstance(head.batch, DefaultRecordBatch) or reader.file.window.reaches(head.position + head.size + 1):
             return
         has_gaps = self.ledger.absent_holes or self.ledger.lost_holes or self.merge.is_compacted
