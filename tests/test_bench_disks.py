@@ -11,12 +11,10 @@ from click.testing import CliRunner
 from bench.broker import COMMANDS
 from bench.broker_disks import DISKS, make
 from kdump.cli import cli
-from tests.charts import undrawn  # noqa: F401  a fixture
 
 SMALL = {"partitions": 4, "keys": 4000, "group offsets": 200, "overlapping transactions": 1200}
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.every_disk
 @pytest.mark.parametrize("name", DISKS)
 def test_a_disk_is_sound_and_its_commands_succeed(name: str, tmp_path: Path) -> None:

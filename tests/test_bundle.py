@@ -48,7 +48,6 @@ from kdump.log.mounts import unmount_bundles
 from kdump.log.region_totals import RegionTotals
 from kdump.log.run import Limits
 from tests import restart_damages
-from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, few, sample, seeded
 from tests.craft import batch, one, patch, record, split
@@ -376,7 +375,6 @@ def test_a_start_is_unknown_without_checksums(tmp_path: Path) -> None:
 
 
 @pytest.mark.every_disk
-@pytest.mark.usefixtures("undrawn")
 def test_a_report_draws_the_same_charts(some: Path, deep: Path, small: Path, tmp_path: Path) -> None:
     """Their specifications are the same."""
     drawn = {}

@@ -98,7 +98,7 @@ def test_the_extras_are_told() -> None:
 
 def test_a_hint() -> None:
     assert how_to_install("iceberg") == "pip install 'pyiceberg[sql-sqlite]'"
-    assert how_to_install("report") == "pip install vl-convert-python jinja2"
+    assert how_to_install("charts") == "pip install vl-convert-python"
 
 
 def test_the_single_file_has_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,14 +28,11 @@ from kdump.log.token_bucket import BURST, TokenBucket
 from kdump.render import progress
 from kdump.status_line import StatusLine
 from tests import craft
-from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import run
 from tests.conftest import FIXTURES, SEED, few
 from tests.log.test_page_cache import forget, on_a_disk, settled
 from tests.log.test_token_bucket import Clock
 from tests.test_streams import children, start, wait_for
-
-pytestmark = pytest.mark.usefixtures("undrawn")
 
 SIZE = 4 << 20
 LOG = f"{0:020}.log"

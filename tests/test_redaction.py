@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import shutil
 from collections.abc import Iterator
 from itertools import count
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 
 from kdump.render.redaction import DIGITS
-from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.craft import CODECS, batch, flip, message, record
@@ -147,7 +145,6 @@ def test_what_cannot_be_redacted_is_refused(key: Path) -> None:
 # --- The report -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("names", [(), ("--redact-names",)])
 def test_no_canary_leaves_the_report(marked: tuple[Path, list[str]], names: tuple[str, ...], tmp_path: Path) -> None:
     root, canaries = marked
@@ -162,7 +159,6 @@ def test_no_canary_leaves_the_report(marked: tuple[Path, list[str]], names: tupl
     assert (str(root) in texts[1]) == (not names)
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_no_name_leaves_the_report(tmp_path: Path) -> None:
     disk = tmp_path / "acme-prod" / "disk-1"
     shutil.copytree(FIXTURES / "disk-1", disk)
@@ -170,18 +166,16 @@ def test_no_name_leaves_the_report(tmp_path: Path) -> None:
     log.write_bytes(flip(log.read_bytes(), 14_000 * 8))
     run("report", disk, "--out", tmp_path / "page.html", "--redact-names", "--charts", tmp_path / "charts")
     text = (tmp_path / "page.html").read_text()
-    specs = [each.partition("</script>")[0] for each in text.split('<script type="application/json">')[1:]]
-    shown = text.partition("<script>")[0] + "".join(json.dumps(json.loads(each)) for each in specs)
+    shown = text.partition("<script>")[0]
     for name in ("orders-none", "orders-zstd", "payments", "trimmed", "tx-a", "tx-hang", "compact-users", "acme-prod"):
         assert name not in shown
     assert "t-" in shown
     assert "txn-" in shown
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_times_in_a_zone(tmp_path: Path) -> None:
     run("report", FIXTURES / "disk-1", "--out", tmp_path / "page.html", "--tz", "Asia/Kolkata")
     text = (tmp_path / "page.html").read_text()
     assert "2026-11-21 13:28:08+05:30" in text
-    assert '"title":"UTC+05:30"' in text
+    assert ">UTC+05:30</text>" in text
     assert "07:58:08Z" not in text.partition("<script>")[0]

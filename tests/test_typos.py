@@ -11,11 +11,8 @@ import pytest
 from kdump.cli import COMMANDS, cli
 from kdump.commands.name_options import MAX_NAMES, SelectedNames, nearest
 from tests import craft
-from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import run, unmatched
 from tests.conftest import FIXTURES, few, numbers_in, sample
-
-pytestmark = pytest.mark.usefixtures("undrawn")
 
 DISK = FIXTURES / "disk-1"
 MORE = {

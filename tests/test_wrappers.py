@@ -15,7 +15,6 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION
 from kdump.log.run import PLAIN_RUN
-from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.command import run
 from tests.conftest import FIXTURES, sample, seeded
 from tests.test_typos import MORE, SPARK, of_paths
@@ -58,7 +57,6 @@ def answer(command: str, path: Path, out: Path) -> tuple[int, str]:
 
 
 @pytest.mark.sampled
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("command", ["verify", *sample([name for name in COMMANDS if name != "verify"], 3, "wrappers")])
 def test_directories_above_a_log_directory(command: str, tmp_path: Path) -> None:
     """Except for `inspect`, which shows the overview of a log directory, and every segment below another."""

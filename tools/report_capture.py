@@ -37,7 +37,6 @@ def main() -> None:
                 viewport={"width": 1100, "height": 1080}
             )
             page.goto((root / "report.html").as_uri())
-            page.wait_for_selector("#map-finding.is-live")
             page.screenshot(path=ROOT / "docs" / "report.png")
 
 

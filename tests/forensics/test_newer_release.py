@@ -16,7 +16,6 @@ from kdump.forensics.restart.restart_plan import USE_NEWER
 from kdump.format.kafka_release import NEWEST, newer_text, parse_release
 from kdump.format.known_releases import features, newest
 from tests import command
-from tests.charts import undrawn  # noqa: F401  a fixture
 from tests.craft import batch, record
 from tests.state.test_cluster import feature
 from tests.state.test_metadata import CONTROL, NOTHING, broker, framed, log, snapshot, text, topic
@@ -97,7 +96,6 @@ def test_a_level_above_the_known_ones(tmp_path: Path, name: str) -> None:
     assert plan(disk, "4.9").verdict == "unknown"
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("value", "said", "exception"),
     [

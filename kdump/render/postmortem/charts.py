@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from kdump.forensics.postmortem.facts import PartitionFacts, PostMortem
 from kdump.format.count_text import count_text
 from kdump.render.postmortem import producer_charts, segment_map, statistics_charts, throughput_charts
+from kdump.render.postmortem.drawing import Chart
 from kdump.render.postmortem.labels import PageLabels
-from kdump.render.postmortem.vega import Chart
 
 FOCUS = 6
 """Maximum partitions that have their own chart of one kind."""

@@ -16,10 +16,10 @@ from kdump.format.count_text import count_text, plain_count
 from kdump.render.amounts import size_text
 from kdump.render.findings_report import incomplete, newer, totals_text, verdict
 from kdump.render.postmortem.charts import ChartSet
+from kdump.render.postmortem.drawing import Chart, svg
 from kdump.render.postmortem.finding_evidence import ExplainedFindings, FindingsSection
 from kdump.render.postmortem.labels import PageLabels
 from kdump.render.postmortem.throughput_charts import when
-from kdump.render.postmortem.vega import Chart, complete, embedded, javascript, svg
 from kdump.version import __version__
 
 STYLES = {"bad": "bad", "torn": "warn", "name": "intact"}
@@ -30,17 +30,6 @@ GAPS = 40
 SHORT = 6
 """Maximum findings that are listed, one line each, below the verdict."""
 UNREAD = 50
-
-
-class Figure(NamedTuple):
-    """A chart on the page: the static picture, and what the script needs to make it interactive."""
-
-    name: str
-    title: str
-    caption: str
-    view: str
-    svg: str
-    spec: str
 
 
 class PageRow(NamedTuple):
@@ -61,10 +50,6 @@ class PageRow(NamedTuple):
     held: str
 
 
-def figure(chart: Chart) -> Figure:
-    return Figure(chart.name, chart.title, chart.caption, chart.view, svg(chart), embedded(complete(chart)))
-
-
 def page(made: PostMortem, drawn: ChartSet, section: FindingsSection, names: PageLabels, title: str) -> str:
     """Return the page as HTML."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -79,19 +64,18 @@ def page(made: PostMortem, drawn: ChartSet, section: FindingsSection, names: Pag
     )
     environment.filters["count_text"] = count_text
     own = files("kdump.render.postmortem").joinpath("page")
-    scripts = [javascript(), own.joinpath("page.js").read_text("utf-8")] if drawn.charts else []
+    script = own.joinpath("page.js").read_text("utf-8")
 
-    def show(chart: Chart) -> Figure:
-        made_figure = figure(chart)
-        return made_figure._replace(svg=Markup(made_figure.svg), spec=Markup(made_figure.spec))
+    def picture(chart: Chart) -> Markup:
+        return Markup(svg(chart))
 
     return environment.get_template("page.html").render(
         title=title,
         version=__version__,
-        scripts=[Markup(text) for text in scripts],
-        hashes=[_hash(text) for text in scripts],
+        script=Markup(script),
+        hash=_hash(script),
         style=Markup(own.joinpath("page.css").read_text("utf-8")),
-        show=show,
+        picture=picture,
         drawn=drawn,
         findings=section,
         **_context(made, section, names),

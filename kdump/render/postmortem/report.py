@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timezone, tzinfo
+from importlib import import_module
+from typing import Any
 
 from kdump.check.engine.units import CheckUnit
 from kdump.check.options import Options
+from kdump.extras import how_to_install
 from kdump.forensics.output_directory import OutputDirectory, OutputError, OutputFile
 from kdump.forensics.postmortem.facts import PostMortem
 from kdump.forensics.postmortem.run import postmortem
@@ -16,10 +19,10 @@ from kdump.log.errors import SourceError
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.run import Run
 from kdump.render.postmortem.charts import draw_charts
+from kdump.render.postmortem.drawing import Chart, svg
 from kdump.render.postmortem.finding_evidence import evidence
 from kdump.render.postmortem.labels import PageLabels, clean
 from kdump.render.postmortem.page import page
-from kdump.render.postmortem.vega import Chart, converter, png, svg
 from kdump.render.redaction import Redaction
 
 FORMATS = ("png", "svg")
@@ -65,7 +68,9 @@ def report(
     if chart_format not in FORMATS:
         raise ValueError(f"unknown format {chart_format!r}; known are {', '.join(FORMATS)}")
     named = [paths] if isinstance(paths, str) else list(paths)
-    converter()
+    _require("jinja2", "report")  # before a disk is read
+    if charts is not None and chart_format == "png":
+        _require("vl_convert", "charts")
     page_file = OutputFile(out, named)
     directory = OutputDirectory(charts, named) if charts is not None else None
     options = Options.given(options, now=round(time.time() * 1000), open_source=careful_source)
@@ -104,8 +109,18 @@ def _title(made: PostMortem, labels: PageLabels) -> str:
     return "Post-mortem: " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
+def _require(module: str, extra: str) -> Any:
+    """Return a module that only reports need. Raises SourceError if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        what = "kdump report needs" if extra == "report" else "charts as PNG need (--chart-format svg does not)"
+        raise SourceError(f"{what} {error.name}, which is not installed: {how_to_install(extra)}") from None
+
+
 def _picture(directory: OutputDirectory, chart: Chart, chart_format: str) -> str:
-    data = png(chart) if chart_format == "png" else svg(chart, alone=True).encode()
+    text = svg(chart, alone=True)
+    data = _require("vl_convert", "charts").svg_to_png(text, scale=2) if chart_format == "png" else text.encode()
     name = f"{chart.name}.{chart_format}"
     directory.write(name, data)
     return directory.path(name)

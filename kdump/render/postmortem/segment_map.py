@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from kdump.check.finding import SEVERITIES
 from kdump.forensics.answers import HANGING, OPEN
@@ -15,9 +14,8 @@ from kdump.log.region import PADDING
 from kdump.log.source import CHECKSUMS
 from kdump.render.amounts import size_text
 from kdump.render.postmortem import palette
+from kdump.render.postmortem.drawing import PERCENT, Chart, Mark, Panel, unlike, used
 from kdump.render.postmortem.labels import PageLabels
-from kdump.render.postmortem.vega import LABELS, WIDTH, Chart, colour, tooltips, zoomable
-from kdump.render.postmortem.vega import rows as rows_of
 
 ROWS = 36
 """Maximum segments in one chart: as many as fit on a printed page."""
@@ -27,8 +25,6 @@ CELLS = 6000
 """Maximum cells of all segments together."""
 LEAST = 0.35
 """Minimum width of damage and findings, in percent of the row: three pixels, which are still visible."""
-HEIGHT = 15
-
 DAMAGE, ZEROS = "not a valid batch", "zeros"
 VALID, UNVERIFIED, MARKERS = "valid", "checksum not verified", "marker"
 OTHER, NOBODY = "other producers", "no producer"
@@ -83,62 +79,29 @@ class SegmentMaps:
 
     def _chart(self, by: str, number: int, rows: list[tuple[PartitionFacts, SegmentFacts]]) -> Chart:
         labels: list[str] = []
-        data: list[dict[str, Any]] = []
-        for facts, segment in rows:
+        marks: list[Mark] = []
+        for row, (facts, segment) in enumerate(rows):
             base = f" @{_base(segment, self.names)}" if segment.path != "-" else ""
-            label = f"{self.names.of(facts)}{base}  {size_text(segment.size)}"
-            while label in labels:
-                label += "'"
-            labels.append(label)
-            data += [self._row(by, label, facts, segment, cell) for cell in self._cells(by, facts, segment)]
-            if by == "finding":
-                data += [
-                    self._place(label, segment, mark.start, mark.end)
-                    | {
-                        "is": mark.severity,
-                        "what": mark.code
-                        + (f" and {count_text(mark.findings - 1, 'more finding')}" if mark.findings > 1 else ""),
-                    }
-                    for mark in sorted(segment.marks, key=lambda each: -SEVERITIES.index(each.severity))
-                ]  # the worst is drawn last, so that it is visible
+            labels.append(unlike(f"{self.names.of(facts)}{base}  {size_text(segment.size)}", labels))
+            marks += [self._mark(by, row, facts, segment, cell) for cell in self._cells(by, facts, segment)]
+            if by == "finding":  # the worst is drawn last, so that it is visible
+                for mark in sorted(segment.marks, key=lambda each: -SEVERITIES.index(each.severity)):
+                    more = f" and {count_text(mark.findings - 1, 'more finding')}" if mark.findings > 1 else ""
+                    tip = {"finding": f"{mark.severity} {mark.code}{more}"}
+                    marks.append(_place(row, segment, mark.start, mark.end, mark.severity, tip))
             if by == "transaction":
-                data += [self._place(label, segment, *each[:2]) | each[2] for each in _unended(facts, segment)]
-        used = {row["is"] for row in data}
-        colours = {name: code for name, code in self._colours(by).items() if name in used}
-        y, height = rows_of("segment", labels, HEIGHT + 4)
-        y["axis"] |= {"labelPadding": 6, "minExtent": LABELS, "maxExtent": LABELS}
-        spec = {
-            "data": {"values": data},
-            "width": WIDTH,
-            "height": height,
-            "params": zoomable(),
-            "mark": {"type": "bar", "height": HEIGHT, "clip": True, "cornerRadius": 0},
-            "encoding": {
-                "y": y,
-                "x": {
-                    "field": "a",
-                    "type": "quantitative",
-                    "scale": {"domain": [0, 100], "nice": False},
-                    "title": "% of the file",
-                },
-                "x2": {"field": "b"},
-                "color": colour("is", colours),
-                "tooltip": tooltips("segment", "bytes", "is", "what", "offsets", "batches", "records"),
-            },
-        }
+                marks += [_place(row, segment, *each) for each in _unended(facts, segment)]
         more = f"-{number + 1}" if len(self.rows) > ROWS else ""
-        title = f"Segments by {TITLES[by]}"
-        return Chart(f"map-{by}{more}", title, "", spec)
+        panel = Panel(0, 100, PERCENT, marks, "% of the file", labels)
+        return Chart(f"map-{by}{more}", f"Segments by {TITLES[by]}", "", [panel], used(self._colours(by), marks))
 
     def _cells(self, by: str, facts: PartitionFacts, segment: SegmentFacts) -> list[Cell]:
-        """Return the segment's cells, with a bounded number; in the map of findings, adjacent valid cells are
-        merged."""
-        cells = coarser(segment.cells, self.max_cells)
-        if by != "finding":
-            return cells
+        """Return the segment's cells, with a bounded number; adjacent ones that look the same are merged."""
         made: list[Cell] = []
-        for cell in cells:
-            if made and self._is(by, facts, made[-1].look) == self._is(by, facts, cell.look) == self.valid:
+        for cell in coarser(segment.cells, self.max_cells):
+            before = made[-1].look if made else None
+            is_same = before is not None and self._is(by, facts, before) == self._is(by, facts, cell.look)
+            if is_same and before is not None and _what(by, facts, before) == _what(by, facts, cell.look):
                 made[-1] = joined(made[-1], cell)
             else:
                 made.append(cell)
@@ -155,16 +118,12 @@ class SegmentMaps:
             return {OUTSIDE: palette.PALE} | state | {UNKNOWN: palette.GREY} | damage
         return {self.valid: palette.PALE} | {DAMAGE: palette.GREY, ZEROS: palette.YELLOW} | palette.SEVERITY
 
-    def _row(self, by: str, label: str, facts: PartitionFacts, segment: SegmentFacts, cell: Cell) -> dict[str, Any]:
-        look = cell.look
-        wide = look.codec in NO_BATCH
-        row = self._place(label, segment, cell.start, cell.end, least=wide)
-        row["is"] = self._is(by, facts, look)
-        row["what"] = "" if by == "finding" and not wide else _what(facts, look)
-        if cell.first is not None:
-            row["offsets"] = f"{cell.first:,}..{cell.last:,}"
-        row["batches"], row["records"] = f"{cell.batches:,}", f"{cell.records:,}"
-        return row
+    def _mark(self, by: str, row: int, facts: PartitionFacts, segment: SegmentFacts, cell: Cell) -> Mark:
+        kind = self._is(by, facts, cell.look)
+        tip = {by if by != "finding" else "is": kind, "what": _what(by, facts, cell.look)}
+        tip["offsets"] = "" if cell.first is None else f"{cell.first:,}..{cell.last:,}"
+        tip |= {"batches": f"{cell.batches:,}", "records": f"{cell.records:,}"}
+        return _place(row, segment, cell.start, cell.end, kind, tip, least=cell.look.codec in NO_BATCH)
 
     def _is(self, by: str, facts: PartitionFacts, look: CellContent) -> str:
         if look.codec in NO_BATCH:
@@ -180,17 +139,20 @@ class SegmentMaps:
             return OUTSIDE
         return facts.states.get(look.transaction, UNKNOWN)
 
-    @staticmethod
-    def _place(label: str, segment: SegmentFacts, start: int, end: int, *, least: bool = True) -> dict[str, Any]:
-        size = max(1, segment.size)
-        a, b = 100 * min(start, size) / size, 100 * min(end, size) / size
-        if least and b - a < LEAST:
-            a = min(a, 100 - LEAST)
-            b = a + LEAST
-        return {"segment": label, "a": round(a, 4), "b": round(b, 4), "bytes": f"{start:,}..{end - 1:,}"}
+
+def _place(
+    row: int, segment: SegmentFacts, start: int, end: int, kind: str, tip: dict[str, str], *, least: bool = True
+) -> Mark:
+    """Return the mark of bytes of a segment; `least`: one that is visible however few they are."""
+    size = max(1, segment.size)
+    a, b = 100 * min(start, size) / size, 100 * min(end, size) / size
+    if least and b - a < LEAST:
+        a = min(a, 100 - LEAST)
+        b = a + LEAST
+    return Mark(a, b, kind, {"bytes": f"{start:,}..{end - 1:,}", **tip}, row)
 
 
-def _unended(facts: PartitionFacts, segment: SegmentFacts) -> Iterator[tuple[int, int, dict[str, Any]]]:
+def _unended(facts: PartitionFacts, segment: SegmentFacts) -> Iterator[tuple[int, int, str, dict[str, str]]]:
     """Yield where transactions without a marker begin, as bytes of the cell there and what is drawn, hanging ones last:
     the cell shows what takes most of its bytes."""
     rows = [row for row in facts.transactions if row.state in (OPEN, HANGING)]
@@ -203,8 +165,8 @@ def _unended(facts: PartitionFacts, segment: SegmentFacts) -> Iterator[tuple[int
                 and cell.last is not None
                 and cell.first <= first <= cell.last
             ):
-                what = f"transaction of producer {row.producerId}"
-                yield cell.start, cell.end, {"is": row.state, "what": what, "offsets": f"{first:,}.."}
+                tip = {"transaction": f"{row.state}: producer {row.producerId}", "offsets": f"{first:,}.."}
+                yield cell.start, cell.end, row.state, tip
                 break
 
 
@@ -234,12 +196,10 @@ def _base(segment: SegmentFacts, names: PageLabels) -> str:
     return stem.lstrip("0") or "0" if stem.isdigit() else names.file_name(segment.path)[:30]
 
 
-def _what(facts: PartitionFacts, look: CellContent) -> str:
+def _what(by: str, facts: PartitionFacts, look: CellContent) -> str:
+    """Return what pointing at a cell tells besides the color."""
     if look.codec in NO_BATCH:
         return "an invalid batch" if look.codec == "damaged" else look.codec
-    words = ["markers" if look.codec == CONTROL else f"compression {look.codec}"]
-    if look.producer >= 0:
-        words.append(f"producer {look.producer}")
-    if look.transaction is not None:
-        words.append(f"transaction from offset {look.transaction[1]:,}: {facts.states.get(look.transaction, UNKNOWN)}")
-    return ", ".join(words)
+    if by != "transaction" or look.transaction is None:
+        return ""
+    return f"producer {look.producer}, from offset {look.transaction[1]:,}"

@@ -2,45 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from kdump.forensics.histograms import Histogram, of_time
 from kdump.forensics.postmortem.facts import Gap, PartitionFacts, PostMortem, by_time
 from kdump.format.count_text import count_text
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.postmortem import palette
+from kdump.render.postmortem.drawing import BEHIND, OFFSET, TIME, Chart, Mark, Panel, used
 from kdump.render.postmortem.labels import PageLabels, short, utc_offset_text
-from kdump.render.postmortem.vega import WIDTH, Chart, Spec, colour, tooltips, zoomable
 
 BUCKETS = 200
 """Maximum bars of a chart."""
 OTHERS = "other topics"
 BYTES, RECORDS = "bytes", "records"
-GAPS = {"damage": palette.NO_BATCH, "no damage next to it": palette.ORANGE, "compacted": palette.GREY}
-HOUR = 3_600_000
+GAPS = {
+    "gap: damage": palette.NO_BATCH,
+    "gap: no damage next to it": palette.ORANGE,
+    "gap: compacted": palette.GREY,
+}
 CALENDAR_END = 253_402_300_800_000
 """The year 10000 in epoch ms: later times cannot be formatted as dates."""
 FAR = 5
 """Maximum distant buckets that are listed."""
 
 
-def facet(data: list[dict[str, Any]], x: Spec, inner: list[Spec], heights: int) -> Spec:
-    """Combine two charts of the same width, bytes above records; zooming applies to both."""
-    return {
-        "data": {"values": data},
-        "facet": {
-            "row": {
-                "field": "of",
-                "type": "nominal",
-                "title": None,
-                "sort": [BYTES, RECORDS],
-                "header": {"labelAnchor": "start", "labelPadding": 2, "labelOrient": "top", "labelFontStyle": "italic"},
-            }
-        },
-        "spacing": 8,
-        "resolve": {"scale": {"y": "independent"}},
-        "spec": {"width": WIDTH + 60, "height": heights, "encoding": {"x": x}, "layer": inner},
-    }
+def bytes_and_records(
+    first: int, last: int, unit: str, title: str, marks: tuple[list[Mark], list[Mark]], height: int
+) -> list[Panel]:
+    """Return two panels over the same axis: bytes above records."""
+    return [
+        Panel(first, last, unit, marks[0], heading=BYTES, height=height, axis=False),
+        Panel(first, last, unit, marks[1], title, heading=RECORDS, height=height),
+    ]
 
 
 def when(made: PostMortem) -> tuple[list[Bucket], list[Bucket], int]:
@@ -87,59 +82,31 @@ def _era(made: PostMortem, labels: PageLabels, era: list[Bucket], step: int) -> 
                 row[1] += bucket.records
     colours = palette.series(names, OTHERS if len(within) > len(named) else "")
     offset = labels.utc_offset(last)
-    data = _stacked(rows, list(colours), width, labels, offset)
-    x = {
-        "field": "t",
-        "type": "temporal",
-        "scale": {"type": "utc", "nice": False},
-        "title": utc_offset_text(offset),
-        "axis": {"grid": False, "labelOverlap": "greedy", "tickCount": 8, "format": _time_format(last - first)},
-    }
-    bars = {
-        "mark": {"type": "rect", "clip": True, "stroke": None},
-        "params": zoomable(),
-        "encoding": {
-            "x2": {"field": "t2"},
-            "y": _amount("y"),
-            "y2": {"field": "y2"},
-            "color": colour("topic", colours),
-            "tooltip": tooltips("topic", "from", "upto", "size", "count"),
-        },
-    }
-    spec = facet(data, x, [bars], 96)
+    marks = _stacked(rows, list(colours), width, labels, offset)
+    start, end = first // width * width + offset, (last // width + 1) * width + offset
+    panels = bytes_and_records(start, end, TIME, utc_offset_text(offset), marks, 96)
     records = sum(each.records for each in era)
     title = f"{labels.second(first)} to {labels.second(last)}"
     caption = f"{count_text(records, 'record')}; a bar is {duration_text(width)} wide."
-    return Chart("over-time", title, caption, spec, "spec", "Bytes and records, ")
-
-
-def _time_format(span: int) -> str:
-    """Return the tick format, so that the day or the hour is visible."""
-    return "%H:%M:%S" if span < HOUR else "%m-%d %H:%M" if span < 72 * HOUR else "%Y-%m-%d"
+    return Chart("over-time", title, caption, panels, colours, "Bytes and records, ")
 
 
 def _stacked(
     rows: dict[tuple[int, str], list[int]], order: list[str], width: int, labels: PageLabels, offset: int
-) -> list[dict[str, Any]]:
+) -> tuple[list[Mark], list[Mark]]:
     """Return the bars; `offset`: what to add to UTC in ms, so that the axis, which is in UTC, shows the local time."""
-    data: list[dict[str, Any]] = []
+    marks: tuple[list[Mark], list[Mark]] = ([], [])
     base: dict[int, list[int]] = {}
-    for (bucket, name), (size, records) in sorted(rows.items(), key=lambda row: (row[0][0], order.index(row[0][1]))):
+    for (bucket, name), amounts in sorted(rows.items(), key=lambda row: (row[0][0], order.index(row[0][1]))):
         below = base.setdefault(bucket, [0, 0])
-        start = bucket * width
-        upto = start + width
-        base_row = {"topic": name, "t": start + offset, "t2": upto + offset}
-        base_row |= {"from": labels.time(start), "upto": labels.time(upto)}
-        base_row |= {"size": size_text(size), "count": count_text(records, "record")}
-        for number, (of, amount) in enumerate(((BYTES, size), (RECORDS, records))):
-            data.append(base_row | {"of": of, "y": below[number], "y2": below[number] + amount})
-            below[number] += amount
-    return data
-
-
-def _amount(field: str) -> Spec:
-    axis = {"format": "~s", "tickCount": 3, "tickMinStep": 1, "title": None}
-    return {"field": field, "type": "quantitative", "axis": axis}
+        start, upto = bucket * width, (bucket + 1) * width
+        tip = {"topic": name, "from": labels.time(start), "upto": labels.time(upto)}
+        tip |= {"size": size_text(amounts[0]), "count": count_text(amounts[1], "record")}
+        for number, amount in enumerate(amounts):
+            high = below[number] + amount
+            marks[number].append(Mark(start + offset, upto + offset, name, tip, low=below[number], high=high))
+            below[number] = high
+    return marks
 
 
 def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[str]]:
@@ -152,41 +119,26 @@ def over_offsets(facts: PartitionFacts, name: str) -> tuple[Chart | None, list[s
     first, last = kept[0].first, kept[-1].last
     if facts.ended is not None and facts.ended.logEndOffset is not None:
         last = max(kept[-1].first, min(last, facts.ended.logEndOffset - 1))
-    data = [row for each in _wider(kept, facts.offsets.width) for row in _bars(each, last)]
+    marks: tuple[list[Mark], list[Mark]] = ([], [])
+    for each in _wider(kept, facts.offsets.width):
+        end = min(each.last, last)
+        tip = {"offsets": f"{each.first:,}..{end:,}", "size": size_text(each.bytes)}
+        tip["count"] = count_text(each.records, "record")
+        for number, amount in enumerate((each.bytes, each.records)):
+            marks[number].append(Mark(each.first, end + 1, palette.BLUE, tip, high=amount))
     gaps = [gap for gap in facts.gaps if gap.last >= first and gap.first <= last]
+    for both in marks:
+        both += _gaps(gaps, facts)
+    panels = bytes_and_records(first, last + 1, OFFSET, "offset", marks, 64)
+    kind = "Bytes and records over offsets: "
+    return Chart("over-offsets", name, "", panels, used(GAPS, marks[0]), kind), texts
+
+
+def _gaps(gaps: list[Gap], facts: PartitionFacts) -> Iterator[Mark]:
     for gap in gaps:
-        data += [_gap(gap, facts, of) for of in (BYTES, RECORDS)]
-    x = {"field": "a", "type": "quantitative", "title": "offset", "scale": {"domain": [first, last + 1], "nice": False}}
-    x["axis"] = {"grid": False, "format": ",d", "tickMinStep": 1, "tickCount": 8}
-    bars = {
-        "transform": [{"filter": "datum.kind === 'bar'"}],
-        "params": zoomable(),
-        "mark": {"type": "rect", "color": palette.BLUE, "clip": True},
-        "encoding": {
-            "x2": {"field": "b"},
-            "y": _amount("y"),
-            "y2": {"datum": 0},
-            "tooltip": tooltips("offsets", "size", "count"),
-        },
-    }
-    layers = [bars]
-    used = [kind for kind in GAPS if any(_kind(gap, facts) == kind for gap in gaps)]
-    if gaps:
-        colours = {f"gap: {kind}": GAPS[kind] for kind in used}
-        layers.insert(
-            0,
-            {
-                "transform": [{"filter": "datum.kind === 'gap'"}],
-                "mark": {"type": "rect", "clip": True, "opacity": 0.55},
-                "encoding": {
-                    "x2": {"field": "b"},
-                    "color": colour("gap", colours),
-                    "tooltip": tooltips("gap", "offsets", "size"),
-                },
-            },
-        )
-    spec = facet(data, x, layers, 64)
-    return Chart("over-offsets", name, "", spec, "spec", "Bytes and records over offsets: "), texts
+        why = "damage" if gap.is_damage else "compacted" if facts.is_compacted else "no damage next to it"
+        tip = {"gap": why, "offsets": f"{gap.first:,}..{gap.last:,}", "size": count_text(gap.size, "offset")}
+        yield Mark(gap.first, gap.last + 1, f"gap: {why}", tip, shape=BEHIND)
 
 
 def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
@@ -200,22 +152,6 @@ def _wider(buckets: list[Bucket], width: int) -> list[Bucket]:
         row[0] += each.bytes
         row[1] += each.records
     return [Bucket(at * width, (at + 1) * width - 1, size, records) for at, (size, records) in sorted(made.items())]
-
-
-def _bars(bucket: Bucket, last: int) -> list[dict[str, Any]]:
-    end = min(bucket.last, last)
-    row = {"kind": "bar", "a": bucket.first, "b": end + 1, "offsets": f"{bucket.first:,}..{end:,}"}
-    row |= {"size": size_text(bucket.bytes), "count": count_text(bucket.records, "record")}
-    return [row | {"of": BYTES, "y": bucket.bytes}, row | {"of": RECORDS, "y": bucket.records}]
-
-
-def _kind(gap: Gap, facts: PartitionFacts) -> str:
-    return "damage" if gap.is_damage else "compacted" if facts.is_compacted else "no damage next to it"
-
-
-def _gap(gap: Gap, facts: PartitionFacts, of: str) -> dict[str, Any]:
-    row = {"kind": "gap", "of": of, "a": gap.first, "b": gap.last + 1, "offsets": f"{gap.first:,}..{gap.last:,}"}
-    return row | {"gap": f"gap: {_kind(gap, facts)}", "size": count_text(gap.size, "offset")}
 
 
 class Bucket(NamedTuple):

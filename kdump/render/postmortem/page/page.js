@@ -1,80 +1,80 @@
-/* Draws each chart anew when it comes into sight, so that it answers the pointer; until then, on paper, and wherever
-   scripts do not run, the picture of it stands in its place. */
+/* Moves and zooms the charts, and tells the numbers of what the pointer is on. Without it they are the same pictures. */
 (function () {
   "use strict";
-  var NARROW_LABELS = 110;
-  var embed = window.vegaEmbed;
-  if (!embed || !window.IntersectionObserver) return;
   document.documentElement.classList.add("js");
+  var tip = document.body.appendChild(document.createElement("div"));
+  tip.id = "tip";
 
-  /* The specification with the width that there is. `rest` is what labels take beside the plot. */
-  function fitted(figure, room) {
-    var spec = JSON.parse(figure.querySelector("script").textContent);
-    var still = figure.querySelector(".still svg");
-    var view = figure.dataset.view ? spec[figure.dataset.view] : spec;
-    var width = parseFloat(still.getAttribute("width"));
-    if (spec.hconcat) {
-      if (room < width) {
-        spec.vconcat = spec.hconcat;
-        delete spec.hconcat;
-        spec.vconcat.forEach(function (each) { each.width = Math.max(220, room - 80); });
-      }
-      return spec;
-    }
-    var rest = width - view.width;
-    if (room < 700) {
-      spec.config.legend.columns = 2;
-      var y = view.encoding && view.encoding.y;
-      if (y && y.axis && y.sort) {
-        breakLabels(y, view);
-        if (y.axis.minExtent) y.axis.minExtent = y.axis.maxExtent = NARROW_LABELS;
-      }
-      rest = Math.min(rest, NARROW_LABELS + 30);
-    }
-    view.width = Math.max(220, Math.min(1400, room - rest));
-    return spec;
+  /* What a <title> says, at once, instead of the browser's own after a while. */
+  document.querySelectorAll(".chart title").forEach(function (each) {
+    each.parentNode.setAttribute("data-tip", each.textContent);
+    each.remove();
+  });
+  document.addEventListener("pointermove", function (event) {
+    var at = event.target.closest ? event.target.closest("[data-tip]") : null;
+    tip.textContent = at && !event.buttons ? at.getAttribute("data-tip") : "";
+    if (!at) return;
+    var above = event.clientY - tip.offsetHeight - 8, below = event.clientY + 16;
+    tip.style.left = Math.max(0, Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8)) + "px";
+    tip.style.top = (below + tip.offsetHeight > window.innerHeight ? above : below) + "px";
+  });
+
+  function label(value, unit) {
+    if (unit === "time") return new Date(value).toISOString().replace("T", " ").slice(0, 19);
+    return unit === "percent" ? value.toFixed(2) : Math.round(value).toLocaleString("en");
   }
 
-  /* Breaks the labels of rows into lines of NARROW_LABELS pixels: no label is cut. */
-  function breakLabels(y, view) {
-    var longest = Math.max.apply(null, y.sort.map(function (each) { return each.length; }));
-    var wide = y.sort.some(function (each) { return /[^\x00-\u02ff\u2026]/.test(each); });
-    var chars = wide ? 9 : 18;
-    if (longest <= chars) return;
-    var parts = [];
-    for (var at = 0; at < longest; at += chars) parts.push("slice(datum.label, " + at + ", " + (at + chars) + ")");
-    y.axis.labelExpr = "length(datum.label) > " + chars + " ? [" + parts.join(", ") + "] : datum.label";
-    y.axis.labelLimit = 0;
-    view.height.step = Math.max(view.height.step, y.axis.labelLineHeight * parts.length + 4);
-  }
-
-  function draw(figure) {
-    var live = figure.querySelector(".live");
-    var room = figure.clientWidth;
-    if (!room || figure.dataset.room === String(room)) return;
-    figure.dataset.room = String(room);
-    var options = { mode: "vega-lite", ast: true, renderer: "svg", actions: false, tooltip: { theme: "kdump" } };
-    embed(live, fitted(figure, room), options).then(function (made) {
-      if (figure.view) figure.view.finalize();
-      figure.view = made.view;
-      figure.classList.add("is-live");
-    }).catch(function (error) {
-      console.error("kdump: " + figure.id + ": " + error);
+  /* Shows the part of each plot that begins at `from` and is as wide as `size`, of 1, and relabels the axes. */
+  function show(figure, from, size) {
+    size = Math.min(1, Math.max(size, 1e-5));
+    from = Math.min(1 - size, Math.max(0, from));
+    figure.from = from;
+    figure.size = size;
+    figure.classList.toggle("is-zoomed", size < 1);
+    figure.querySelectorAll("svg.view").forEach(function (view) {
+      var width = view.width.baseVal.value, height = view.height.baseVal.value;
+      view.setAttribute("viewBox", [from * width, 0, size * width, height].join(" "));
+    });
+    figure.querySelectorAll("g.axis").forEach(function (axis) {
+      if (!axis.whole) axis.whole = Array.prototype.slice.call(axis.children);
+      var view = axis.previousElementSibling;
+      while (!view.matches("svg.view")) view = view.previousElementSibling;
+      var first = Number(view.dataset.first), span = Number(view.dataset.last) - first;
+      axis.replaceChildren.apply(axis, size === 1 ? axis.whole : []);
+      for (var part = 0; size < 1 && axis.whole.length && part <= 4; part += 1) {
+        var text = axis.appendChild(axis.whole[0].cloneNode());
+        text.setAttribute("x", view.x.baseVal.value + part / 4 * view.width.baseVal.value);
+        text.setAttribute("text-anchor", part === 4 ? "end" : part ? "middle" : "start");
+        text.textContent = label(first + (from + part / 4 * size) * span, view.dataset.unit);
+      }
     });
   }
 
-  var figures = Array.prototype.slice.call(document.querySelectorAll("figure.chart"));
-  var seen = new IntersectionObserver(function (entries) {
-    entries.forEach(function (entry) { if (entry.isIntersecting) draw(entry.target); });
-  }, { rootMargin: "300px" });
-  figures.forEach(function (figure) { seen.observe(figure); });
-
-  var waiting;
-  window.addEventListener("resize", function () {
-    clearTimeout(waiting);
-    waiting = setTimeout(function () {
-      figures.forEach(function (figure) { if (figure.classList.contains("is-live")) draw(figure); });
-    }, 250);
+  document.querySelectorAll("figure.chart").forEach(function (figure) {
+    var held = null;
+    show(figure, 0, 1);
+    figure.querySelectorAll("svg.view").forEach(function (view) {
+      function share(event) {
+        var box = view.getBoundingClientRect();
+        return (event.clientX - box.left) / box.width;
+      }
+      view.addEventListener("wheel", function (event) {
+        if (!event.ctrlKey && !event.shiftKey && !event.metaKey) return;
+        event.preventDefault();
+        var size = Math.min(1, figure.size * Math.exp((event.deltaY || event.deltaX) / 300));
+        show(figure, figure.from + share(event) * (figure.size - size), size);
+      }, { passive: false });
+      view.addEventListener("pointerdown", function (event) {
+        held = { at: share(event), from: figure.from };
+      });
+      view.addEventListener("pointermove", function (event) {
+        if (!held || !event.buttons) return;
+        if (!view.hasPointerCapture(event.pointerId)) view.setPointerCapture(event.pointerId);
+        show(figure, held.from - (share(event) - held.at) * figure.size, figure.size);
+      });
+      view.addEventListener("pointerup", function () { held = null; });
+      view.addEventListener("dblclick", function () { show(figure, 0, 1); });
+    });
   });
 
   /* Paper folds nothing away. */
