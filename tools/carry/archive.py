@@ -31,7 +31,8 @@ def write(launcher: bytes, tree: Path, page: int, out: Path) -> None:
                 member = str(path.relative_to(tree))
                 if path.is_dir():
                     # zipimport recognizes a package without __init__ (google, of protobuf) only by a directory entry.
-                    archive.writestr(zipfile.ZipInfo(member + "/", FIXED), b"")
+                    if not (path / "__init__.pyc").exists():
+                        archive.writestr(zipfile.ZipInfo(member + "/", FIXED), b"")
                     continue
                 data = path.read_bytes()
                 info = zipfile.ZipInfo(member, FIXED)

@@ -4,6 +4,7 @@ This file imports only modules that are part of the interpreter."""
 
 import _imp
 import sys
+import zipimport
 from _frozen_importlib import ModuleSpec
 from zipimport import zipimporter
 
@@ -66,8 +67,20 @@ def asked_of_interpreter(arguments: list[str]) -> int | None:
     return None
 
 
+def file_name(importer: zipimporter, name: str) -> str:
+    """Return what zipimporter.get_filename does, which loads the module for that: each module would be loaded twice."""
+    path = importer.prefix + name.rpartition(".")[2]
+    for suffix in ("/__init__.pyc", ".pyc"):
+        found = importer._get_files().get(path + suffix)  # type: ignore[attr-defined]
+        if found:
+            known: str = found[0]
+            return known
+    raise zipimport.ZipImportError(f"can't find module {name!r}", name=name)
+
+
 def start() -> None:
     """Run kdump, or what it asks of an interpreter."""
+    zipimporter.get_filename = file_name  # type: ignore[method-assign,assignment]
     sys.meta_path.insert(0, Extensions(sys.path[0]))
     at = asked_of_interpreter(sys.argv[1:])
     if at is not None:
