@@ -261,3 +261,12 @@ def test_a_pipe_that_is_set_to_not_block(tmp_path: Path) -> None:
         assert running.wait() == 0
     (tmp_path / "s.tar").write_bytes(data)
     assert run("ls", tmp_path / "s.tar").exit_code == 0
+
+
+def test_a_bundle_with_another_name_is_recognized(tmp_path: Path) -> None:
+    """It is not a segment with damage."""
+    path = tmp_path / "broker-1.bundle"
+    streamed(path, CLEAN)
+    result = run("verify", path)
+    assert result.exit_code == 2
+    assert result.stderr == f"kdump: {path}: a packed bundle: give the path of a file whose name ends in .tar\n"

@@ -16,6 +16,7 @@ from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MessageHeader
 from kdump.log.bundle_log import BundleLog
+from kdump.log.bundle_names import MANIFEST, PACKED
 from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.errors import SourceError
 from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
@@ -82,6 +83,10 @@ def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
             return
     if window.source.error is None:
         problem = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
+        if bytes(window.peek(0, len(MANIFEST))) == MANIFEST.encode():
+            raise SourceError(
+                f"{window.source.name}: a packed bundle: give the path of a file whose name ends in {PACKED}"
+            )
         raise SourceError(f"{window.source.name}: {problem}, and its name is not that of a segment (<20 digits>.log)")
 
 
