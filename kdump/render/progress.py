@@ -128,7 +128,7 @@ class Progress:
 
 def is_enabled() -> bool:
     """Return True if standard error is a terminal that can show progress."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def is_due() -> bool:
