@@ -235,16 +235,6 @@ def test_deep_iteration_holds_no_value(disks: Path, tmp_path: Path) -> None:
     assert peak < LIMIT
 
 
-def test_a_report_that_cannot_be_drawn_is_one_line(together: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    status, _, said = run(together, tmp_path, "report", "DIR", "--out", str(page), limit=300 * MIB)
-    assert status == 2
-    assert said.splitlines() == [
-        "kdump: not enough memory: the charts of a report need 80 GiB of address space, and ulimit -v is 300 MiB"
-    ]
-    assert not page.exists()
-
-
 @pytest.mark.every_disk
 @pytest.mark.parametrize("name", ["value-zstd", "value-snappy-chunk", "wrapper-1-lz4"])
 def test_a_report_holds_no_value(name: str, disks: Path, tmp_path: Path) -> None:

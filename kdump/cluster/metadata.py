@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from kdump.log import file_system
-from kdump.log.directory_listing import real_path
+from kdump.log.directory_listing import is_url, real_path
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import see
 from kdump.log.run import PLAIN_RUN, Limits, Run
@@ -33,6 +33,8 @@ OF_QUORUM = (
 
 def may_have_log(directory: str) -> bool:
     """Return False if a log directory has no metadata log: most have none, and reading one is slow to import."""
+    if is_url(directory):
+        return True
     try:
         file_system.stat(os.path.join(directory, METADATA_LOG))
     except (FileNotFoundError, NotADirectoryError):

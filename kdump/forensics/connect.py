@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.cluster.connect_clusters import (
@@ -90,14 +91,21 @@ def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) 
 def _find(paths: tuple[str, ...], question: ConnectQuery, run: Run) -> tuple[FoundConnect, list[Note]]:
     """Return what is under the paths, and notes on copies of logs that are not read."""
     readable = []
+    failed = False
+
+    def unreadable(error: SourceError) -> None:
+        nonlocal failed
+        failed = True
+        run.unreadable(error)
+
     for path in paths:
         try:
             find_connect([path], QUIET_RUN)
             readable.append(path)
         except SourceError as error:
-            run.unreadable(error)
-    found = find_connect(readable, run, question.topic)
-    if not found.clusters and not found.checkpoints and len(readable) == len(paths):
+            unreadable(error)
+    found = find_connect(readable, replace(run, unreadable=unreadable), question.topic)
+    if not found.clusters and not found.checkpoints and not failed:
         run.unreadable(SourceError(f"{', '.join(paths)}: no topics of Connect or MirrorMaker found"))
     text = "not read; another copy of it ends at the same offset or a higher one"
     return found, [Note(log.path, text) for log in found.topics.older]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.cluster.read_groups import CoordinatorLog
@@ -83,15 +84,20 @@ def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[Fo
     topic = question.schemas_topic
     found, readable = FoundRegistries([], [], []), []
     failed = False
+
+    def unreadable(error: SourceError) -> None:
+        nonlocal failed
+        failed = True
+        run.unreadable(error)
+
     for path in paths:
         try:
             find_registries([path], topic, QUIET_RUN)
             readable.append(path)
         except SourceError as error:
-            failed = True
-            run.unreadable(error)
+            unreadable(error)
     if readable:
-        found = find_registries(readable, topic, run)
+        found = find_registries(readable, topic, replace(run, unreadable=unreadable))
     text = "not read; another copy of it ends at the same offset or a higher one"
     notes = [Note(log.path, text) for log in found.older]
     if readable and (question.shows == USAGE or question.carved is not None):
@@ -138,7 +144,7 @@ def _answers(
 ) -> Iterator[RegistryAnswer]:
     path, shows = found.log.path, question.shows
     directories = [each for cluster, each in all_found.directories if cluster == found.cluster]
-    logs = logs_with_records(directories, question.topic) if shows == USAGE else ()
+    logs = list(logs_with_records(directories, question.topic)) if shows == USAGE else []
     state = SchemaRegistry()
     changes = registry_changes(
         found, state, question.moment, keep_gone=question.wants_gone, reports=shows == HISTORY, run=run
@@ -157,7 +163,8 @@ def _answers(
     question.on_registry(found, known)
     yield from notes
     lost = _why_lost(found, state, question)
-    yield from (Note(path, problem) for problem in ([lost] if lost else state.problems))
+    if not lost or logs or shows != USAGE:
+        yield from (Note(path, problem) for problem in ([lost] if lost else state.problems))
     if question.moment.offset is not None and state.end_offset <= question.moment.offset:
         yield Note(path, f"ends at offset {state.end_offset}; this is the state at its end")
 

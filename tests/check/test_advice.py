@@ -43,7 +43,10 @@ CONFIGS = "ConfigCommand"
 """Its package depends on the release."""
 KNOWN: dict[str, tuple[str, str]] = {
     "kafka-topics.sh": (f"{TOOLS}TopicCommand", "--bootstrap-server --describe --topic"),
-    "kafka-configs.sh": (CONFIGS, "--bootstrap-server --alter --topic --add-config"),
+    "kafka-configs.sh": (
+        CONFIGS,
+        "--bootstrap-server --alter --describe --topic --entity-type --entity-name --add-config --delete-config",
+    ),
     "kafka-consumer-groups.sh": (
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
         "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute --delete",
