@@ -45,7 +45,8 @@ KNOWN: dict[str, tuple[str, str]] = {
     "kafka-topics.sh": (f"{TOOLS}TopicCommand", "--bootstrap-server --describe --topic"),
     "kafka-configs.sh": (
         CONFIGS,
-        "--bootstrap-server --alter --describe --topic --entity-type --entity-name --add-config --delete-config",
+        "--bootstrap-server --alter --describe --topic --entity-type --entity-name --entity-default --add-config "
+        "--delete-config",
     ),
     "kafka-consumer-groups.sh": (
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
