@@ -52,6 +52,11 @@ KNOWN: dict[str, tuple[str, str]] = {
         f"{TOOLS}consumer.group.ConsumerGroupCommand",
         "--bootstrap-server --group --topic --reset-offsets --to-offset --to-datetime --from-file --execute --delete",
     ),
+    "kafka-acls.sh": (f"{TOOLS}AclCommand", "--bootstrap-server --add --allow-principal --operation --topic"),
+    "kafka-delegation-tokens.sh": (
+        f"{TOOLS}DelegationTokenCommand",
+        "--bootstrap-server --create --max-life-time-period",
+    ),
     "kafka-delete-records.sh": (f"{TOOLS}DeleteRecordsCommand", "--bootstrap-server --offset-json-file"),
     "kafka-transactions.sh find-hanging": (f"{TOOLS}TransactionsCommand find-hanging", "--bootstrap-server --topic"),
     "kafka-transactions.sh abort": (
