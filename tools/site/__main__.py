@@ -58,7 +58,7 @@ def contents() -> dict[str, list[str]]:
             "kafka-releases",
             "performance",
         ],
-        "The project": ["contributing", "testing", "changelog", "fixtures", "corpus", "release"],
+        "The project": ["contributing", "testing", "changelog", "fixtures", "corpus", "stability", "release"],
     }
 
 
