@@ -104,7 +104,7 @@ test: $(VENV)/.ready $(VENV)/.test
 test-all: test $(VENV)/.docs $(VENV)/.browser $(JARS) $(RELEASE_JARS)/$(NEWEST) $(DISKS) pex sanitize
 	$(MAKE) pex ARCH=aarch64
 	$(BIN)/python -m tools.carry.emulation dist/kdump-linux-aarch64
-	KDUMP_CARRIED=$(abspath dist/kdump-linux-x86_64) $(BIN)/python -m pytest -m carried tests/test_single_file.py
+	KDUMP_CARRIED=$(abspath dist/kdump-linux-x86_64) $(BIN)/python -m pytest -m carried tests/test_single_file.py tests/test_carried_places.py
 	KDUMP_CARRIED=$(abspath dist/kdump-linux-aarch64) $(BIN)/python -m pytest -m carried tests/test_single_file.py
 	$(BIN)/python -m pytest -m package tests/test_package.py
 	$(DAILY) -m 'every_disk or sampled or cluster or browser'
