@@ -17,7 +17,7 @@ from kdump.render.all_answers import TYPES
 from kdump.render.amounts import duration_text
 from tests.command import objects, run
 from tests.conftest import FIXTURES, few
-from tests.craft import flip
+from tests.craft import flip, split
 from tests.forensics.disks import PAYMENTS, coordinator, data, marker, partition
 from tools.incident import lay_out
 from tools.incident.disk import Disk
@@ -225,3 +225,19 @@ def test_a_replay_begins_at_the_log_start(start: int, state: str, tmp_path: Path
     assert bool(producer["remarks"]) == (state == "unknown")
     text = run("producers", disk.root / "orders-zstd-0", "--now", "2026-11-21T09:00Z").stdout
     assert {0: "replays the whole log", 300: "replays nothing"}.get(start, f"from offset {start}") in text
+
+
+def test_a_producer_of_which_only_a_damaged_batch_is_left(tmp_path: Path) -> None:
+    """Its magic is wrong: the checksum shows the producer, but no broker reads the batch."""
+    copy = tmp_path / "ledger-0"
+    shutil.copytree(FIXTURES / "clean-1" / "payments-0", copy)
+    log = copy / f"{0:020}.log"
+    data = bytearray(split(log.read_bytes())[0])
+    data[16] ^= 0x80
+    log.write_bytes(data)
+    for path in copy.iterdir():
+        if path != log:
+            path.unlink()
+    result = run("producers", copy, "--json")
+    (row,) = [json.loads(line) for line in result.stdout.splitlines() if '"type":"producer"' in line]
+    assert (row["batches"], row["file"]) == (0, str(copy))

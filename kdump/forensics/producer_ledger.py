@@ -205,6 +205,9 @@ class ProducerLedger(Observer):
         broker_state = now or {}
         partition = self.scan.partition
         has_data = life is not None and life.batches > 0
+        is_counted = (
+            life is not None and life.last_seen >= 0
+        )
         last = broker_state.get("timestamp", life.timestamp if life is not None else -1)
         return Row(
             source=partition.source,
@@ -238,8 +241,8 @@ class ProducerLedger(Observer):
             stateFrom=self._from,
             inSnapshot=None if base is None else entry is not None,
             idle=self.now - last if last >= 0 else None,
-            file=self.files[life.file] if life else base.path if base else partition.path,
-            position=life.position if life else position,
+            file=self.files[life.file] if life and is_counted else base.path if base else partition.path,
+            position=life.position if life and is_counted else position,
             remarks=tuple(remarks),
         )
 
