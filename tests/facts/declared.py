@@ -348,8 +348,9 @@ def due_topics(everything: Everything) -> Iterator[Statement]:
 
 
 def newest_metadata(everything: Everything) -> Iterator[Statement]:
-    ends = [row["replayedOffset"] for row in everything["cluster"]["cluster"]]
-    yield "all disks", max(ends, default=None)
+    rows = everything["cluster"]["cluster"]
+    chosen = [row for row in rows if row["topics"]] or rows  # a copy without topics is newer only than others without
+    yield "all disks", max((row["replayedOffset"] for row in chosen), default=None)
 
 
 def remarks(everything: Everything) -> Iterator[Statement]:
@@ -909,7 +910,7 @@ FACTS: list[Fact] = [
         "KafkaRaftLog.endOffset",
         "cluster.metadata_log:read_metadata",
         (
-            States("cluster", "cluster.replayedOffset", newest_metadata, "the highest"),
+            States("cluster", "cluster.replayedOffset", newest_metadata, "the highest of a copy that has topics"),
             at("space", "space.metadataOffset", of=the_disk),
             at("restart-plan", "restartCluster.metadataOffset", of=the_disk),
         ),
