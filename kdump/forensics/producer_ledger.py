@@ -205,9 +205,7 @@ class ProducerLedger(Observer):
         broker_state = now or {}
         partition = self.scan.partition
         has_data = life is not None and life.batches > 0
-        is_counted = (
-            life is not None and life.last_seen >= 0
-        )
+        is_counted = life is not None and life.last_seen >= 0
         last = broker_state.get("timestamp", life.timestamp if life is not None else -1)
         return Row(
             source=partition.source,
