@@ -75,8 +75,8 @@ class _Names:
 
 
 def find_connect(paths: Iterable[str], run: Run, named: Callable[[str], bool] = lambda topic: False) -> FoundConnect:
-    """Return the Connect clusters whose topics are under the paths. `named`: further topics. Raises SourceError for a
-    path without Kafka files."""
+    """Return the Connect clusters whose topics are under the paths. `named`: further topics. A path without Kafka files
+    is passed to `run.unreadable`."""
     topics = find_topic_logs(paths, _Names(named), run, lone="")
     clusters, checkpoints = [], []
     for is_deleted, by_cluster in ((False, topics.newest), (True, topics.deleted)):

@@ -31,16 +31,17 @@ class RegistryLog(NamedTuple):
 
 class FoundRegistries(NamedTuple):
     """The registries under some paths. `older`: copies of their logs that are not read. `directories`: the log
-    directories there, by the cluster that they belong to."""
+    directories there, by the cluster that they belong to. `is_complete`: whether all of the paths could be searched."""
 
     registries: list[RegistryLog]
     older: list[CoordinatorLog]
     directories: list[tuple[str, LogDirectory]]
+    is_complete: bool
 
 
 def find_registries(paths: Iterable[str], topic: str, run: Run) -> FoundRegistries:
     """Return the registries of each cluster; one for each partition of the topic, although a registry refuses more
-    than one. Raises SourceError for a path without Kafka files."""
+    than one. A path without Kafka files is passed to `run.unreadable`."""
     found = find_topic_logs(paths, (topic,), run, lone=topic)
     registries = []
     for cluster in found.clusters:
@@ -48,7 +49,7 @@ def find_registries(paths: Iterable[str], topic: str, run: Run) -> FoundRegistri
         if not mine and gone:
             mine = [CoordinatorLog(topic, gone[0].partition, gone[0].path, ())]
         registries += [RegistryLog(cluster, log, gone if number == 0 else ()) for number, log in enumerate(mine)]
-    return FoundRegistries(registries, found.older, found.directories)
+    return FoundRegistries(registries, found.older, found.directories, found.is_complete)
 
 
 def registries_in(directories: Iterable[LogDirectory]) -> list[RegistryLog]:

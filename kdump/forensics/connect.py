@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.cluster.connect_clusters import (
@@ -19,6 +18,7 @@ from kdump.cluster.connect_clusters import (
 )
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups
+from kdump.cluster.topic_logs import OLDER
 from kdump.forensics.answers import Note, RecordedChange
 from kdump.forensics.connect_answer import (
     Connector,
@@ -35,7 +35,7 @@ from kdump.forensics.groups_answer import change_answer
 from kdump.log import file_system
 from kdump.log.errors import SourceError, within
 from kdump.log.internal_topics import OFFSETS_TOPIC
-from kdump.log.run import PLAIN_RUN, QUIET_RUN, Run, ignore
+from kdump.log.run import PLAIN_RUN, Run, ignore
 from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
 from kdump.state.connect import CONNECTOR_DELETED, DELETED, ConnectState
 from kdump.state.groups import GroupCoordinatorState
@@ -90,25 +90,10 @@ def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) 
 
 def _find(paths: tuple[str, ...], question: ConnectQuery, run: Run) -> tuple[FoundConnect, list[Note]]:
     """Return what is under the paths, and notes on copies of logs that are not read."""
-    readable = []
-    failed = False
-
-    def unreadable(error: SourceError) -> None:
-        nonlocal failed
-        failed = True
-        run.unreadable(error)
-
-    for path in paths:
-        try:
-            find_connect([path], QUIET_RUN)
-            readable.append(path)
-        except SourceError as error:
-            unreadable(error)
-    found = find_connect(readable, replace(run, unreadable=unreadable), question.topic)
-    if not found.clusters and not found.checkpoints and not failed:
+    found = find_connect(paths, run, question.topic)
+    if not found.clusters and not found.checkpoints and found.topics.is_complete:
         run.unreadable(SourceError(f"{', '.join(paths)}: no topics of Connect or MirrorMaker found"))
-    text = "not read; another copy of it ends at the same offset or a higher one"
-    return found, [Note(log.path, text) for log in found.topics.older]
+    return found, [Note(log.path, OLDER) for log in found.topics.older]
 
 
 def _groups(found: FoundConnect, question: ConnectQuery, run: Run) -> dict[str, GroupCoordinatorState]:

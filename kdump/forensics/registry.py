@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.cluster.read_groups import CoordinatorLog
@@ -15,6 +14,7 @@ from kdump.cluster.schema_registries import (
     registry_changes,
     versions_in_deleted_logs,
 )
+from kdump.cluster.topic_logs import OLDER
 from kdump.forensics.answers import Note, RecordedChange
 from kdump.forensics.groups_answer import change_answer
 from kdump.forensics.registry_answer import (
@@ -28,7 +28,7 @@ from kdump.forensics.registry_usage import KnownSchemas, logs_with_records, usag
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import SCHEMAS_TOPIC
-from kdump.log.run import PLAIN_RUN, QUIET_RUN, Run, ignore
+from kdump.log.run import PLAIN_RUN, Run, ignore
 from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
 from kdump.state.schema_registry import LIVE, SchemaRegistry, SchemaVersion
 
@@ -82,27 +82,12 @@ def registry(paths: Iterable[str], question: RegistryQuery, run: Run = PLAIN_RUN
 def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[FoundRegistries, list[Note]]:
     """Return the registries under the paths, and notes on copies of their logs that are not read."""
     topic = question.schemas_topic
-    found, readable = FoundRegistries([], [], []), []
-    failed = False
-
-    def unreadable(error: SourceError) -> None:
-        nonlocal failed
-        failed = True
-        run.unreadable(error)
-
-    for path in paths:
-        try:
-            find_registries([path], topic, QUIET_RUN)
-            readable.append(path)
-        except SourceError as error:
-            unreadable(error)
-    if readable:
-        found = find_registries(readable, topic, replace(run, unreadable=unreadable))
-    text = "not read; another copy of it ends at the same offset or a higher one"
-    notes = [Note(log.path, text) for log in found.older]
-    if readable and (question.shows == USAGE or question.carved is not None):
+    found = find_registries(paths, topic, run)
+    notes = [Note(log.path, OLDER) for log in found.older]
+    is_any = found.is_complete or found.registries or found.directories
+    if is_any and (question.shows == USAGE or question.carved is not None):
         found = _with_lost(found, question, run)
-    elif not found.registries and not failed:
+    elif not found.registries and found.is_complete:
         run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {IN_IMAGE}"))
     return found, notes
 
