@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdump.cluster.broker_configuration import NodeConfiguration, PropertiesSearch, configuration
 from kdump.cluster.disks import Disks
 from kdump.commands.input_files import print_error
 from kdump.commands.output_options import JSON, TABLE, OutputOptions
@@ -18,6 +17,9 @@ from kdump.log.run import Limits, Run, ignore
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
+
+if TYPE_CHECKING:
+    from kdump.cluster.broker_configuration import NodeConfiguration
 
 NOT_AS_CONFIGURED = "NOT AS CONFIGURED"
 HELP = "Take the node's roles, directories and defaults, which no log directory states, from this server.properties."
@@ -52,6 +54,8 @@ class NodeProperties:
     option; `disks`: what was looked at."""
 
     def __init__(self, given: ServerProperties | None, paths: tuple[str, ...]) -> None:
+        from kdump.cluster.broker_configuration import PropertiesSearch, configuration  # not in ls and verify
+
         self.server = given
         self.is_given = given is not None
         self._configuration: NodeConfiguration | None = None

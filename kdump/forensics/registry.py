@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from kdump.cluster.read_groups import CoordinatorLog
@@ -70,13 +71,16 @@ def registry(paths: Iterable[str], question: RegistryQuery, run: Run = PLAIN_RUN
         raise OffsetOfSeveralLogs
     carved = _carved(question.carved, run)
     clusters = [each.cluster for each in found.registries]
-    run.expect(_size(found, question))
+    used = _logs_with_records(found, question) if question.shows == USAGE else {}
+    run.expect(_size([*(each.log for each in found.registries), *chain.from_iterable(used.values())]))
     for each in found.registries:
         if len(found.registries) > 1:
             run.begin(each)
         if clusters.count(each.cluster) > 1 and each.log.partition:
             yield Note(each.log.path, "a registry refuses a topic with several partitions; each is shown alone")
-        yield from _answers(each._replace(deleted=(*each.deleted, *carved)), found, question, run)
+        home = next((here.path for cluster, here in found.directories if cluster == each.cluster), "")
+        deleted = (*each.deleted, *carved)
+        yield from _answers(each._replace(deleted=deleted), home, used.get(each.cluster, []), question, run)
 
 
 def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[FoundRegistries, list[Note]]:
@@ -115,21 +119,26 @@ def _carved(path: str | None, run: Run) -> tuple[CoordinatorLog, ...]:
         return ()
 
 
-def _size(found: FoundRegistries, question: RegistryQuery) -> int:
+def _logs_with_records(found: FoundRegistries, question: RegistryQuery) -> dict[str, list[CoordinatorLog]]:
+    """Return the logs whose records may carry schema IDs, by cluster."""
+    logs: dict[str, list[CoordinatorLog]] = {}
+    for cluster, directory in found.directories:
+        logs.setdefault(cluster, []).extend(logs_with_records([directory], question.topic))
+    return logs
+
+
+def _size(logs: Iterable[CoordinatorLog]) -> int:
     """Return the bytes to read."""
-    logs = [each.log for each in found.registries]
-    if question.shows == USAGE:
-        logs += logs_with_records([each for _, each in found.directories], question.topic)
     paths = [each for log in logs for each in log.segments]
     return sum(file_system.getsize(each) for each in paths if file_system.isfile(each))
 
 
 def _answers(
-    found: RegistryLog, all_found: FoundRegistries, question: RegistryQuery, run: Run
+    found: RegistryLog, home: str, logs: list[CoordinatorLog], question: RegistryQuery, run: Run
 ) -> Iterator[RegistryAnswer]:
+    """Yield the answers about one registry. `home`: a log directory of its cluster, empty if there is none; `logs`:
+    those whose use of schema IDs is asked for."""
     path, shows = found.log.path, question.shows
-    directories = [each for cluster, each in all_found.directories if cluster == found.cluster]
-    logs = list(logs_with_records(directories, question.topic)) if shows == USAGE else []
     state = SchemaRegistry()
     changes = registry_changes(
         found, state, question.moment, keep_gone=question.wants_gone, reports=shows == HISTORY, run=run
@@ -138,7 +147,7 @@ def _answers(
         if _is_about(change, question):
             yield change_answer(path, change)
     gone = versions_in_deleted_logs(found.deleted, state, run) if question.wants_gone else []
-    known = KnownSchemas(state, directories[0].path if directories else "", [version for _, version in gone])
+    known = KnownSchemas(state, home, [version for _, version in gone])
     notes: list[Note] = []
     for used in usage(logs, known, lambda source, message: notes.append(Note(source, message)), run):
         if question.has_id(used.id) and (not question.names_subjects or any(map(question.subject, used.subjects))):
