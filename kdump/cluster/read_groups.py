@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kdump.cluster.internal_log import bounded, read_records
+from kdump.log import file_system
 from kdump.log.directory_listing import is_directory, length, parent, real_path
 from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
@@ -37,6 +38,11 @@ class CoordinatorLog(NamedTuple):
     partition: int
     path: str
     segments: tuple[str, ...]
+
+
+def size_of(logs: Iterable[CoordinatorLog]) -> int:
+    """Return the bytes of their segments; those that do not exist any more have none."""
+    return sum(file_system.getsize(path) for log in logs for path in log.segments if file_system.isfile(path))
 
 
 def read_groups(

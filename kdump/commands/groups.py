@@ -14,7 +14,7 @@ from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import coordinator_logs
 from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition
 from kdump.cluster.log_offsets import LogOffsetsByPartition
-from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_groups
+from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_groups, size_of
 from kdump.commands.completion_words import one_of
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
@@ -23,7 +23,6 @@ from kdump.commands.typed_options import CommandOptions, argument, flag, group, 
 from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups_answer import DescribedGroup, GroupMember, change_answer
 from kdump.format.count_text import count_text
-from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory
@@ -162,9 +161,8 @@ class GroupsCommand:
         disks = LogOffsetsByPartition(directories, metadata)
         context = LagContext(disks, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
-        total = sum(file_system.getsize(path) for log in logs for path in log.segments if file_system.isfile(path))
         with Progress("groups") as progress:
-            progress.total = total
+            progress.total = size_of(logs)
             run = replace(self.reading, more=progress.more)
             groups = read_groups(logs, self.moment, on_change=history, room=ROOM_ALONE, run=run)
         if history is None:

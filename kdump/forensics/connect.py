@@ -17,7 +17,7 @@ from kdump.cluster.connect_clusters import (
     read_checkpoints,
 )
 from kdump.cluster.find_state_logs import logs_in
-from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups
+from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups, size_of
 from kdump.cluster.topic_logs import OLDER
 from kdump.forensics.answers import Note, RecordedChange
 from kdump.forensics.connect_answer import (
@@ -32,7 +32,6 @@ from kdump.forensics.connect_answer import (
     tasks,
 )
 from kdump.forensics.groups_answer import change_answer
-from kdump.log import file_system
 from kdump.log.errors import SourceError, within
 from kdump.log.internal_topics import OFFSETS_TOPIC
 from kdump.log.run import PLAIN_RUN, Run, ignore
@@ -76,8 +75,7 @@ def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) 
     logs = [each.log for cluster in clusters for each in cluster.logs] + [log for _, log in found.checkpoints]
     if question.moment.offset is not None and len(logs) > 1:
         raise OffsetOfSeveralLogs
-    files = [path for log in logs for path in log.segments]
-    run.expect(sum(file_system.getsize(path) for path in files if file_system.isfile(path)))
+    run.expect(size_of(logs))
     groups = _groups(found, question, run)
     for state in groups.values():
         yield from (Note("", problem) for problem in state.problems)

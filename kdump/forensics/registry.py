@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from kdump.cluster.read_groups import CoordinatorLog
+from kdump.cluster.read_groups import CoordinatorLog, size_of
 from kdump.cluster.schema_registries import (
     FoundRegistries,
     RegistryLog,
@@ -26,7 +26,6 @@ from kdump.forensics.registry_answer import (
     version_answer,
 )
 from kdump.forensics.registry_usage import KnownSchemas, logs_with_records, usage
-from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.run import PLAIN_RUN, Run, ignore
@@ -72,7 +71,7 @@ def registry(paths: Iterable[str], question: RegistryQuery, run: Run = PLAIN_RUN
     carved = _carved(question.carved, run)
     clusters = [each.cluster for each in found.registries]
     used = _logs_with_records(found, question) if question.shows == USAGE else {}
-    run.expect(_size([*(each.log for each in found.registries), *chain.from_iterable(used.values())]))
+    run.expect(size_of([*(each.log for each in found.registries), *chain.from_iterable(used.values())]))
     for each in found.registries:
         if len(found.registries) > 1:
             run.begin(each)
@@ -125,12 +124,6 @@ def _logs_with_records(found: FoundRegistries, question: RegistryQuery) -> dict[
     for cluster, directory in found.directories:
         logs.setdefault(cluster, []).extend(logs_with_records([directory], question.topic))
     return logs
-
-
-def _size(logs: Iterable[CoordinatorLog]) -> int:
-    """Return the bytes to read."""
-    paths = [each for log in logs for each in log.segments]
-    return sum(file_system.getsize(each) for each in paths if file_system.isfile(each))
 
 
 def _answers(
