@@ -100,7 +100,7 @@ def _topics(logs: Iterable[CoordinatorLog]) -> list[str]:
 
 
 def _stem(topic: str) -> str:
-    """Return the name of a topic with * in place of the last word that tells it from the others of its cluster."""
+    """Return the name of a topic with * in place of the last word, which differs between the topics of a cluster."""
     found = list(WORD.finditer(topic))
     return topic if not found else topic[: found[-1].start()] + "*" + topic[found[-1].end() :]
 

@@ -70,5 +70,5 @@ def find_topic_logs(paths: Iterable[str], topics: Container[str], run: Run, *, l
 
 
 def cluster_of(directory: LogDirectory) -> str:
-    """Return what tells the directories of one cluster from others: its ID, else the directory itself."""
+    """Return what identifies the cluster of a log directory: its ID, else the path of the directory."""
     return node_ids(directory).get("cluster.id") or real_path(directory.path)

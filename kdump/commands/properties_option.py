@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 NOT_AS_CONFIGURED = "NOT AS CONFIGURED"
 HELP = "Take the node's roles, directories and defaults, which no log directory states, from this server.properties."
-FOUND = (
-    "  [that of the running broker or beside the directories, if it names them, which is said first; /dev/null: none]"
-)
+FOUND = "  [that of the running broker or next to the directories, if it names them; printed first; /dev/null: none]"
 
 
 class ServerPropertiesParam(Param):

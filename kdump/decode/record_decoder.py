@@ -46,7 +46,7 @@ class DecodeOptions:
     """The user's options. `decoder`: one decoder for all files; `by_topic`: decode Kafka's own topics by their names;
     `key_format` and `value_format`: None if not set; `key_schema` and `value_schema`: files with the schemas of these
     formats. `schemas`: a path with the schemas of a registry, by which keys and values without a format are decoded;
-    without it, those that lie beside the records or in `paths` are used (not if `by_topic` is false)."""
+    without it, those on the same disk as the records or in `paths` are used (not if `by_topic` is false)."""
 
     decoder: str | None = None
     by_topic: bool = True

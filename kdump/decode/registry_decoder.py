@@ -96,8 +96,8 @@ class Candidate:
 
 
 class SchemaSource:
-    """The schemas of a path, or of the registry beside the records, read when the first record needs them. `is_named`:
-    the user has named them, so that each record is expected to have its schema there."""
+    """The schemas of a path, or of the registry on the same disk as the records, read when the first record needs them.
+    `is_named`: the user has named them, so that each record is expected to have its schema there."""
 
     def __init__(self, place: str, read: Callable[[], KnownSchemas | None], *, is_named: bool) -> None:
         self.place = place

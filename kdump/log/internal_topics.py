@@ -33,7 +33,7 @@ COORDINATOR_TOPICS = (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_TOPIC)
 
 
 class SystemTopic(NamedTuple):
-    """Topics that one part of Kafka, or of what runs beside it, writes. `pattern` matches the whole name. `state`: what
+    """Topics that one part of Kafka, or of what runs with it, writes. `pattern` matches the whole name. `state`: what
     their records are, if the last record of each key must stay: they have to be compacted, and not deleted; else empty.
     `decoder`: that of their records (kdump.decode.ecosystem_decoders); empty: none, or one of Kafka's own topics.
     `is_sure`: other topics have no such names."""

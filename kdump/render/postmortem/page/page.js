@@ -1,4 +1,4 @@
-/* Moves and zooms the charts, and tells the numbers of what the pointer is on. Without it they are the same pictures. */
+/* Moves and zooms the charts, and shows the numbers at the pointer. Without it, the pictures are the same. */
 (function () {
   "use strict";
   document.documentElement.classList.add("js");
