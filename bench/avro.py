@@ -15,8 +15,8 @@ import fastavro
 
 from bench.measure import least
 from kdump.decode.decoder_interface import RecordContext
+from kdump.decode.known_schemas import KnownSchemas
 from kdump.decode.registry_decoder import RegistryDecoder, SchemaSource
-from kdump.forensics.registry_usage import KnownSchemas
 from kdump.state.schema_registry import SchemaRegistry
 from kdump.state.schema_registry_replay import RegistryReplay
 

@@ -368,3 +368,11 @@ def _writer(cls: type) -> Callable[[Any], Object]:
         return out
 
     return write
+
+
+@answer("note")
+class Note(NamedTuple):
+    """Something that could not be read or considered."""
+
+    source: Annotated[PathText, Doc("path to which it refers; empty if the message contains it")]
+    message: Annotated[PathText, Doc("what could not be read, or is inconsistent")]

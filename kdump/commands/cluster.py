@@ -18,7 +18,6 @@ from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.commands.typed_options import CommandOptions, argument, flag, group, option, takes
-from kdump.forensics.answers import RecordedChange
 from kdump.forensics.cluster_answer import PARTS, Cluster, cluster_object, configs
 from kdump.forensics.groups_answer import change_answer
 from kdump.format.count_text import count_text
@@ -35,6 +34,7 @@ from kdump.render.state_tables import StateTables, style
 from kdump.state.as_of import AsOf, Change
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.recorded_change import RecordedChange
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")

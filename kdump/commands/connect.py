@@ -12,12 +12,12 @@ from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter
 from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.commands.typed_options import CommandOptions, argument, flag, group, many, option, takes
-from kdump.forensics.answers import RecordedChange
 from kdump.forensics.connect import ROWS, ConnectQuery, connect
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.as_of import AsOf, OffsetOfSeveralLogs
 from kdump.state.connect import ConnectState
+from kdump.state.recorded_change import RecordedChange
 
 EXAMPLES = """
 \b

@@ -20,7 +20,6 @@ from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.commands.typed_options import CommandOptions, argument, flag, group, many, option, takes
-from kdump.forensics.answers import RecordedChange
 from kdump.forensics.groups_answer import DescribedGroup, GroupMember, change_answer
 from kdump.format.count_text import count_text
 from kdump.log.errors import SourceError
@@ -42,6 +41,7 @@ from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.as_of import AsOf, Change
 from kdump.state.groups import SHARE, GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
+from kdump.state.recorded_change import RecordedChange
 
 SINGLE = "add --offsets or --members"
 SORTS = [key.name for kind in (DescribedGroup, CommittedPosition, GroupMember) for key in answer_keys(kind)]

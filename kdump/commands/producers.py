@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kdump.answer import Note
 from kdump.check.finding import INFO, Finding
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import SelectedProducers, topic_filter, topic_option
@@ -16,9 +17,9 @@ from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
-from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.producers import STATES, ProducersQuery, producers
+from kdump.forensics.producers_answer import PartitionProducers, Producer, ProducerEvent
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.render.producer_report import ProducerReport

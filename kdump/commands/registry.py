@@ -12,12 +12,11 @@ from kdump.commands.input_files import print_error
 from kdump.commands.name_options import selected_names, topic_filter, topic_option
 from kdump.commands.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.commands.typed_options import CommandOptions, argument, flag, group, many, option, takes
-from kdump.forensics.answers import RecordedChange
+from kdump.decode.known_schemas import KnownSchemas
 from kdump.forensics.output_directory import OutputDirectory, OutputError
 from kdump.forensics.registry import DELETED, HISTORY, USAGE, VERSIONS, RegistryQuery, registry
 from kdump.forensics.registry_answer import RegisteredVersion, RegistrySetting, SchemaUsage
 from kdump.forensics.registry_export import export
-from kdump.forensics.registry_usage import KnownSchemas
 from kdump.format.count_text import count_text
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.render.escape import path_text
@@ -25,6 +24,7 @@ from kdump.render.progress import Progress
 from kdump.render.registry_report import RegistryReport
 from kdump.render.state_tables import StateTables
 from kdump.state.as_of import AsOf, OffsetOfSeveralLogs
+from kdump.state.recorded_change import RecordedChange
 
 EXAMPLES = """
 \b

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kdump.answer import Note
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import topic_filter, topic_option
 from kdump.commands.output_options import OutputOptions, output_options
@@ -17,7 +18,6 @@ from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import Notes, parse_now, run_command
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
-from kdump.forensics.answers import Note
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.forensics.retention.configs import ConfigOverrides, broker_names, check, known_names

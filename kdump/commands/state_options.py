@@ -12,13 +12,13 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import click
 
+from kdump.answer import Note
 from kdump.commands.exit_status import exit_with
 from kdump.commands.input_files import add_unreadable, print_error, report_unreadable
 from kdump.commands.low_impact_options import low_impact_options
 from kdump.commands.output_options import OutputOptions, output_options
 from kdump.commands.params import LimitOptions, SizeParam, parse_time
 from kdump.commands.typed_options import CommandOptions, add_options, added, flag, option
-from kdump.forensics.answers import Note
 from kdump.log.errors import SourceError, Unread
 from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kdump.answer import Note
 from kdump.cluster.transaction_coordinator import PREPARED
 from kdump.commands.input_files import print_error
 from kdump.commands.name_options import SelectedProducers, topic_filter, topic_option
@@ -17,14 +18,7 @@ from kdump.commands.reading_options import ReadingOptions, reading_options
 from kdump.commands.release_option import release_option
 from kdump.commands.state_options import NOW_HELP, Notes, parse_now, run_command
 from kdump.commands.typed_options import CommandOptions, added, argument, flag, many, option, takes
-from kdump.forensics.answers import (
-    HANGING,
-    OPEN,
-    CoordinatorTransaction,
-    Note,
-    PartitionTransactions,
-    Transaction,
-)
+from kdump.forensics.answers import HANGING, OPEN, CoordinatorTransaction, PartitionTransactions, Transaction
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.transactions import STATES, TransactionsQuery, transactions
 from kdump.format.count_text import count_text

@@ -209,7 +209,7 @@ class RecordDecoder:
             there = list(filter(file_system.isdir, logs))
             if there:
                 from kdump.decode.registry_decoder import RegistryDecoder, SchemaSource
-                from kdump.forensics.registry_sources import schemas_beside
+                from kdump.decode.registry_sources import schemas_beside
 
                 read = partial(schemas_beside, near, list(map(os.path.dirname, there)))
                 self._registries[near] = RegistryDecoder(SchemaSource(there[0], read, is_named=False))

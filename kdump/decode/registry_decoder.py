@@ -24,9 +24,8 @@ from kdump.decode.decoder_interface import (
     RecordContext,
 )
 from kdump.decode.formats import json_value
-from kdump.forensics.registry_export import referenced
-from kdump.forensics.registry_sources import schemas_at
-from kdump.forensics.registry_usage import HEADER, HEADERS, PREFIX, KnownSchemas, SchemaMark, mark_in, own_format_of
+from kdump.decode.known_schemas import HEADER, HEADERS, PREFIX, KnownSchemas, SchemaMark, mark_in, own_format_of
+from kdump.decode.registry_sources import schemas_at
 from kdump.log.errors import SourceError
 from kdump.log.record import Record
 from kdump.state.schema_registry import (
@@ -281,9 +280,8 @@ def _protobuf_reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
 
     texts: dict[str, str] = {}
     for each in _with_references(known, version):
-        for reference, (subject, number) in zip(each.references, referenced(each)):
-            other = known.version(subject, number)
-            name = str(reference.get("name"))
+        for name, place in each.referenced():
+            other = known.version(*place)
             if other is not None and texts.setdefault(name, other.text) != other.text:
                 raise DecoderError(f"two schemas are referenced as {name[:100]}")
     payload = descriptors_payload(compiled(version.text, texts), f"{version.subject} version {version.version}")
@@ -306,7 +304,7 @@ def _with_references(known: KnownSchemas, version: SchemaVersion) -> list[Schema
             found[place] = each
             continue
         open_.add(place)
-        for needed in referenced(each):
+        for _, needed in each.referenced():
             if needed in found:
                 continue
             other = known.version(*needed)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from kdump.answer import Note
 from kdump.cluster.connect_clusters import (
     CONFIGS,
     OFFSETS,
@@ -19,7 +20,6 @@ from kdump.cluster.connect_clusters import (
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups, size_of
 from kdump.cluster.topic_logs import OLDER
-from kdump.forensics.answers import Note, RecordedChange
 from kdump.forensics.connect_answer import (
     Connector,
     ConnectorOffset,
@@ -39,6 +39,7 @@ from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
 from kdump.state.connect import CONNECTOR_DELETED, DELETED, ConnectState
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
+from kdump.state.recorded_change import RecordedChange
 
 Row = Connector | ConnectorTask | ConnectorOffset | MirrorCheckpoint
 ConnectAnswer = Row | RecordedChange | Note

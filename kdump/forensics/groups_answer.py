@@ -7,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, INLINE, Doc, Object, Shown, answer, answer_object, of_fact
 from kdump.cluster.lag import CommittedPosition, GroupId, LagContext, SharePosition
-from kdump.forensics.answers import ChangedField, RecordedChange
 from kdump.state.as_of import Change
 from kdump.state.groups import Assigned, Group, Member
+from kdump.state.recorded_change import ChangedField, RecordedChange
 from kdump.state.secrets import HIDDEN, is_secret
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kdump.answer import Note
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.second_look import Looking
 from kdump.check.finding import INFO, Finding
@@ -19,7 +20,8 @@ from kdump.check.rules.transactions import TransactionRule
 from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
-from kdump.forensics.answers import Note, PartitionProducers, PartitionTransactions
+from kdump.forensics.answers import PartitionTransactions
+from kdump.forensics.producers_answer import PartitionProducers
 from kdump.log.batch_validity import COUNT
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory

@@ -11,10 +11,10 @@ from typing import Any
 from kdump.check.rule import BatchContext, Observer
 from kdump.check.rules.producers import break_text
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
-from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
-from kdump.forensics.answers import Producer as Row
 from kdump.forensics.partition_scan import PartitionScan
 from kdump.forensics.producer_history import ProducerHistory, replayed
+from kdump.forensics.producers_answer import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
+from kdump.forensics.producers_answer import Producer as Row
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log import file_system
 from kdump.log.paths import Target

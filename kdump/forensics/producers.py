@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from kdump.answer import Note
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
-from kdump.forensics.answers import EXPIRED, LIVE, UNKNOWN, Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.forensics.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.forensics.producer_history import ProducerHistory
 from kdump.forensics.producer_ledger import ProducerLedger
+from kdump.forensics.producers_answer import EXPIRED, LIVE, UNKNOWN, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.release_doubts import release_doubts
 from kdump.kafka.segment_recovery import first_unflushed
 from kdump.log.paths import Target

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
+from kdump.answer import Note
 from kdump.cluster.read_groups import CoordinatorLog, size_of
 from kdump.cluster.schema_registries import (
     FoundRegistries,
@@ -16,7 +17,7 @@ from kdump.cluster.schema_registries import (
     versions_in_deleted_logs,
 )
 from kdump.cluster.topic_logs import OLDER
-from kdump.forensics.answers import Note, RecordedChange
+from kdump.decode.known_schemas import KnownSchemas
 from kdump.forensics.groups_answer import change_answer
 from kdump.forensics.registry_answer import (
     RegisteredVersion,
@@ -25,11 +26,12 @@ from kdump.forensics.registry_answer import (
     setting_answer,
     version_answer,
 )
-from kdump.forensics.registry_usage import KnownSchemas, logs_with_records, usage
+from kdump.forensics.registry_usage import logs_with_records, usage
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.run import PLAIN_RUN, Run, ignore
 from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
+from kdump.state.recorded_change import RecordedChange
 from kdump.state.schema_registry import LIVE, SchemaRegistry, SchemaVersion
 
 RegistryAnswer = RegisteredVersion | RegistrySetting | SchemaUsage | RecordedChange | Note

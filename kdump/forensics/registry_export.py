@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from kdump.forensics.output_directory import OutputDirectory
-from kdump.state.schema_registry import SchemaRegistry, SchemaVersion, qualified
+from kdump.state.schema_registry import SchemaRegistry, SchemaVersion
 
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 LONGEST_NAME = 100
@@ -37,23 +37,13 @@ def in_order(registry: SchemaRegistry) -> Iterator[SchemaVersion]:
                 continue
             if place not in entered:
                 entered.add(place)
-                needed = referenced(found)
+                needed = (place for _, place in found.referenced())
                 stack += [each for each in needed if each not in done and each not in entered]
                 if stack[-1] != place:
                     continue
             stack.pop()
             done.add(place)
             yield found
-
-
-def referenced(version: SchemaVersion) -> list[tuple[str, int]]:
-    """Return the subjects and versions that a schema references."""
-    found = []
-    for each in version.references:
-        subject, number = each.get("subject"), each.get("version")
-        if isinstance(subject, str) and isinstance(number, int):
-            found.append((qualified(subject, version.subject), number))
-    return found
 
 
 def import_request(version: SchemaVersion) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kdump.forensics.answers import Note
+from kdump.answer import Note
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.state.releases import Difference
 

@@ -10,21 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kdump.answer import Unknown, unknown_keys
+from kdump.answer import Note, Unknown, unknown_keys
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
 from kdump.forensics.abort_command import abort_command, abort_command_before_3
-from kdump.forensics.answers import (
-    ABORTED,
-    COMMITTED,
-    HANGING,
-    OPEN,
-    Difference,
-    Note,
-    PartitionTransactions,
-    Transaction,
-)
+from kdump.forensics.answers import ABORTED, COMMITTED, HANGING, OPEN, Difference, PartitionTransactions, Transaction
 from kdump.forensics.partition_scan import PartitionScan
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.state.marker import ABORT, COMMIT

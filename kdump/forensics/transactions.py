@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from kdump.answer import Note
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.finding import Finding
 from kdump.check.options import Options
@@ -19,7 +20,6 @@ from kdump.forensics.answers import (
     OPEN,
     CoordinatorTransaction,
     Difference,
-    Note,
     PartitionTransactions,
     Transaction,
 )

@@ -4,7 +4,7 @@ Imports every answer, so import it only where all of them are needed."""
 
 from __future__ import annotations
 
-from kdump.answer import Key, keys_by_type
+from kdump.answer import Key, Note, keys_by_type
 from kdump.check.finding import Code, Finding
 from kdump.check.summary import CheckSummary
 from kdump.cluster.broker_configuration import NodeConfiguration
@@ -12,6 +12,7 @@ from kdump.cluster.lag import CommittedPosition, SharePosition
 from kdump.forensics import answers as forensic
 from kdump.forensics import cluster_answer, connect_answer, groups_answer, ls_answer, registry_answer, schema_answer
 from kdump.forensics import diff_answer as diff
+from kdump.forensics import producers_answer as producers
 from kdump.forensics.bundle.run import BundleSummary
 from kdump.forensics.carve import answer as carve
 from kdump.forensics.carve.carved_runs import CarvedRun
@@ -33,6 +34,7 @@ from kdump.forensics.space import answers as space
 from kdump.forensics.stats_answer import PartitionStatistics
 from kdump.log import inspect_answer
 from kdump.state import metadata_image
+from kdump.state.recorded_change import RecordedChange
 
 TYPES: dict[str, tuple[Key, ...]] = {
     **keys_by_type(
@@ -74,15 +76,15 @@ TYPES: dict[str, tuple[Key, ...]] = {
         metadata_image.StandardAcl,
         metadata_image.ScramCredential,
         metadata_image.DelegationToken,
-        forensic.RecordedChange,
-        forensic.Note,
+        RecordedChange,
+        Note,
         forensic.Transaction,
         forensic.PartitionTransactions,
         forensic.CoordinatorTransaction,
         forensic.Difference,
-        forensic.Producer,
-        forensic.ProducerEvent,
-        forensic.PartitionProducers,
+        producers.Producer,
+        producers.ProducerEvent,
+        producers.PartitionProducers,
     ),
     **keys_by_type(registry_answer.RegisteredVersion, registry_answer.RegistrySetting, registry_answer.SchemaUsage),
     **keys_by_type(

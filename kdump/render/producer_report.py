@@ -6,7 +6,7 @@ from typing import Any
 
 from kdump.answer import answer_object
 from kdump.check.finding import Finding
-from kdump.forensics.answers import PartitionProducers, Producer, ProducerEvent
+from kdump.forensics.producers_answer import PartitionProducers, Producer, ProducerEvent
 from kdump.format.count_text import count_text
 from kdump.render.amounts import duration_text
 from kdump.render.sink import Sink

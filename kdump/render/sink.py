@@ -73,7 +73,7 @@ class JsonLines(Sink[Any]):
             self.output.line(jsonl.line(value))
 
     def note(self, source: str, message: str) -> None:
-        from kdump.forensics.answers import Note
+        from kdump.answer import Note
 
         self.output.line(jsonl.line(answer_object(Note(source, message))))
 

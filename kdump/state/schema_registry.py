@@ -60,6 +60,13 @@ class SchemaVersion(NamedTuple):
         found = self.value.get("references")
         return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
+    def referenced(self) -> Iterator[tuple[str, tuple[str, int]]]:
+        """Yield the name of each reference, and the subject and version that it means."""
+        for each in self.references:
+            subject, number = each.get("subject"), each.get("version")
+            if isinstance(subject, str) and isinstance(number, int):
+                yield str(each.get("name")), (qualified(subject, self.subject), number)
+
     @property
     def guid(self) -> str:
         return guid_of(self.value)

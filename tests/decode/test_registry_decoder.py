@@ -411,7 +411,7 @@ def test_a_registry_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_only_records_that_look_like_it_read_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"_schemas-0": SCHEMAS, "t-0": [Step(b"a", b"text"), Step(None, bytes(8)), Step(None, b"\0")]})
-    monkeypatch.setattr("kdump.forensics.registry_sources.schemas_beside", lambda *paths: pytest.fail("it is read"))
+    monkeypatch.setattr("kdump.decode.registry_sources.schemas_beside", lambda *paths: pytest.fail("it is read"))
     assert len(objects(tmp_path / "t-0")) == 3
     assert len(objects(tmp_path / "t-0", "--limit", "9")) == 3
 

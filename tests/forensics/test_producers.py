@@ -12,12 +12,13 @@ import pytest
 
 import kdump
 import kdump.state.producer_state as state
+from kdump.answer import Note
 from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.forensics.answers import Note, PartitionProducers, Producer, ProducerEvent
 from kdump.forensics.producer_ledger import NO_STATE, NOT_IN_SNAPSHOT, PART
+from kdump.forensics.producers_answer import PartitionProducers, Producer, ProducerEvent
 from tests.conftest import DISKS, ORACLE, ROOT
 from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, snapshot

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.forensics.answers import PartitionProducers, Producer
+from kdump.forensics.producers_answer import PartitionProducers, Producer
 from kdump.forensics.retention.compaction import compaction, settle_tombstones
 from kdump.forensics.retention.configs import ConfigOverrides, settings
 from kdump.forensics.retention.deletion import LogFacts, deletions

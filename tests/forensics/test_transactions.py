@@ -13,15 +13,10 @@ import pytest
 
 import kdump
 import kdump.state.transaction_tracker as tracker
+from kdump.answer import Note
 from kdump.check.finding import Finding
-from kdump.forensics.answers import (
-    CoordinatorTransaction,
-    Difference,
-    Note,
-    PartitionTransactions,
-    Producer,
-    Transaction,
-)
+from kdump.forensics.answers import CoordinatorTransaction, Difference, PartitionTransactions, Transaction
+from kdump.forensics.producers_answer import Producer
 from kdump.forensics.transaction_ledger import (
     DAMAGE_WITHIN,
     EPOCHS,

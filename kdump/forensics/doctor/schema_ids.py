@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from kdump.cluster.schema_registries import RegistryLog, read_registry, registries_in, versions_in_deleted_logs
 from kdump.cluster.topic_logs import cluster_of
+from kdump.decode.known_schemas import KnownSchemas
 from kdump.forensics.doctor.answers import Priority
 from kdump.forensics.doctor.disks import Disks
 from kdump.forensics.doctor.report_to import Examination, command
 from kdump.forensics.doctor.time_limit import OutOfTime
 from kdump.forensics.registry_answer import SchemaUsage
-from kdump.forensics.registry_usage import NONE, KnownSchemas, logs_with_records, usage
+from kdump.forensics.registry_usage import NONE, logs_with_records, usage
 from kdump.format.count_text import count_text
 from kdump.log.run import Run
 from kdump.state.schema_registry import HARD_DELETED

@@ -11,10 +11,10 @@ from kdump.cluster.disks import Disks
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import newest, read_groups
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState, read_coordinator
-from kdump.forensics.answers import Producer
 from kdump.forensics.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.forensics.explain.disk_places import DiskPlaces
 from kdump.forensics.producers import ProducersQuery, producers
+from kdump.forensics.producers_answer import Producer
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.kafka.small_files import properties

@@ -11,6 +11,7 @@ from heapq import heappush, heappushpop
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from kdump.answer import Note
 from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.engine.workers import in_worker, split_jobs, usual_jobs_for, worker_pool
@@ -22,7 +23,7 @@ from kdump.check.totals import CheckTotals
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
-from kdump.forensics.answers import HANGING, OPEN, Difference, Note, PartitionTransactions, Transaction
+from kdump.forensics.answers import HANGING, OPEN, Difference, PartitionTransactions, Transaction
 from kdump.forensics.frequent_items import SpaceSaving
 from kdump.forensics.histograms import Histogram
 from kdump.forensics.partition_scan import PartitionScan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
-from kdump.forensics.answers import KafkaVersion, PartitionNumber, SourcePath, TopicName
+from kdump.forensics.partition_fields import KafkaVersion, PartitionNumber, SourcePath, TopicName
 from kdump.forensics.retention.configs import Setting
 from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
 

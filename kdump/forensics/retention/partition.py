@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from kdump.answer import Note
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
-from kdump.forensics.answers import ABORTED, Note, PartitionTransactions, Transaction
+from kdump.forensics.answers import ABORTED, PartitionTransactions, Transaction
 from kdump.forensics.find_partitions import PartitionInput
 from kdump.forensics.partition_scan import PartitionScan, is_damage
 from kdump.forensics.retention.answers import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention

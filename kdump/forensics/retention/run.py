@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
+from kdump.answer import Note
 from kdump.check.options import Options
-from kdump.forensics.answers import Note
 from kdump.forensics.find_partitions import find_partitions, is_away
 from kdump.forensics.release_doubts import release_doubts
 from kdump.forensics.retention.clusters import Clusters

@@ -14,7 +14,7 @@ from kdump.cluster.schema_registries import (
     read_registry,
     versions_in_deleted_logs,
 )
-from kdump.forensics.registry_usage import KnownSchemas
+from kdump.decode.known_schemas import KnownSchemas
 from kdump.log import file_system
 from kdump.log.errors import SourceError, listing_error
 from kdump.log.internal_topics import SCHEMAS_TOPIC
