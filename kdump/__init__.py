@@ -8,37 +8,37 @@ from kdump.version import __version__ as __version__
 choose()
 
 API = {
-    "open": "kdump.forensics.open_log",
-    "Log": "kdump.forensics.open_log",
-    "carve": "kdump.forensics.carve.run",
-    "CarvedBatch": "kdump.forensics.carve.search",
-    "CarvedRun": "kdump.forensics.carve.carved_runs",
-    "CarvedFile": "kdump.forensics.carve.run",
-    "diff": "kdump.forensics.diff",
-    "doctor": "kdump.forensics.doctor.run",
-    "DoctorResult": "kdump.forensics.doctor.run",
-    "Diff": "kdump.forensics.diff",
-    "explain": "kdump.forensics.explain.run",
-    "connect": "kdump.forensics.api",
-    "decoded": "kdump.decode.decoded_records",
-    "producers": "kdump.forensics.api",
-    "registry": "kdump.forensics.api",
-    "retention": "kdump.forensics.retention.run",
-    "space": "kdump.forensics.space.run",
-    "restart_plan": "kdump.forensics.restart.restart_plan",
-    "restart_cluster": "kdump.forensics.restart.restart_cluster",
-    "RestartPlan": "kdump.forensics.restart.plan_values",
-    "reindex": "kdump.forensics.reindex.run",
-    "Reindexed": "kdump.forensics.reindex.run",
-    "report": "kdump.render.postmortem.report",
-    "ReportFiles": "kdump.render.postmortem.report",
-    "stats": "kdump.forensics.read_stats",
-    "Stats": "kdump.forensics.stats",
-    "transactions": "kdump.forensics.api",
-    "salvage": "kdump.forensics.salvage.run",
-    "Salvaged": "kdump.forensics.salvage.result",
-    "SalvageError": "kdump.forensics.salvage.sources",
-    "OutputError": "kdump.forensics.output_directory",
+    "open": "kdump.api.open_log",
+    "Log": "kdump.api.open_log",
+    "carve": "kdump.questions.carve.run",
+    "CarvedBatch": "kdump.questions.carve.search",
+    "CarvedRun": "kdump.questions.carve.carved_runs",
+    "CarvedFile": "kdump.questions.carve.run",
+    "diff": "kdump.questions.diff.run",
+    "doctor": "kdump.incident.doctor.run",
+    "DoctorResult": "kdump.incident.doctor.run",
+    "Diff": "kdump.questions.diff.run",
+    "explain": "kdump.incident.explain.run",
+    "connect": "kdump.api.functions",
+    "decoded": "kdump.api.decoded_records",
+    "producers": "kdump.api.functions",
+    "registry": "kdump.api.functions",
+    "retention": "kdump.questions.retention.run",
+    "space": "kdump.questions.space.run",
+    "restart_plan": "kdump.questions.restart_plan.restart_plan",
+    "restart_cluster": "kdump.questions.restart_plan.restart_cluster",
+    "RestartPlan": "kdump.questions.restart_plan.plan_values",
+    "reindex": "kdump.questions.reindex.run",
+    "Reindexed": "kdump.questions.reindex.run",
+    "report": "kdump.incident.report.html.report",
+    "ReportFiles": "kdump.incident.report.html.report",
+    "stats": "kdump.questions.stats.read",
+    "Stats": "kdump.questions.stats.totals",
+    "transactions": "kdump.api.functions",
+    "salvage": "kdump.questions.salvage.run",
+    "Salvaged": "kdump.questions.salvage.result",
+    "SalvageError": "kdump.questions.salvage.sources",
+    "OutputError": "kdump.log.output_directory",
     "Options": "kdump.check.options",
     "Limits": "kdump.log.run",
     "Run": "kdump.log.run",
@@ -51,45 +51,45 @@ API = {
 """What `import kdump` offers, and the module that defines it, which is imported on first access. See docs/api.md."""
 
 if TYPE_CHECKING:
+    from kdump.api.decoded_records import decoded as decoded
+    from kdump.api.functions import connect as connect
+    from kdump.api.functions import producers as producers
+    from kdump.api.functions import registry as registry
+    from kdump.api.functions import transactions as transactions
+    from kdump.api.open_log import Log as Log
+    from kdump.api.open_log import open as open
     from kdump.check.options import Options as Options
-    from kdump.decode.decoded_records import decoded as decoded
-    from kdump.forensics.api import connect as connect
-    from kdump.forensics.api import producers as producers
-    from kdump.forensics.api import registry as registry
-    from kdump.forensics.api import transactions as transactions
-    from kdump.forensics.carve.carved_runs import CarvedRun as CarvedRun
-    from kdump.forensics.carve.run import CarvedFile as CarvedFile
-    from kdump.forensics.carve.run import carve as carve
-    from kdump.forensics.carve.search import CarvedBatch as CarvedBatch
-    from kdump.forensics.diff import Diff as Diff
-    from kdump.forensics.diff import diff as diff
-    from kdump.forensics.doctor.run import DoctorResult as DoctorResult
-    from kdump.forensics.doctor.run import doctor as doctor
-    from kdump.forensics.explain.run import explain as explain
-    from kdump.forensics.open_log import Log as Log
-    from kdump.forensics.open_log import open as open
-    from kdump.forensics.output_directory import OutputError as OutputError
-    from kdump.forensics.read_stats import stats as stats
-    from kdump.forensics.reindex.run import Reindexed as Reindexed
-    from kdump.forensics.reindex.run import reindex as reindex
-    from kdump.forensics.restart.plan_values import RestartPlan as RestartPlan
-    from kdump.forensics.restart.restart_cluster import restart_cluster as restart_cluster
-    from kdump.forensics.restart.restart_plan import restart_plan as restart_plan
-    from kdump.forensics.retention.run import retention as retention
-    from kdump.forensics.salvage.result import Salvaged as Salvaged
-    from kdump.forensics.salvage.run import salvage as salvage
-    from kdump.forensics.salvage.sources import SalvageError as SalvageError
-    from kdump.forensics.space.run import space as space
-    from kdump.forensics.stats import Stats as Stats
+    from kdump.incident.doctor.run import DoctorResult as DoctorResult
+    from kdump.incident.doctor.run import doctor as doctor
+    from kdump.incident.explain.run import explain as explain
+    from kdump.incident.report.html.report import ReportFiles as ReportFiles
+    from kdump.incident.report.html.report import report as report
     from kdump.log.entries import Entry as Entry
     from kdump.log.errors import SourceError as SourceError
+    from kdump.log.output_directory import OutputError as OutputError
     from kdump.log.record import Record as Record
     from kdump.log.region import Batch as Batch
     from kdump.log.region import Region as Region
     from kdump.log.run import Limits as Limits
     from kdump.log.run import Run as Run
-    from kdump.render.postmortem.report import ReportFiles as ReportFiles
-    from kdump.render.postmortem.report import report as report
+    from kdump.questions.carve.carved_runs import CarvedRun as CarvedRun
+    from kdump.questions.carve.run import CarvedFile as CarvedFile
+    from kdump.questions.carve.run import carve as carve
+    from kdump.questions.carve.search import CarvedBatch as CarvedBatch
+    from kdump.questions.diff.run import Diff as Diff
+    from kdump.questions.diff.run import diff as diff
+    from kdump.questions.reindex.run import Reindexed as Reindexed
+    from kdump.questions.reindex.run import reindex as reindex
+    from kdump.questions.restart_plan.plan_values import RestartPlan as RestartPlan
+    from kdump.questions.restart_plan.restart_cluster import restart_cluster as restart_cluster
+    from kdump.questions.restart_plan.restart_plan import restart_plan as restart_plan
+    from kdump.questions.retention.run import retention as retention
+    from kdump.questions.salvage.result import Salvaged as Salvaged
+    from kdump.questions.salvage.run import salvage as salvage
+    from kdump.questions.salvage.sources import SalvageError as SalvageError
+    from kdump.questions.space.run import space as space
+    from kdump.questions.stats.read import stats as stats
+    from kdump.questions.stats.totals import Stats as Stats
 
 
 def __getattr__(name: str) -> Any:

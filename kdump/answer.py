@@ -131,7 +131,7 @@ def unknown_keys(*unknown: Unknown | None) -> list[Unknown]:
 
 
 ANSWERS: dict[str, type] = {}
-"""The classes declared so far, by the `type` of their JSON objects; kdump.render.all_answers imports every one."""
+"""The classes declared so far, by the `type` of their JSON objects; kdump.all_answers imports every one."""
 _TYPE_NAMES: dict[type, str] = {}
 
 

@@ -48,8 +48,8 @@ COMMANDS = {
     "dump-log": "Print what kafka-dump-log prints, without its crashes and false findings.",
     "completion": "Print the shell completion script for bash, zsh or fish.",
 }
-"""Commands and their help in `kdump --help`. Each is the function `command` in kdump.commands.<name, - as _>. The
-order decides under which question a command is listed there: see kdump.commands.find_command."""
+"""Commands and their help in `kdump --help`. The order decides under which question a command is listed there: see
+kdump.command_line.find_command."""
 USUAL_THRESHOLD = gc.get_threshold()
 WHILE_IMPORTING = (50_000, 20, 20)
 """Thresholds of garbage collection until a command begins: imported objects are never freed, so frequent collections
@@ -98,7 +98,7 @@ def _mount(command: str, words: list[str]) -> None:
         raise click.UsageError(f"kdump {command} does not take a bundle: docs/bundle.md lists the commands that do")
     from kdump.log.errors import SourceError
     from kdump.log.mounts import mount_bundles
-    from kdump.render.bundle_report import bundle_note
+    from kdump.questions.bundle.report import bundle_note
     from kdump.render.escape import printable
 
     try:
@@ -115,6 +115,25 @@ def _unmount() -> None:
     unmount_bundles()
 
 
+ELSEWHERE = {
+    "doctor": "kdump.incident.doctor.command",
+    "explain": "kdump.incident.explain.command",
+    "report": "kdump.incident.report.command",
+    "browse": "kdump.browse.command",
+    "scan": "kdump.spark.scan_command",
+    "query": "kdump.spark.query_command",
+    "completion": "kdump.command_line.completion",
+}
+"""Modules of the commands that are not in a folder of kdump.questions."""
+
+
+def command_of(name: str) -> click.Command:
+    """Import a command: `command` in kdump.questions.<name, - as _>.command, or in ELSEWHERE."""
+    module = ELSEWHERE.get(name) or f"kdump.questions.{name.replace('-', '_')}.command"
+    command: click.Command = importlib.import_module(module).command
+    return command
+
+
 class Lazy(click.Group):
     """A group that imports a command only when it is called; `kdump --help` imports none."""
 
@@ -124,7 +143,7 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"kdump.commands.{name.replace('-', '_')}").command
+        command = command_of(name)
         if gc.get_threshold() == WHILE_IMPORTING:  # not if a test calls the command
             gc.freeze()  # what was imported stays: no collection has to look at it
             gc.set_threshold(*USUAL_THRESHOLD)
@@ -139,7 +158,7 @@ class Lazy(click.Group):
         from kdump.log.unreadable_paths import begin
 
         if args[0] not in COMMANDS:
-            from kdump.commands.find_command import unknown_command
+            from kdump.command_line.find_command import unknown_command
 
             raise unknown_command(args[0], COMMANDS)
         begin()
@@ -198,12 +217,12 @@ class Lazy(click.Group):
             end_with_reader(False)  # remaining buffered output is written at exit
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from kdump.commands.find_command import as_help_option
+        from kdump.command_line.find_command import as_help_option
 
         return super().parse_args(ctx, as_help_option(args))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from kdump.commands.find_command import sections
+        from kdump.command_line.find_command import sections
 
         width = max(map(len, COMMANDS))
         for title, rows in sections(COMMANDS):
@@ -266,7 +285,7 @@ def _run() -> None:
         click.echo(f"kdump: {error}", err=True)
         sys.exit(2)
     if os.environ.get("_KDUMP_COMPLETE"):  # Tab was pressed: see kdump/shells
-        from kdump.commands.completion_candidates import answer
+        from kdump.command_line.completion_candidates import answer
 
         answer(cli, COMMANDS, os.environ["_KDUMP_COMPLETE"], sys.argv[1:])
         return

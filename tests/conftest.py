@@ -144,7 +144,7 @@ def quiet_disks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kdump.log.live_files.YOUNG", 0)
         patched.setattr(os, "fsync", lambda fd: None)
-        patched.setattr("kdump.forensics.output_directory.sync_file_system", lambda path: None)
+        patched.setattr("kdump.log.output_directory.sync_file_system", lambda path: None)
         patched.setattr(os, "statvfs", lambda path: ROOMY)
         yield
 

@@ -26,7 +26,7 @@ LIMIT = 60
 """Timeout of a line in seconds."""
 SHELL = frozenset("|&;<>()$`*?[]{}~#!\\\n")
 """Characters of a line that only a shell understands."""
-HEAVY = ("kdump.spark", "kdump.browse", "kdump.commands.scan", "kdump.commands.query", "kdump.commands.browse")
+HEAVY = ("kdump.spark", "kdump.browse", "kdump.spark.scan_command", "kdump.spark.query_command", "kdump.browse.command")
 """Modules that are not imported in advance, because they need packages that take seconds to import."""
 REQUEST = 1 << 17
 """Largest request in bytes: more than any documented command line."""

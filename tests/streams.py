@@ -22,11 +22,13 @@ from tests.forks import exit_status
 
 OPEN, CLOSED, FULL, GONE = "open", "closed", "full", "gone"
 """Kinds of streams: a file, closed, on a full disk, or a pipe without a reader."""
+OBSERVED = ("kdump/questions", "kdump/incident", "kdump/log/output_directory", "contextlib.py")
+"""Parts of the paths of modules that write files."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run. `terminated_at`: SIGTERM arrives when this many lines of kdump/forensics and contextlib have run; `jumps`:
+    """A run. `terminated_at`: SIGTERM arrives when this many lines of OBSERVED modules have run; `jumps`:
     the clock advances by an hour each time that it is read."""
 
     arguments: tuple[str, ...]
@@ -106,7 +108,7 @@ class _Lines:
 
     def call(self, frame: FrameType, event: str, argument: Any) -> Any:
         name = frame.f_code.co_filename
-        return self.line if "kdump/forensics" in name or name.endswith("contextlib.py") else None
+        return self.line if any(part in name for part in OBSERVED) else None
 
     def line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line":
@@ -118,12 +120,10 @@ class _Lines:
 
 
 def _main(directory: str) -> None:
-    from importlib import import_module
-
-    from kdump.cli import COMMANDS
+    from kdump.cli import COMMANDS, command_of
 
     for name in COMMANDS:
-        import_module(f"kdump.commands.{name.replace('-', '_')}")
+        command_of(name)
     answers = []
     for number, values in enumerate(json.load(sys.stdin)):
         run = Run(**values)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import pytest
 
+from kdump.all_answers import TYPES
 from kdump.answer import (
     ABSENT,
     ANSWERS,
@@ -27,7 +28,6 @@ from kdump.answer import (
 from kdump.core.cells import BATCH_CELLS, MESSAGE_V0_CELLS, MESSAGE_V1_CELLS, RECORD_CELLS
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.layout import INT32, Field, layout
-from kdump.render.all_answers import TYPES
 
 
 class Inner(NamedTuple):

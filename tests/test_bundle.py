@@ -30,10 +30,6 @@ import zstandard
 
 import kdump
 from kdump.cli import TAKE_BUNDLES
-from kdump.forensics.bundle import directory_writer, sorted_rows
-from kdump.forensics.bundle.directory_writer import DirectoryWriter
-from kdump.forensics.bundle.places import DirectoryPlace
-from kdump.forensics.restart.access_rights import Rights
 from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
@@ -47,6 +43,10 @@ from kdump.log.low_impact_reads import bytes_read
 from kdump.log.mounts import unmount_bundles
 from kdump.log.region_totals import RegionTotals
 from kdump.log.run import Limits
+from kdump.questions.bundle import directory_writer, sorted_rows
+from kdump.questions.bundle.directory_writer import DirectoryWriter
+from kdump.questions.bundle.places import DirectoryPlace
+from kdump.questions.restart_plan.access_rights import Rights
 from tests import restart_damages
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, few, sample, seeded

@@ -17,8 +17,6 @@ from typing import Any
 
 import pytest
 
-from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
-from kdump.forensics.bundle.redact.rules import rule_for
 from kdump.format.bundle_container import Frame
 from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, SchemaField, SchemaStruct, by_api_key, load_folder
@@ -27,6 +25,8 @@ from kdump.log.bundle_names import MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
 from kdump.log.internal_topics import COORDINATOR_TOPICS, INTERNAL_TOPICS, SCHEMAS
 from kdump.log.paths import PARTITION
+from kdump.log.pseudonyms import Pseudonyms
+from kdump.questions.bundle.redact.rules import rule_for
 from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.craft import CODECS, batch, message, one, patch, record

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from kdump.check.options import Options
-from kdump.forensics.bundle import archive
-from kdump.forensics.bundle.directory_writer import BundleOptions, DirectoryWriter
-from kdump.forensics.bundle.run import bundle
 from kdump.log.bundle_names import MANIFEST
 from kdump.log.bundle_tree import open_bundle
 from kdump.log.run import PLAIN_RUN
+from kdump.questions.bundle import archive
+from kdump.questions.bundle.directory_writer import BundleOptions, DirectoryWriter
+from kdump.questions.bundle.run import bundle
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.craft import split

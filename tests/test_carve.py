@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kdump.all_answers import TYPES
 from kdump.cli import cli
-from kdump.commands.carve import EXAMPLES
-from kdump.render.all_answers import TYPES
+from kdump.questions.carve.command import EXAMPLES
 from tests import command, craft
 from tests.conftest import FIXTURES, sample, seeded, segment
 from tests.test_damaged_disks import DAMAGES

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kdump.render.all_answers import TYPES
+from kdump.all_answers import TYPES
 from tests import command
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, few, numbers_in, seeded

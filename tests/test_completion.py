@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kdump.cli import COMMANDS, cli
-from kdump.commands.completion_candidates import SHELLS, candidates, script
+from kdump.command_line.completion_candidates import SHELLS, candidates, script
 
 ROOT = Path(__file__).parent.parent
 START = {
@@ -131,7 +131,7 @@ def test_topics_have_names_of_topics(tmp_path: Path) -> None:
 
 def test_a_command_that_the_table_does_not_have_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     offered = {line: words(line) for line in ("verify --", "schema Batch", "cluster --show sum", "inspect --as ")}
-    monkeypatch.setattr("kdump.commands.completion_candidates.shipped", dict)
+    monkeypatch.setattr("kdump.command_line.completion_candidates.shipped", dict)
     assert offered == {line: words(line) for line in offered}
     assert all(offered.values())
 
@@ -148,7 +148,7 @@ def test_tab_imports_no_command() -> None:
     environment = {**os.environ, "_KDUMP_COMPLETE": "bash_complete"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("part\tcrc-mismatch\t")
-    assert not {"kdump.commands.verify", "kdump.check", "kdump.log", "rich"} & set(done.stderr.split())
+    assert not {"kdump.questions.verify.command", "kdump.check", "kdump.log", "rich"} & set(done.stderr.split())
 
 
 @pytest.mark.parametrize("shell", SHELLS)

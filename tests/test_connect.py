@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kdump.render.all_answers import TYPES
+from kdump.all_answers import TYPES
 from tests import command
 from tests.craft import batch, record
 from tests.each_case import each_case

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from kdump.commands.diff import EXAMPLES
-from kdump.render.all_answers import TYPES
+from kdump.all_answers import TYPES
+from kdump.questions.diff.command import EXAMPLES
 from kdump.render.stdout import Output
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded

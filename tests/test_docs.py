@@ -17,8 +17,8 @@ from runpy import run_path
 import click
 import pytest
 
+from kdump.all_answers import TYPES
 from kdump.cli import cli
-from kdump.render.all_answers import TYPES
 from tests.conftest import few, sample
 from tests.shell import run
 from tools.incident import INCIDENTS, lay_out

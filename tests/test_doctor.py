@@ -21,22 +21,22 @@ from typing import Any
 import pytest
 
 import kdump
+from kdump.all_answers import TYPES
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
 from kdump.cluster.metadata import MetadataCopies
-from kdump.forensics.doctor import disk_space
-from kdump.forensics.doctor import run as doctor_run
-from kdump.forensics.doctor.answers import Item, Page, Priority, Question
-from kdump.forensics.doctor.damage import NEVER, DamageExamination
-from kdump.forensics.doctor.replicas import ReplicasExamination
-from kdump.forensics.doctor.report_to import Examination
-from kdump.forensics.doctor.run import Doctor, DoctorQuery
-from kdump.forensics.doctor.time_limit import TimeLimit
-from kdump.forensics.space.file_systems import FileSystem
+from kdump.incident.doctor import disk_space
+from kdump.incident.doctor import run as doctor_run
+from kdump.incident.doctor.answers import Item, Page, Priority, Question
+from kdump.incident.doctor.damage import NEVER, DamageExamination
+from kdump.incident.doctor.replicas import ReplicasExamination
+from kdump.incident.doctor.report import DoctorReport
+from kdump.incident.doctor.report_to import Examination
+from kdump.incident.doctor.run import Doctor, DoctorQuery
+from kdump.incident.doctor.time_limit import TimeLimit
 from kdump.log.errors import SourceError
 from kdump.log.run import PLAIN_RUN, Run
-from kdump.render.all_answers import TYPES
-from kdump.render.doctor_report import DoctorReport
+from kdump.questions.space.file_systems import FileSystem
 from kdump.render.stdout import Output
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, SEED, few, sample, seeded
@@ -586,7 +586,7 @@ class StoppedClock:
 
 def within(root: Path, count: int, monkeypatch: pytest.MonkeyPatch, little: int) -> tuple[list[Any], Page]:
     """Examine a disk within a time that is over after a clock was asked so many times, for each question."""
-    monkeypatch.setattr("kdump.forensics.doctor.damage.LITTLE", little)
+    monkeypatch.setattr("kdump.incident.doctor.damage.LITTLE", little)
     monkeypatch.setattr(doctor_run, "TimeLimit", lambda seconds: TimeLimit(seconds, StoppedClock(count)))
     found: list[Any] = []
     doctor = Doctor(DoctorQuery([str(root)], now=AT), found.append)

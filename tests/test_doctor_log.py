@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.forensics.doctor.answers import Item, Page, Question
-from kdump.forensics.doctor.run import Doctor, DoctorQuery
-from kdump.forensics.explain.answers import Explanation
-from kdump.forensics.explain.log_entries import SEVERE
-from kdump.forensics.explain.run import explain_log
+from kdump.incident.doctor.answers import Item, Page, Question
+from kdump.incident.doctor.run import Doctor, DoctorQuery
+from kdump.incident.explain.answers import Explanation
+from kdump.incident.explain.log_entries import SEVERE
+from kdump.incident.explain.run import explain_log
 from kdump.log.run import PLAIN_RUN, Run
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few
@@ -225,7 +225,7 @@ def test_no_time() -> None:
 
 def test_no_time_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the log says is on the page, and that it was not looked up."""
-    monkeypatch.setattr("kdump.forensics.doctor.run.Doctor._read_logs", _read_slowly)
+    monkeypatch.setattr("kdump.incident.doctor.run.Doctor._read_logs", _read_slowly)
     found = kdump.doctor([str(SMALL)], now=AT, logs=[RECORD_SIZE])
     question = found.questions[-1]
     assert question.notExamined[0].startswith("the time was over: 2 kinds of messages not looked up on the disks; run ")
@@ -234,7 +234,7 @@ def test_no_time_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _read_slowly(doctor: Doctor, disks: Any, question: Question) -> None:
-    doctor._log.read(question, kdump.forensics.doctor.run.TimeLimit(60), PLAIN_RUN)
+    doctor._log.read(question, kdump.incident.doctor.run.TimeLimit(60), PLAIN_RUN)
     doctor._reading = 3600
 
 
@@ -294,7 +294,7 @@ def test_the_time_zone() -> None:
 
 
 def test_a_hostile_log_is_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.forensics.explain.grouping.MAX_GROUPS", 500)
+    monkeypatch.setattr("kdump.incident.explain.grouping.MAX_GROUPS", 500)
     log = tmp_path / "server.log"
     text = "[2026-11-24 08:22:38,922] ERROR Found record size 0 smaller than minimum record overhead (14) in file "
     lines = (f"{text}/d/x\x1b[31m-{number}/{0:020}.log. (a.B)\n" for number in range(600))

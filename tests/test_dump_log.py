@@ -25,9 +25,9 @@ from kdump import __version__
 from kdump.cli import cli
 from kdump.format.kafka_release import NEWEST
 from kdump.log import batch_records, legacy_records
-from kdump.render import dumplog_batch
-from kdump.render.dumplog_decoders import DECODERS
-from kdump.render.java import double, file_text, jackson
+from kdump.questions.dump_log import batch as dumplog_batch
+from kdump.questions.dump_log.decoders import DECODERS
+from kdump.questions.dump_log.java import double, file_text, jackson
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, few, oracle_files, sample, seeded
 from tests.dump_log_cases import GOLDEN, SEGMENT, Case, build, cases

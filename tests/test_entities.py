@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from kdump import transactions
-from kdump.forensics.answers import PartitionTransactions
-from kdump.forensics.producer_history import ProducerHistory
 from kdump.format.index import TXN_INDEX_ENTRY
 from kdump.kafka.transaction_index import AbortMarker, AbortMarkers
 from kdump.log.packed_entries import PackedEntries
+from kdump.questions.producers.history import ProducerHistory
+from kdump.questions.transactions.answer import PartitionTransactions
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
 from kdump.state.id_numbers import IdNumbers
 from kdump.state.name_numbers import Names

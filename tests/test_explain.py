@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kdump.check.catalogue import CATALOGUE
-from kdump.forensics.explain.catalogue import messages
+from kdump.incident.explain.catalogue import messages
 from tests.command import run
 from tests.conftest import DISKS
 from tests.forensics.explaining import DOCS, LOGS

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.commands import inspect_run
 from kdump.log.entries import FIXED
-from kdump.render import fast_entries
+from kdump.questions.inspect import fast_entries
+from kdump.questions.inspect import run as inspect_run
 from kdump.render.times import LAST, iso, iso_many
 from tests.conftest import DISKS, FIXTURES, few, seeded
 from tests.test_damaged_disks import DAMAGES

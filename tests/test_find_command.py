@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kdump.cli import COMMANDS, cli
-from kdump.commands.find_command import SECTIONS, sections
+from kdump.command_line.find_command import SECTIONS, sections
 from kdump.version import __version__
 from tests.conftest import FIXTURES
 

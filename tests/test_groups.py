@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from kdump.all_answers import TYPES
 from kdump.cluster.lag import ABOVE_END, BELOW_START, NO_PARTITION, OTHER_TOPIC, TOPIC_DELETED, TOPIC_UNKNOWN, truncated
 from kdump.cluster.log_offsets import LogOffsets, LogOffsetsByPartition
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.render.all_answers import TYPES
 from kdump.render.stdout import Output
 from kdump.state.committed_offsets import OffsetAndMetadata
 from tests import command

@@ -30,7 +30,7 @@ from kdump.check.rules.bytes import OURS
 from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.log.source import FileSource
-from kdump.render.inspect_views import JsonView
+from kdump.questions.inspect.views import JsonView
 from tests import craft
 from tests.conftest import FIXTURES, SEED, each_segment, numbers_in, sample, seeded, segment, some_segments
 from tests.forensics.disks import data
@@ -887,7 +887,7 @@ def test_version_and_help() -> None:
 def test_keys_are_those_of_the_declarations(tmp_path: Path) -> None:
     """Every object has the keys of its declaration, in their order; only optional keys may be missing. This holds for
     the fast and the plain writers, with and without decoding."""
-    from kdump.render.all_answers import TYPES
+    from kdump.all_answers import TYPES
 
     torn = tmp_path / f"{0:020}.log"
     torn.write_bytes(segment("clean-1/payments-0").read_bytes()[:-10])

@@ -21,7 +21,7 @@ import pytest
 
 from kdump import idle, parallel_jobs
 from kdump.cli import COMMANDS, cli
-from kdump.commands import low_impact_options
+from kdump.command_line import low_impact_options
 from kdump.log import low_impact_reads
 from kdump.log.source import FileSource
 from kdump.log.token_bucket import BURST, TokenBucket

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from kdump.all_answers import TYPES
 from kdump.cli import cli
-from kdump.render.all_answers import TYPES
 from kdump.state import ls_rows, partition_summary
 from tests import craft
 from tests.command import run, unmatched

@@ -24,10 +24,10 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.cluster.metadata_log import read_metadata
 from kdump.cluster.missing_partitions import Expected, checkpointed_partitions, missing_partitions
-from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.kafka.small_files import properties
 from kdump.log import file_kinds, live_files
 from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.questions.restart_plan.restart_plan import restart_plan
 from tests.command import run, unmatched
 from tests.conftest import DISKS, SEED, numbers_in
 from tests.restart_recipe import metadata_apart, second

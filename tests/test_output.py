@@ -14,11 +14,11 @@ import click
 import pytest
 
 from kdump.cli import COMMANDS, cli
-from kdump.commands.salvage import SalvageCommand, SalvageOptions
-from kdump.commands.scan import ScanCommand, ScanCommandOptions
-from kdump.commands.typed_options import OPTIONS, CommandOptions, fill, option_types
+from kdump.command_line.typed_options import OPTIONS, CommandOptions, fill, option_types
+from kdump.questions.salvage.command import SalvageCommand, SalvageOptions
 from kdump.render.csv_rows import csv_cell
 from kdump.render.stdout import ALWAYS, AUTO, NEVER, Output
+from kdump.spark.scan_command import ScanCommand, ScanCommandOptions
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few
 from tools.json_reference import CSV

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import click
 import pytest
 
-from kdump.commands.params import RangeParam, SizeParam, ZoneParam, parse_time, time_range
+from kdump.command_line.params import RangeParam, SizeParam, ZoneParam, parse_time, time_range
 from kdump.log.selection import Range
 from kdump.render.times import iso
 

@@ -20,14 +20,14 @@ import pytest
 from kdump import status_line, streams
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
-from kdump.commands.expected_size import compared_bytes, segment_bytes
-from kdump.forensics.restart.restart_plan import restart_plan
-from kdump.forensics.salvage.run import salvage
-from kdump.forensics.work_progress import WorkProgress
+from kdump.command_line.expected_size import compared_bytes, segment_bytes
 from kdump.log import low_impact_reads
 from kdump.log.run import Run
 from kdump.log.shared_counter import STEP, SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
+from kdump.log.work_progress import WorkProgress
+from kdump.questions.restart_plan.restart_plan import restart_plan
+from kdump.questions.salvage.run import salvage
 from kdump.render import progress
 from kdump.render.progress import Progress
 from kdump.spark.scan_setup import TaskReadLimits, task_read_limits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from kdump.commands.low_impact_options import RateParam
+from kdump.command_line.low_impact_options import RateParam
 
 MIB = 1 << 20
 

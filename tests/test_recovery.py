@@ -14,11 +14,19 @@ from typing import Any
 
 import pytest
 
-from kdump.commands import recovery
-from kdump.forensics.recovery import recovery_time
-from kdump.forensics.recovery.read_speed import MEASURED, ReadSpeed
-from kdump.forensics.recovery.recovery import follow_recovery, recovery_works
-from kdump.forensics.recovery.recovery_progress import (
+from kdump.all_answers import TYPES
+from kdump.questions.restart_plan.recovery import command as recovery
+from kdump.questions.restart_plan.recovery import recovery_time
+from kdump.questions.restart_plan.recovery.progress_report import (
+    PAUSE,
+    WORDS,
+    RecoveryProgressReport,
+    head_lines,
+    progress_text,
+)
+from kdump.questions.restart_plan.recovery.read_speed import MEASURED, ReadSpeed
+from kdump.questions.restart_plan.recovery.recovery import follow_recovery, recovery_works
+from kdump.questions.restart_plan.recovery.recovery_progress import (
     COUNTERS,
     CPU_TIME,
     ENDED,
@@ -31,11 +39,9 @@ from kdump.forensics.recovery.recovery_progress import (
     CurrentLog,
     RecoveryProgress,
 )
-from kdump.forensics.recovery.recovery_time import RecoveryQuery, estimate
-from kdump.forensics.recovery.recovery_work import DirectoryWork, LogWork
-from kdump.render.all_answers import TYPES
-from kdump.render.recovery_progress_report import PAUSE, WORDS, RecoveryProgressReport, head_lines, progress_text
-from kdump.render.recovery_report import RecoveryTimeReport, estimate_text, rough_duration, short_line
+from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, estimate
+from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
+from kdump.questions.restart_plan.recovery.report import RecoveryTimeReport, estimate_text, rough_duration, short_line
 from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import FIXTURES

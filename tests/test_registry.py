@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bench.segments import registry as versions
-from kdump.render.all_answers import TYPES
+from kdump.all_answers import TYPES
 from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import FIXTURES
@@ -530,7 +530,7 @@ def test_doctor_reads_the_ends_of_partitions(tmp_path: Path, monkeypatch: pytest
     steps = [Step(None, framed(9, b"x")), *(Step(None, framed(1, b"y" * 50)) for _ in range(40))]
     write(tmp_path, {"_schemas-0": [schema("a", 1, 1, '"int"')], "a-0": list(steps)})
     assert "schema-ids-unresolved" in items(tmp_path)
-    monkeypatch.setattr("kdump.forensics.doctor.schema_ids.LAST_BYTES", 1000)
+    monkeypatch.setattr("kdump.incident.doctor.schema_ids.LAST_BYTES", 1000)
     assert not items(tmp_path)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kdump.all_answers import TYPES
 from kdump.cli import cli
-from kdump.commands.reindex import EXAMPLES
-from kdump.render.all_answers import TYPES
+from kdump.questions.reindex.command import EXAMPLES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.damages import DAMAGES as RECIPES

@@ -23,16 +23,16 @@ from click.testing import CliRunner, Result
 import kdump
 from kdump.check.options import Options
 from kdump.cli import cli
-from kdump.commands.report import EXAMPLES
-from kdump.forensics.postmortem.facts import PostMortem
-from kdump.forensics.postmortem.run import postmortem
-from kdump.forensics.stats import Stats
+from kdump.incident.report.command import EXAMPLES
+from kdump.incident.report.facts import PostMortem
+from kdump.incident.report.html import page
+from kdump.incident.report.html.charts import draw_charts
+from kdump.incident.report.html.drawing import AMOUNT, OFFSET, PERCENT, TIME, Chart, svg, ticks
+from kdump.incident.report.html.finding_evidence import evidence
+from kdump.incident.report.html.labels import PageLabels
+from kdump.incident.report.run import postmortem
 from kdump.log.run import QUIET_RUN, ignore
-from kdump.render.postmortem import page
-from kdump.render.postmortem.charts import draw_charts
-from kdump.render.postmortem.drawing import AMOUNT, OFFSET, PERCENT, TIME, Chart, svg, ticks
-from kdump.render.postmortem.finding_evidence import evidence
-from kdump.render.postmortem.labels import PageLabels
+from kdump.questions.stats.totals import Stats
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, segments
 from tests.craft import batch, flip, record, split
@@ -379,9 +379,9 @@ def test_numbers_on_a_damaged_disk(damaged: Path, window: int) -> None:
 def ledger(path: Path) -> tuple[Counter[tuple[Any, ...]], list[Any]]:
     rows, ends = Counter[tuple[Any, ...]](), []
     for each in kdump.transactions(str(path), now=NOW, run=QUIET_RUN):
-        if isinstance(each, kdump.forensics.answers.Transaction):  # type: ignore[attr-defined]
+        if isinstance(each, kdump.questions.transactions.answer.Transaction):  # type: ignore[attr-defined]
             rows[each.topic, each.producerId, each.firstOffset, each.markerOffset, each.state, each.records] += 1
-        elif isinstance(each, kdump.forensics.answers.PartitionTransactions):  # type: ignore[attr-defined]
+        elif isinstance(each, kdump.questions.transactions.answer.PartitionTransactions):  # type: ignore[attr-defined]
             ends.append((each.path, each.lastStableOffset, each.committed, each.aborted, each.open, each.hanging))
     return rows, ends
 
@@ -409,7 +409,7 @@ def test_transactions_are_those_of_the_ledger(disk: str, damaged: Path) -> None:
 def test_producers_are_those_of_kdump_producers() -> None:
     said = Counter[tuple[Any, ...]]()
     for each in kdump.producers(str(FIXTURES / "disk-1"), now=NOW):
-        if isinstance(each, kdump.forensics.answers.Producer) and each.batches:  # type: ignore[attr-defined]
+        if isinstance(each, kdump.questions.transactions.answer.Producer) and each.batches:  # type: ignore[attr-defined]
             said[each.topic, each.producerId] = (each.batches, each.records, each.bytes)  # type: ignore[assignment]
     mine: dict[tuple[Any, ...], list[int]] = {}
     for facts in read(FIXTURES / "disk-1").partitions:

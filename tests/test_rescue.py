@@ -15,15 +15,10 @@ from typing import Any
 
 import pytest
 
+from kdump.all_answers import TYPES
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import refusals
-from kdump.forensics import output_directory
-from kdump.forensics.rescue.answers import Rescue, RescueError, RescueRecord
-from kdump.forensics.rescue.numbers import MORE_EPOCHS, MORE_OFFSETS
-from kdump.forensics.rescue.rescuer import NewController, RescueRequest
-from kdump.forensics.rescue.run import rescue
-from kdump.forensics.restart.refused_records import config_exception
 from kdump.format.batch_writer import new_batch
 from kdump.format.control_record import KEY, ControlRecordKey
 from kdump.format.kafka_release import parse_release
@@ -33,7 +28,12 @@ from kdump.format.message_writer import encode
 from kdump.format.metadata_record import metadata_record_value
 from kdump.format.schema import load
 from kdump.kafka.quorum_state import check_quorum_state, quorum_state
-from kdump.render.all_answers import TYPES
+from kdump.log import output_directory
+from kdump.questions.rescue.answers import Rescue, RescueError, RescueRecord
+from kdump.questions.rescue.numbers import MORE_EPOCHS, MORE_OFFSETS
+from kdump.questions.rescue.rescuer import NewController, RescueRequest
+from kdump.questions.rescue.run import rescue
+from kdump.questions.restart_plan.refused_records import config_exception
 from kdump.state.as_of import AsOf
 from kdump.state.metadata_image import MetadataImage
 from tests import command
@@ -424,7 +424,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_running_node_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kdump.forensics.rescue import rescuer
+    from kdump.questions.rescue import rescuer
 
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL])))
     monkeypatch.setattr(rescuer, "lock_holder", lambda directory: 4711)

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from kdump.all_answers import TYPES
 from kdump.cluster.remote_log import read_remote_log
-from kdump.forensics import output_directory
-from kdump.forensics.rescue import rescuer
-from kdump.forensics.rescue.answers import Rescue, RescueError
-from kdump.forensics.rescue.coordinators import partition_count
-from kdump.forensics.rescue.numbers import MORE_EPOCHS, MORE_PRODUCER_IDS
-from kdump.forensics.rescue.rescuer import NewController, RescueRequest
-from kdump.forensics.rescue.run import rescue
 from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
-from kdump.render.all_answers import TYPES
+from kdump.log import output_directory
+from kdump.questions.rescue import rescuer
+from kdump.questions.rescue.answers import Rescue, RescueError
+from kdump.questions.rescue.coordinators import partition_count
+from kdump.questions.rescue.numbers import MORE_EPOCHS, MORE_PRODUCER_IDS
+from kdump.questions.rescue.rescuer import NewController, RescueRequest
+from kdump.questions.rescue.run import rescue
 from kdump.state.partition_table import PartitionRegistration
 from tests import command
 from tests.conftest import FIXTURES

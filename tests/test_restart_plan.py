@@ -17,19 +17,19 @@ from typing import Any
 import pytest
 
 import kdump
+from kdump.all_answers import TYPES
 from kdump.check.options import Options
-from kdump.commands.restart_plan import EXAMPLES
-from kdump.forensics.restart import log_manager
-from kdump.forensics.restart.access_rights import broker_rights
-from kdump.forensics.restart.log_manager import LogManager, parse_name
-from kdump.forensics.restart.plan_values import PartitionPlan, startup_failure
-from kdump.forensics.restart.stray_partitions import StrayPartitions
 from kdump.kafka import checkpoint_file
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.log.errors import SourceError
 from kdump.log.live_files import SeenDirectory
-from kdump.render.all_answers import TYPES
+from kdump.questions.restart_plan import log_manager
+from kdump.questions.restart_plan.access_rights import broker_rights
+from kdump.questions.restart_plan.command import EXAMPLES
+from kdump.questions.restart_plan.log_manager import LogManager, parse_name
+from kdump.questions.restart_plan.plan_values import PartitionPlan, startup_failure
+from kdump.questions.restart_plan.stray_partitions import StrayPartitions
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.damages import copy_some

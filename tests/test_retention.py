@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from kdump.all_answers import TYPES
 from kdump.kafka.server_properties import read_properties
-from kdump.render.all_answers import TYPES
 from tests import command
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from kdump.all_answers import TYPES
 from kdump.cli import cli
-from kdump.commands.salvage import EXAMPLES
-from kdump.forensics.salvage.byte_outcomes import FATES, LOST
 from kdump.format.batch_header import BATCH_HEADER
-from kdump.render.all_answers import TYPES
+from kdump.questions.salvage.byte_outcomes import FATES, LOST
+from kdump.questions.salvage.command import EXAMPLES
 from tests import command, craft
 from tests.conftest import FIXTURES, ROOT, sample, seeded
 from tests.test_damaged_disks import DAMAGES

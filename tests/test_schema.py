@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import kdump.format
+from kdump.all_answers import TYPES
 from kdump.cli import cli
 from kdump.format.layout import Layout, Span
 from kdump.format.mirror_record import MIRROR_MESSAGES
@@ -21,7 +22,6 @@ from kdump.format.schema import load
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import MESSAGES, TEXT_FIELDS, NamedStruct, UnknownStruct, find, structs
 from kdump.format.versioned_messages import try_decode
-from kdump.render.all_answers import TYPES
 from tests.command import run
 from tests.conftest import DISKS
 from tools.condense_schemas import condense, in_jars

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics.salvage import write_segments
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
+from kdump.questions.salvage import write_segments
 from tests.command import objects, run
 from tests.conftest import FIXTURES
 

@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from kdump.forensics.bundle import sorted_rows
-from kdump.forensics.bundle.sorted_rows import SortedRows
+from kdump.questions.bundle import sorted_rows
+from kdump.questions.bundle.sorted_rows import SortedRows
 
 
 @pytest.mark.parametrize("held", [1, 100, 5000, 1 << 22])

@@ -15,15 +15,15 @@ import pytest
 
 import kdump
 from kdump.check.options import Options
-from kdump.forensics.space import disks
-from kdump.forensics.space.disks import needed_to_start
-from kdump.forensics.space.file_systems import FileSystem
-from kdump.forensics.space.replica_copies import ReplicaCopies
-from kdump.forensics.space.run import read_brokers
-from kdump.forensics.space.usage import PartitionUsage, partition_usage
 from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log import indexed_timestamp
 from kdump.log.run import PLAIN_RUN
+from kdump.questions.space import disks
+from kdump.questions.space.disks import needed_to_start
+from kdump.questions.space.file_systems import FileSystem
+from kdump.questions.space.replica_copies import ReplicaCopies
+from kdump.questions.space.run import read_brokers
+from kdump.questions.space.usage import PartitionUsage, partition_usage
 from tests import command
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.damages import copy_disk

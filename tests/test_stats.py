@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from kdump.commands.stats import EXAMPLES
-from kdump.forensics import read_stats
-from kdump.render.all_answers import TYPES
+from kdump.all_answers import TYPES
+from kdump.questions.stats import read as read_stats
+from kdump.questions.stats.command import EXAMPLES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, each_segment, sample, seeded, some_segments
 from tests.each_case import each_case

@@ -18,8 +18,8 @@ import pytest
 
 from bench.segments import repeat
 from kdump.cli import COMMANDS, TO_THE_END
-from kdump.forensics.output_directory import PASSING
 from kdump.log.bundle_names import MANIFEST
+from kdump.log.output_directory import PASSING
 from tests import craft
 from tests.conftest import FIXTURES, ROOT, sample, segment
 from tests.streams import CLOSED, FULL, GONE, OPEN, Ended, Run, ended

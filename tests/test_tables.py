@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from kdump.all_answers import TYPES
 from kdump.answer import ANSWERS, shown_keys
-from kdump.render.all_answers import TYPES
 from kdump.render.state_tables import columns as columns_of
 from kdump.render.stdout import Output
 from kdump.render.style import cut_middle, cut_start, width

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kdump.all_answers import TYPES
 from kdump.cli import cli
-from kdump.render.all_answers import TYPES
 from kdump.render.amounts import duration_text
 from tests.command import objects, run
 from tests.conftest import FIXTURES, few

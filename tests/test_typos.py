@@ -9,7 +9,7 @@ import click
 import pytest
 
 from kdump.cli import COMMANDS, cli
-from kdump.commands.name_options import MAX_NAMES, SelectedNames, nearest
+from kdump.command_line.name_options import MAX_NAMES, SelectedNames, nearest
 from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import FIXTURES, few, numbers_in, sample

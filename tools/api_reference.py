@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kdump
+from kdump.all_answers import TYPES
 from kdump.answer import ANSWERS, answer_keys
-from kdump.render.all_answers import TYPES
 
 HEAD = """# The API, name by name
 

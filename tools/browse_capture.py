@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from kdump.browse.app import BrowseApp
 from kdump.browse.browser import Browser
+from kdump.browse.command import prompt_parsers
 from kdump.browse.command_list import COMMANDS
-from kdump.commands.browse import prompt_parsers
 from tools.capture import FONT_FACE
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from kdump.cli import cli
-from kdump.commands.completion_words import table
+from kdump.command_line.completion_words import table
 
 WORDS = Path(__file__).resolve().parents[1] / "kdump" / "shells" / "words.json"
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from kdump.forensics.schema_answer import versions_text
 from kdump.format.enum_names import enum_names
 from kdump.format.kafka_release import NEWEST
 from kdump.format.struct_fields import NOT_GIVEN, StructField, rows
 from kdump.format.structs import TEXT_FIELDS, NamedStruct, structs
 from kdump.log.file_kinds import KINDS
+from kdump.questions.schema.answer import versions_text
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARK = re.compile(r"<!-- (struct|file|kinds) ?([\w-]*) -->\n.*?<!-- end -->", re.DOTALL)

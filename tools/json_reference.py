@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kdump.all_answers import TYPES
 from kdump.answer import Key
-from kdump.render.all_answers import TYPES
 
 HEAD = """# The JSON objects
 

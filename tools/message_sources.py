@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kdump.forensics.explain.catalogue import messages
+from kdump.incident.explain.catalogue import messages
 
 SHORTEST = 4
 """Number of characters of a literal text that is searched for."""

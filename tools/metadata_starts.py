@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
-from kdump.forensics.restart.plan_values import STOPPED
-from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
 from kdump.kafka.server_properties import read_properties
+from kdump.questions.restart_plan.plan_values import STOPPED
+from kdump.questions.restart_plan.restart_plan import restart_plan
 from tests.craft import split, with_metadata_record
 from tools.metadata_trials import IDS, ROOT, TRIED, Entry, value_of
 from tools.trials.cluster import LISTENERS, STARTED, free_port, said

@@ -27,14 +27,14 @@ from typing import Any, NamedTuple
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import refusals
-from kdump.forensics.restart.refused_records import UNCOMMITTED
-from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.format.known_releases import KnownRelease, known
 from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, load_folder
 from kdump.kafka.config_def import config_problem
 from kdump.log.internal_topics import METADATA_LOG
+from kdump.questions.restart_plan.refused_records import UNCOMMITTED
+from kdump.questions.restart_plan.restart_plan import restart_plan
 from tests.craft import batch, record
 
 ROOT = Path(__file__).parent.parent

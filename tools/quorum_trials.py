@@ -25,11 +25,11 @@ from kdump.check.options import Options
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import refusals
-from kdump.forensics.restart.plan_values import STOPPED
-from kdump.forensics.restart.quorum_replicas import quorum_replicas
-from kdump.forensics.restart.restart_cluster import RecordCounter, restart_cluster
-from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import parse_release
+from kdump.questions.restart_plan.plan_values import STOPPED
+from kdump.questions.restart_plan.quorum_replicas import quorum_replicas
+from kdump.questions.restart_plan.restart_cluster import RecordCounter, restart_cluster
+from kdump.questions.restart_plan.restart_plan import restart_plan
 from tests.craft import split, with_metadata_record
 from tools.trials.cluster import KAFKA, START_SECONDS, Cluster, free_port
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options

@@ -22,8 +22,8 @@ from collections import Counter
 from pathlib import Path
 
 import kdump
-from kdump.forensics.reindex.run import ENDINGS, Reindexed
-from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL
+from kdump.questions.reindex.run import ENDINGS, Reindexed
+from kdump.questions.reindex.verdict import IDENTICAL, LEGAL
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reindex.md"

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kdump.render.postmortem.report import report
+from kdump.incident.report.html.report import report
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -25,15 +25,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdump.forensics.rescue.answers import CONTROLLER_STEP, Rescue, RescueError
-from kdump.forensics.rescue.rescuer import NewController, RescueRequest
-from kdump.forensics.rescue.run import rescue
 from kdump.format.batch_writer import new_batch
 from kdump.format.control_record import KEY, ControlRecordKey
 from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
 from kdump.format.message_writer import encode
 from kdump.format.schema import load
+from kdump.questions.rescue.answers import CONTROLLER_STEP, Rescue, RescueError
+from kdump.questions.rescue.rescuer import NewController, RescueRequest
+from kdump.questions.rescue.run import rescue
 from kdump.state.as_of import AsOf
 from tests.craft import split, with_metadata_record
 from tools.metadata_starts import partition, topic

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import kdump
+from kdump.all_answers import TYPES
 from kdump.check.catalogue import CATALOGUE
 from kdump.format.bundle_container import MAGIC
-from kdump.render.all_answers import TYPES
 from kdump.spark.tables import RESULTS, TABLES
 from tools.manual import overall, pages
 

@@ -41,13 +41,13 @@ from typing import Any, NamedTuple
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.forensics.restart.access_rights import Rights
-from kdump.forensics.restart.log_loader import LoadParameters, load
-from kdump.forensics.restart.metadata_log import SNAPSHOT, load_metadata_log
-from kdump.forensics.restart.plan_values import PartitionPlan, StartupFailed, StartupFailure, startup_failure
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.kafka.errors import KafkaError
 from kdump.log.live_files import see
+from kdump.questions.restart_plan.access_rights import Rights
+from kdump.questions.restart_plan.log_loader import LoadParameters, load
+from kdump.questions.restart_plan.metadata_log import SNAPSHOT, load_metadata_log
+from kdump.questions.restart_plan.plan_values import PartitionPlan, StartupFailed, StartupFailure, startup_failure
 from kdump.state.partition_summary import open_window
 from tools import reindex_trials, release_disks
 from tools.adopt import oracle

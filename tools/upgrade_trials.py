@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import kdump
-from kdump.forensics.restart.plan_values import STOPPED, UNKNOWN
 from kdump.format.kafka_release import parse_release
+from kdump.questions.restart_plan.plan_values import STOPPED, UNKNOWN
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.release import KRAFT, Release, ReleaseCluster
 from tools.trials.release_record import telling

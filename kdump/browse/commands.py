@@ -40,13 +40,13 @@ from kdump.browse.scopes import SCOPES, TOPIC, Here, scope_of
 from kdump.browse.time_histogram import Bin, HistogramView
 from kdump.browse.views import findings_view, key_search_view, marks_view, sort_view, transactions_view
 from kdump.check.finding import INFO, Finding
-from kdump.forensics.answers import Transaction
 from kdump.format.count_text import plain_count
 from kdump.format.numbers import parse_long
 from kdump.format.size_text import size_text
 from kdump.log.errors import SourceError
 from kdump.log.run import Run
 from kdump.log.selection import Selection
+from kdump.questions.transactions.answer import Transaction
 from kdump.render.amounts import duration_text
 from kdump.render.escape import path_text, printable
 from kdump.render.times import iso

@@ -34,10 +34,10 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
 from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.selection import Selection
+from kdump.questions.ls.report import directory_lines, partition_lines
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.inspect_columns import TableDecoder, columns_of
-from kdump.render.ls_report import directory_lines, partition_lines
 from kdump.render.table import NAME, Column
 from kdump.render.times import iso
 from kdump.state.partition_summary import PartitionSummary

@@ -15,16 +15,16 @@ from kdump.browse.browser import Browser, NotFound
 from kdump.browse.listings import BrowseRow, Level
 from kdump.check.engine.check_small_files import file_finding
 from kdump.cluster.directory_summary import single_partition_summary
-from kdump.forensics.ls_answer import directory_object, partition_object
-from kdump.forensics.output_directory import OutputError, OutputExists, OutputFile
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.bundle_log import RedactedBatch
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
 from kdump.log.log_directory import LogDirectory
+from kdump.log.output_directory import OutputError, OutputExists, OutputFile
 from kdump.log.record import Record
 from kdump.log.region import Batch, Problem
 from kdump.log.run import Run
+from kdump.questions.ls.answer import directory_object, partition_object
 from kdump.render.escape import printable
 from kdump.render.inspect_json import batch_object, entry_object, record_object, region_object
 from kdump.state.partition_summary import PartitionSummary, open_window

@@ -1,5 +1,5 @@
 """Whether a batch is valid, and the reason if it is not. Every command decides it here, except where the answer is what
-Kafka's own recovery does with the bytes (kdump.forensics.restart, kdump.forensics.reindex)."""
+Kafka's own recovery does with the bytes (kdump.questions.restart_plan, kdump.questions.reindex)."""
 
 from __future__ import annotations
 

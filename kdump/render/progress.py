@@ -1,6 +1,6 @@
 """Progress of long operations: one line on the terminal of standard error, for every command in the same way.
 
-A command shows progress from its beginning to its end (`Progress` around all of it, in kdump.commands.exit_status).
+A command shows progress from its beginning to its end (`Progress` around all of it, in kdump.command_line.exit_status).
 What it reads is a Progress inside, with a name, and a total where the size is known. The line appears when nothing has
 been written to the terminal for PATIENCE seconds, so rows that come regularly replace it.
 """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hmac
 
 from kdump.answer import Object, put_bytes
-from kdump.forensics.bundle.redact.pseudonyms import Pseudonyms
 from kdump.log.paths import Target
+from kdump.log.pseudonyms import Pseudonyms
 from kdump.log.record import Record
 from kdump.render.escape import path_text
 from kdump.render.inspect_json import before_key, control_object

@@ -6,7 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kdump.cluster import lag
-from kdump.forensics.scan_answer import (
+from kdump.spark.arrow import FIRST, LAST
+from kdump.spark.coordinator_logs import GROUP, OFFSET, SHARE
+from kdump.spark.result import view
+from kdump.spark.scan_answer import (
     DirtyPartition,
     FleetGroup,
     FleetProducer,
@@ -14,9 +17,6 @@ from kdump.forensics.scan_answer import (
     FrequentKey,
     OverdueTopic,
 )
-from kdump.spark.arrow import FIRST, LAST
-from kdump.spark.coordinator_logs import GROUP, OFFSET, SHARE
-from kdump.spark.result import view
 from kdump.spark.store import Store
 from kdump.spark.tables import GROUP_LAG, OPEN_TRANSACTIONS, PARTITIONS, SparkColumn, SparkTable
 from kdump.spark.unit_sums import MAX_ROWS, MAX_TEXTS
@@ -249,7 +249,7 @@ def rows(spark: SparkSession, sql: str) -> list[dict[str, Any]]:
 
 
 def fleet_sums(spark: SparkSession, *, records: bool) -> dict[str, Any]:
-    """Return fields of the summary (kdump.forensics.scan_answer.FleetSummary) by name."""
+    """Return fields of the summary (kdump.spark.scan_answer.FleetSummary) by name."""
     return {
         "openTransactions": [FleetTransaction(**row) for row in rows(spark, OPENED)],
         "groups": [FleetGroup(**row) for row in rows(spark, GROUPS)],

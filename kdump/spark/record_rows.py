@@ -30,8 +30,8 @@ from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, batch
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
+from kdump.questions.inspect.fast_json import may_decode
 from kdump.render.decoded_values import add_decoded
-from kdump.render.fast_json import may_decode
 from kdump.render.inspect_json import control_object
 from kdump.spark import arrow
 from kdump.spark.data_source_options import OptionError, ReadOptions

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING
-from kdump.forensics.scan_answer import ReplicaDifference
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
 from kdump.spark.arrow import arrow_schema
 from kdump.spark.packs import ENDING, hidden
 from kdump.spark.result import kept_views, view
+from kdump.spark.scan_answer import ReplicaDifference
 from kdump.spark.store import Store
 from kdump.spark.tables import REPLICA_DIFFERENCES
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from kdump import __version__
 from kdump.check.engine.partition_check import recovers
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
@@ -27,6 +26,7 @@ from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import Stamp, file_stamp
 from kdump.spark.packs import LAYOUT
 from kdump.spark.store import key_of
+from kdump.version import __version__
 
 MAX_STATE_BYTES = 512 * 1024 * 1024
 """Maximum size of an uncompressed state in bytes."""

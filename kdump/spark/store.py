@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from kdump.forensics.output_directory import OutputError, lock_directory, refuse_output
 from kdump.log.directory_listing import is_directory, is_inside, is_url, names
+from kdump.log.output_directory import OutputError, lock_directory, refuse_output
 
 OWN = "_kdump"
 SUMMARY = "summary.json"

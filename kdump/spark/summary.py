@@ -17,12 +17,6 @@ import pyarrow.compute as pc
 from kdump.answer import Object, answer_keys, answer_object
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.bytes import UNREADABLE_BYTES
-from kdump.forensics.scan_answer import (
-    DiskCopy,
-    FleetSummary,
-    ScannedBroker,
-    ScannedUnits,
-)
 from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
 from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions, fleet_sums
@@ -30,6 +24,7 @@ from kdump.spark.packs import COUNTS, LIST, Pack, entries, rows_of
 from kdump.spark.replica_differences import MAX_COPIES, not_compared, update_differences
 from kdump.spark.result import kept_views, open_result, view_clusters, view_entries
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
+from kdump.spark.scan_answer import DiskCopy, FleetSummary, ScannedBroker, ScannedUnits
 from kdump.spark.scan_setup import task_read_limits
 from kdump.spark.session import SMALL_BYTES
 from kdump.spark.store import OWN, SUMMARY, Store

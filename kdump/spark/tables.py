@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kdump.answer import Key
+from kdump.answer import Key, keys_by_type
+from kdump.check.finding import Finding
+from kdump.cluster.lag import CommittedPosition
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.format.record import RECORD
-from kdump.render.all_answers import TYPES
+from kdump.log import inspect_answer
+from kdump.questions.ls.answer import ListedSegment
 
 
 class SparkColumn(NamedTuple):
@@ -30,6 +33,19 @@ class SparkColumn(NamedTuple):
     of: str = ""
 
 
+TYPES = keys_by_type(
+    ListedSegment,
+    inspect_answer.InspectedBatch,
+    inspect_answer.InspectedRecord,
+    Finding,
+    inspect_answer.InspectedIndexEntry,
+    inspect_answer.InspectedTimeIndexEntry,
+    inspect_answer.InspectedTxnIndexEntry,
+    inspect_answer.InspectedProducer,
+    inspect_answer.InspectedCheckpointEntry,
+    CommittedPosition,
+)
+"""The JSON objects whose keys are columns, by type."""
 INT, BIGINT, STRING, BINARY, BOOLEAN, TIMESTAMP = "int", "bigint", "string", "binary", "boolean", "timestamp"
 WIDTHS = {"INT8": INT, "INT16": INT, "INT32": INT, "VARINT": INT, "UINT32": BIGINT, "INT64": BIGINT, "VARLONG": BIGINT}
 NARROW = ("partition", "sequence", "lastSequence", "epoch")

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kdump.forensics.scan_answer import BatchFill, FleetTimestamps, FleetTopic, FormatUse
 from kdump.spark.packs import COUNTS, Pack, entries
+from kdump.spark.scan_answer import BatchFill, FleetTimestamps, FleetTopic, FormatUse
 from kdump.spark.store import Store
 
 Object = dict[str, Any]
@@ -112,7 +112,7 @@ class UnitSums:
         return found
 
     def lists(self) -> Object:
-        """Return fields of the summary (kdump.forensics.scan_answer.FleetSummary) by name."""
+        """Return fields of the summary (kdump.spark.scan_answer.FleetSummary) by name."""
         sizes = [_topic(name, sums) for name, sums in self.topics.items()]
         uses = [FormatUse(*key, *sums) for key, sums in self.formats.items()]
         fill = [_fill(name, sums) for name, sums in self.topics.items() if sums.data[0] >= LEAST_BATCHES]

@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 
 from kdump.browse.app import BrowseApp
 from kdump.browse.browser import Browser
+from kdump.browse.command import prompt_parsers
 from kdump.browse.places import RowFactory
-from kdump.commands.browse import prompt_parsers
 from tools.browse_capture import wait_until_idle
 
 NAMES = {" ": "space", "/": "slash", "?": "question_mark", "@": "at", "-": "minus", ".": "full_stop", "*": "asterisk"}

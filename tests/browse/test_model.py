@@ -18,11 +18,11 @@ from kdump.browse import browser as browsing
 from kdump.browse import listings
 from kdump.browse import segment_pages as paging
 from kdump.browse.browser import Browser, NotFound
+from kdump.browse.command import typed_selection
 from kdump.browse.listings import BrowseRow, Cancelled, Level
 from kdump.browse.save import row_commands, row_json
 from kdump.browse.segment_pages import Pages
 from kdump.cli import cli
-from kdump.commands.browse import typed_selection
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.run import PLAIN_RUN, Run

@@ -13,7 +13,7 @@ import pytest
 from kdump.browse.command_list import NAMED
 from kdump.browse.commands import run_command
 from kdump.browse.save import parse_saved
-from kdump.forensics.output_directory import PASSING
+from kdump.log.output_directory import PASSING
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO
 from tests.conftest import FIXTURES

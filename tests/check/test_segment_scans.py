@@ -20,8 +20,8 @@ from kdump.check.engine.segment_scans import Piece, PieceScan, SegmentScans, pie
 from kdump.check.engine.units import units
 from kdump.check.engine.workers import LARGE, usual_jobs_for
 from kdump.check.options import Options
-from kdump.forensics.postmortem.run import postmortem
 from kdump.format.index import INDEX_ENTRY
+from kdump.incident.report.run import postmortem
 from kdump.log.paths import Target, target
 from kdump.log.region import BatchRun
 from kdump.log.region_reader import CHECKED, regions

@@ -13,9 +13,9 @@ from kdump.decode.decoder_interface import DecodedPart, DecodedRecord
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.questions.inspect.fast_json import record_lines, record_plans
 from kdump.render import decoded_lines, inspect_json, long_value
 from kdump.render.decoded_lines import DecodedLines
-from kdump.render.fast_json import record_lines, record_plans
 from kdump.render.inspect_json import record_object
 from kdump.render.line_parts import own_header
 from tests import craft

@@ -14,13 +14,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kdump.cli import cli
-from kdump.commands import inspect_run
 from kdump.core import batch_scan, cells, row_plan, row_writer
 from kdump.core.record_columns import RecordColumns
 from kdump.log.batch_records import decode_columns
 from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.render import fast_json, fast_rows, inspect_columns, inspect_views, long_value
+from kdump.questions.inspect import fast_json, fast_rows
+from kdump.questions.inspect import run as inspect_run
+from kdump.questions.inspect import views as inspect_views
+from kdump.render import inspect_columns, long_value
 from kdump.render.escape import bytes_text
 from kdump.render.style import cut
 from kdump.render.times import iso

@@ -645,7 +645,7 @@ FACTS: list[Fact] = [
         "places in the segments with bytes that are not part of a valid batch",
         "",
         "",
-        "forensics.partition_scan:is_damage",
+        "questions.partition_scan:is_damage",
         (
             verified("findings of family bytes", is_damage, len),
             at("transactions", "transactionPartition.damages"),
@@ -659,7 +659,7 @@ FACTS: list[Fact] = [
         "whether the segments have bytes that are not part of a valid batch",
         "",
         "",
-        "forensics.partition_scan:is_damage",
+        "questions.partition_scan:is_damage",
         (
             verified("findings of family bytes", is_damage, bool),
             at("transactions", "transactionPartition.damages", lambda row: row["damages"] > 0),
@@ -819,7 +819,7 @@ FACTS: list[Fact] = [
         "whether the topic's own configs were found in the cluster's metadata",
         "",
         "ConfigurationsImage",
-        "forensics.retention.configs:settings",
+        "questions.retention.configs:settings",
         (
             of_one_node(at("retention", "retention.isConfigKnown", of=topic, only_if=LIVE)),
             of_one_node(at("space", "spaceTopic.isConfigKnown", of=topic)),
@@ -889,7 +889,7 @@ FACTS: list[Fact] = [
         "logs and segments that a startup recovers, and bytes that it reads for that; without the metadata log",
         "",
         "LogLoader.recoverLog",
-        "forensics.recovery.recovery_work:DirectoryReader",
+        "questions.restart_plan.recovery.recovery_work:DirectoryReader",
         (estimated("restart-plan"), estimated("restart-plan --estimate")),
     ),
     Fact(
@@ -897,7 +897,7 @@ FACTS: list[Fact] = [
         "segments of a log that a startup reads and checks because of its recovery point or of a missing .index",
         "",
         "LogLoader.recoverLog",
-        "forensics.recovery.recovery_work:DirectoryReader",
+        "questions.restart_plan.recovery.recovery_work:DirectoryReader",
         (
             at("restart-plan", "restartPartition.recovered", only_if=RECOVERED_ONCE),
             at("restart-plan --estimate", "recoveryLog.recovered"),
@@ -920,7 +920,7 @@ FACTS: list[Fact] = [
         "whether the next check deletes a segment of the topic other than the active ones",
         "",
         "UnifiedLog.deleteOldSegments",
-        "forensics.retention.deletion:due_now",
+        "questions.retention.deletion:due_now",
         (
             States("retention", "retentionSegment.deletion", due_topics, "the segment is not active"),
             at("space", "spaceTopic.dueNow", lambda row: row["dueNow"] > 0, topic),

@@ -12,9 +12,9 @@ from typing import Any
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.forensics.salvage.byte_outcomes import DUPLICATE, KEPT, LOST
-from kdump.forensics.salvage.result import Salvaged
-from kdump.forensics.salvage.run import LEDGER, salvage
+from kdump.questions.salvage.byte_outcomes import DUPLICATE, KEPT, LOST
+from kdump.questions.salvage.result import Salvaged
+from kdump.questions.salvage.run import LEDGER, salvage
 
 Line = dict[str, Any]
 FOLLOWS = {"kraft-snapshot-missing"}

@@ -14,11 +14,11 @@ import pytest
 import kdump
 from kdump.check.options import Options
 from kdump.core import candidates
-from kdump.forensics.carve.carved_runs import CarvedRun
-from kdump.forensics.carve.run import CarvedFile
-from kdump.forensics.carve.search import PIECE, CarvedBatch
-from kdump.forensics.output_directory import OutputDirectory, OutputError
+from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.region import Batch
+from kdump.questions.carve.carved_runs import CarvedRun
+from kdump.questions.carve.run import CarvedFile
+from kdump.questions.carve.search import PIECE, CarvedBatch
 from tests import craft
 from tests.conftest import FIXTURES, read_regions, sample, seeded, segment
 

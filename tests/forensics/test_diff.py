@@ -1,4 +1,4 @@
-"""Compares kdump.forensics.diff with a naive implementation that keeps every record of both copies in a dict."""
+"""Compares kdump.questions.diff.run with a naive implementation that keeps every record of both copies in a dict."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.forensics.bundle.directory_writer import BundleOptions
-from kdump.forensics.bundle.run import _BundleWriter, bundle
-from kdump.forensics.compare_copies import compare
-from kdump.forensics.diff import LITTLE, Diff, diff
-from kdump.forensics.differences import DIVERGENT, NOT_IN_BUNDLE
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import records
 from kdump.log.hash_key import HashKey
 from kdump.log.region import PADDING, TORN, Batch
 from kdump.log.run import QUIET_RUN, Limits
+from kdump.questions.bundle.directory_writer import BundleOptions
+from kdump.questions.bundle.run import _BundleWriter, bundle
+from kdump.questions.diff.compare_copies import compare
+from kdump.questions.diff.differences import DIVERGENT, NOT_IN_BUNDLE
+from kdump.questions.diff.run import LITTLE, Diff, diff
 from tests import craft
 from tests.conftest import (
     DISKS,

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import pytest
 
 from kdump.cluster.disks import Disks
-from kdump.forensics.explain.answers import Explanation
-from kdump.forensics.explain.disk_evidence import DiskEvidence
-from kdump.forensics.explain.disk_places import DiskPlaces
-from kdump.forensics.explain.log_entries import SEVERE
-from kdump.forensics.explain.run import explain_log, explain_text
+from kdump.incident.explain.answers import Explanation
+from kdump.incident.explain.disk_evidence import DiskEvidence
+from kdump.incident.explain.disk_places import DiskPlaces
+from kdump.incident.explain.log_entries import SEVERE
+from kdump.incident.explain.run import explain_log, explain_text
 from tests.conftest import DISKS, few
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Expected, aged, copy_disk, leave_out_alike, second_directory
 from tests.forensics.explaining import LOGS
@@ -139,14 +139,14 @@ def test_a_partition_of_another_disk() -> None:
 
 
 def test_a_large_disk_is_not_read_for_a_message_without_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.forensics.explain.disk_evidence.SMALL", 1000)
+    monkeypatch.setattr("kdump.incident.explain.disk_evidence.SMALL", 1000)
     found = evidence_for('java.lang.NumberFormatException: For input string: "x"', CLEAN)
     assert "the message names no partition" in found["finding"][-1]
     assert "examined: 0 topics" in found["startup"][0]
 
 
 def test_the_number_of_checked_partitions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.forensics.explain.disk_evidence.MOST_PARTITIONS", 0)
+    monkeypatch.setattr("kdump.incident.explain.disk_evidence.MOST_PARTITIONS", 0)
     found = evidence_for(
         "Found record size 0 smaller than minimum record overhead (14) in file /x/orders-none-0/0.log.", CLEAN
     )

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics.explain.answers import Explanation, ExplanationSummary
-from kdump.forensics.explain.catalogue import matches
-from kdump.forensics.explain.grouping import _VARIABLE, MAX_UNKNOWN, Groups
-from kdump.forensics.explain.log_entries import LONGEST_LINE, SEVERE, Entry, LogReader, parse_head
-from kdump.forensics.explain.run import explain_log, explain_text, literals
+from kdump.incident.explain.answers import Explanation, ExplanationSummary
+from kdump.incident.explain.catalogue import matches
+from kdump.incident.explain.grouping import _VARIABLE, MAX_UNKNOWN, Groups
+from kdump.incident.explain.log_entries import LONGEST_LINE, SEVERE, Entry, LogReader, parse_head
+from kdump.incident.explain.run import explain_log, explain_text, literals
 from tests.conftest import sample
 from tests.each_case import each_case
 from tests.forensics.explaining import LOGS, real_lines, whole_logs

@@ -3,21 +3,20 @@ sources."""
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 from pathlib import Path
 
 from kdump.check.catalogue import CATALOGUE
-from kdump.cli import COMMANDS
-from kdump.forensics.explain import catalogue
-from kdump.forensics.explain.answers import Explanation
-from kdump.forensics.explain.catalogue import FAMILIES, alternatives, by_family, find, matches, messages
-from kdump.forensics.explain.commands import UNKNOWN, fill
-from kdump.forensics.explain.log_entries import parse_head
-from kdump.forensics.explain.message import ANY, PARTS, Message
-from kdump.forensics.explain.run import explain_text
+from kdump.cli import COMMANDS, command_of
 from kdump.format.kafka_release import NEWEST
+from kdump.incident.explain import catalogue
+from kdump.incident.explain.answers import Explanation
+from kdump.incident.explain.catalogue import FAMILIES, alternatives, by_family, find, matches, messages
+from kdump.incident.explain.commands import UNKNOWN, fill
+from kdump.incident.explain.log_entries import parse_head
+from kdump.incident.explain.message import ANY, PARTS, Message
+from kdump.incident.explain.run import explain_text
 from tests.each_case import each_case
 from tests.forensics.explaining import DOCS, real_lines
 
@@ -115,7 +114,7 @@ def test_commands_can_be_run(message: Message) -> None:
         if words[0] != "kdump":
             continue
         assert words[1] in COMMANDS, command
-        known = importlib.import_module(f"kdump.commands.{words[1].replace('-', '_')}").command
+        known = command_of(words[1])
         options = {name for param in known.params for name in (*param.opts, *param.secondary_opts)}
         assert {word.partition("=")[0] for word in words if word.startswith("-")} <= options, command
 

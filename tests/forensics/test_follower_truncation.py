@@ -1,11 +1,11 @@
-"""Compares kdump.forensics.follower_truncation with Kafka's own LeaderEpochFileCache (EpochCache.java wrote
+"""Compares kdump.kafka.follower_truncation with Kafka's own LeaderEpochFileCache (EpochCache.java wrote
 epoch_cache.tsv with 4.3.1), and replays the histories in KIP-101 and KIP-279."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from kdump.forensics.follower_truncation import EpochLineage, Truncation, truncation
+from kdump.kafka.follower_truncation import EpochLineage, Truncation, truncation
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, end_offset_for
 from tests.each_case import each_case
 

@@ -1,4 +1,4 @@
-"""Compares kdump.forensics.frequent_items with exact counts, and tests kdump.forensics.histograms."""
+"""Compares kdump.questions.stats.frequent_items with exact counts, and tests kdump.log.histograms."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.forensics.frequent_items import LongKey, SpaceSaving, known_by
-from kdump.forensics.histograms import LATE, MAX_BUCKETS, Histogram, class_of, late_classes, size_classes
+from kdump.log.histograms import LATE, MAX_BUCKETS, Histogram, class_of, late_classes, size_classes
+from kdump.questions.stats.frequent_items import LongKey, SpaceSaving, known_by
 from tests.conftest import seeded
 from tests.each_case import each_case
 

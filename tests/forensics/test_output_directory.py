@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics import output_directory
-from kdump.forensics.output_directory import (
+from kdump.log import output_directory
+from kdump.log.output_directory import (
     PASSING,
     OutputDirectory,
     OutputError,

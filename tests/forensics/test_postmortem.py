@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from kdump.check.rules.bytes import CRC_MISMATCH
-from kdump.forensics.histograms import Histogram, doubling
-from kdump.forensics.postmortem.facts import by_time
-from kdump.forensics.postmortem.finding_ranges import MAX_MARKS, FindingRanges
-from kdump.forensics.postmortem.segment_strip import DAMAGED, CellContent, SegmentStrip, coarser
+from kdump.incident.report.facts import by_time
+from kdump.incident.report.finding_ranges import MAX_MARKS, FindingRanges
+from kdump.incident.report.html.throughput_charts import buckets_of, eras, main_part
+from kdump.incident.report.segment_strip import DAMAGED, CellContent, SegmentStrip, coarser
+from kdump.log.histograms import Histogram, doubling
 from kdump.log.paths import Target
-from kdump.render.postmortem.throughput_charts import buckets_of, eras, main_part
 from tests.conftest import seeded
 
 LOOKS = [

@@ -17,8 +17,8 @@ from kdump.check.engine.units import units
 from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.forensics.producer_ledger import NO_STATE, NOT_IN_SNAPSHOT, PART
-from kdump.forensics.producers_answer import PartitionProducers, Producer, ProducerEvent
+from kdump.questions.producers.answer import PartitionProducers, Producer, ProducerEvent
+from kdump.questions.producers.ledger import NO_STATE, NOT_IN_SNAPSHOT, PART
 from tests.conftest import DISKS, ORACLE, ROOT
 from tests.craft import flip
 from tests.forensics.disks import PAYMENTS, cut, data, marker, partition, snapshot

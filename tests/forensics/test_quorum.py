@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.forensics.restart.plan_values import CLEAN, STOPPED, DirectoryPlan, PartitionPlan
-from kdump.forensics.restart.quorum import quorum_warnings, read_quorum, sole_voter_stop
-from kdump.forensics.restart.quorum_values import QuorumVoter
+from kdump.questions.restart_plan.plan_values import CLEAN, STOPPED, DirectoryPlan, PartitionPlan
+from kdump.questions.restart_plan.quorum import quorum_warnings, read_quorum, sole_voter_stop
+from kdump.questions.restart_plan.quorum_values import QuorumVoter
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from tests import command
 from tests.conftest import FIXTURES

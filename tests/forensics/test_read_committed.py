@@ -182,7 +182,7 @@ def test_only_segments(tmp_path: Path) -> None:
 
 
 def test_too_many_to_remember(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("kdump.state.read_committed_view", "kdump.forensics.read_committed"):
+    for module in ("kdump.state.read_committed_view", "kdump.questions.read_committed"):
         monkeypatch.setattr(f"{module}.MAX_ABORTED_TRANSACTIONS", 3)
     result = run(PAYMENTS)
     assert result.exit_code == 2

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics.recovery import recovery
-from kdump.forensics.recovery.recovery import follow_recovery
-from kdump.forensics.recovery.recovery_progress import (
+from kdump.questions.restart_plan.recovery import recovery
+from kdump.questions.restart_plan.recovery.recovery import follow_recovery
+from kdump.questions.restart_plan.recovery.recovery_progress import (
     COUNTERS,
     CPU_TIME,
     ENDED,
@@ -28,8 +28,8 @@ from kdump.forensics.recovery.recovery_progress import (
     RecoveryFollower,
     RecoveryProgress,
 )
-from kdump.forensics.recovery.recovery_threads import broker_threads, process_start
-from kdump.forensics.recovery.recovery_work import directory_work
+from kdump.questions.restart_plan.recovery.recovery_threads import broker_threads, process_start
+from kdump.questions.restart_plan.recovery.recovery_work import directory_work
 from tests.forensics.test_recovery_time import disk, segment
 
 PROCESS = 4242

@@ -10,14 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics.recovery import read_speed
-from kdump.forensics.recovery.read_speed import ASSUMED, ASSUMED_SPEED, MEASURED, SAMPLE_BYTES, measure
-from kdump.forensics.recovery.recovery import recovery_time, recovery_works
-from kdump.forensics.recovery.recovery_model import PER_FLUSH, PER_LOG, PER_SEGMENT, WARM_UP, Rates, extremes, simulate
-from kdump.forensics.recovery.recovery_time import DEFAULT, RecoveryQuery, mean_batch_size
-from kdump.forensics.recovery.recovery_work import DirectoryWork, LogWork, StartupWorks, directory_work
-from kdump.forensics.restart.restart_plan import predict_startup
 from kdump.log.low_impact_reads import limited_to
+from kdump.questions.restart_plan.recovery import read_speed
+from kdump.questions.restart_plan.recovery.read_speed import ASSUMED, ASSUMED_SPEED, MEASURED, SAMPLE_BYTES, measure
+from kdump.questions.restart_plan.recovery.recovery import recovery_time, recovery_works
+from kdump.questions.restart_plan.recovery.recovery_model import (
+    PER_FLUSH,
+    PER_LOG,
+    PER_SEGMENT,
+    WARM_UP,
+    Rates,
+    extremes,
+    simulate,
+)
+from kdump.questions.restart_plan.recovery.recovery_time import DEFAULT, RecoveryQuery, mean_batch_size
+from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, StartupWorks, directory_work
+from kdump.questions.restart_plan.restart_plan import predict_startup
 from tests.conftest import FIXTURES
 from tests.craft import one
 from tests.damages import copy_disk

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.forensics.output_directory import OutputError
-from kdump.forensics.reindex.segment import EMPTIES, SPLITS, THROWS, TRUNCATES
-from kdump.forensics.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.kafka.index_builder import IndexBuilder
 from kdump.log.errors import SourceError
+from kdump.log.output_directory import OutputError
 from kdump.log.region import Batch
 from kdump.log.run import Run
+from kdump.questions.reindex.segment import EMPTIES, SPLITS, THROWS, TRUNCATES
+from kdump.questions.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, few, numbers_in, read_regions, sample
 from tools.reindex_trials import DAMAGED, GOLDEN, copy, digest

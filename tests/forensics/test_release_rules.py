@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.forensics.producers_answer import PartitionProducers, Producer
-from kdump.forensics.retention.compaction import compaction, settle_tombstones
-from kdump.forensics.retention.configs import ConfigOverrides, settings
-from kdump.forensics.retention.deletion import LogFacts, deletions
-from kdump.forensics.retention.observed_segments import ObservedSegment, Tombstones
 from kdump.format.kafka_release import LINES, KafkaRelease, parse_release
 from kdump.log.paths import target
+from kdump.questions.producers.answer import PartitionProducers, Producer
+from kdump.questions.retention.compaction import compaction, settle_tombstones
+from kdump.questions.retention.configs import ConfigOverrides, settings
+from kdump.questions.retention.deletion import LogFacts, deletions
+from kdump.questions.retention.observed_segments import ObservedSegment, Tombstones
 from kdump.state.releases import DIFFERENCES, RUNNING, Difference
 from tests import command
 from tests.conftest import FIXTURES, RELEASES

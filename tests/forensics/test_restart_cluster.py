@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from kdump.forensics.follower_truncation import EpochLineage
-from kdump.forensics.restart.leader_candidates import ElectionRules, candidates
-from kdump.forensics.restart.plan_values import EXIT, DirectoryPlan, PartitionPlan, RestartPlan, StartupFailure
-from kdump.forensics.restart.quorum_replicas import quorum_replicas, take_back_stops
-from kdump.forensics.restart.quorum_values import Quorum, QuorumVoter
-from kdump.forensics.restart.replica_answer import LeaderOutcome, PartitionReplicas
-from kdump.forensics.restart.replica_lineages import Replica, replica_of
-from kdump.forensics.restart.replica_losses import partition_replicas
-from kdump.forensics.restart.restart_cluster import restart_cluster, start_orders
+from kdump.all_answers import TYPES
+from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.errors import SourceError
-from kdump.render.all_answers import TYPES
+from kdump.questions.restart_plan.leader_candidates import ElectionRules, candidates
+from kdump.questions.restart_plan.plan_values import EXIT, DirectoryPlan, PartitionPlan, RestartPlan, StartupFailure
+from kdump.questions.restart_plan.quorum_replicas import quorum_replicas, take_back_stops
+from kdump.questions.restart_plan.quorum_values import Quorum, QuorumVoter
+from kdump.questions.restart_plan.replica_answer import LeaderOutcome, PartitionReplicas
+from kdump.questions.restart_plan.replica_lineages import Replica, replica_of
+from kdump.questions.restart_plan.replica_losses import partition_replicas
+from kdump.questions.restart_plan.restart_cluster import restart_cluster, start_orders
 from kdump.state.partition_table import PartitionRegistration
 from tests import command
 from tests.conftest import DISKS, seeded

@@ -18,13 +18,13 @@ import pytest
 
 import kdump
 from kdump.cluster.metadata_log import read_metadata
-from kdump.forensics.restart import access_rights
-from kdump.forensics.restart.access_rights import ENTER, READ, WRITE, Rights
-from kdump.forensics.restart.identity import is_reserved
-from kdump.forensics.restart.log_files import padded
-from kdump.forensics.restart.plan_values import RestartPlan
 from kdump.format.numbers import parse_long
 from kdump.format.versioned_messages import uuid_text
+from kdump.questions.restart_plan import access_rights
+from kdump.questions.restart_plan.access_rights import ENTER, READ, WRITE, Rights
+from kdump.questions.restart_plan.identity import is_reserved
+from kdump.questions.restart_plan.log_files import padded
+from kdump.questions.restart_plan.plan_values import RestartPlan
 from tests import command, craft
 from tests.conftest import FIXTURES, numbers_in, sample
 from tests.each_case import each_case

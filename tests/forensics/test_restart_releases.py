@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.forensics.restart.plan_values import RestartPlan
 from kdump.format.kafka_release import LINES, NEWEST, KafkaRelease, parse_release
+from kdump.questions.restart_plan.plan_values import RestartPlan
 from kdump.state.releases import DIFFERENCES
 from tests import command
 from tests.conftest import FIXTURES

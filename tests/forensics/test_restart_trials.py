@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.forensics.restart.plan_values import DELETED, STOPPED, TRUNCATED, PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.plan_values import DELETED, STOPPED, TRUNCATED, PartitionPlan, RestartPlan
 from tests import restart_damages
 from tests.conftest import ROOT, covering
 from tests.damages import DAMAGES, DOUBTS

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from kdump.forensics.retention.compaction import compaction
-from kdump.forensics.retention.configs import CONFIGS, STATIC, ConfigOverrides, Settings, settings
-from kdump.forensics.retention.deletion import HELD, KEPT, LATER, NOW, LogFacts, deletions
-from kdump.forensics.retention.observed_segments import ObservedSegment
 from kdump.format.kafka_release import LINES
 from kdump.format.known_releases import known, newest
 from kdump.kafka.server_properties import read_properties
 from kdump.log.errors import SourceError
 from kdump.log.paths import Target
+from kdump.questions.retention.compaction import compaction
+from kdump.questions.retention.configs import CONFIGS, STATIC, ConfigOverrides, Settings, settings
+from kdump.questions.retention.deletion import HELD, KEPT, LATER, NOW, LogFacts, deletions
+from kdump.questions.retention.observed_segments import ObservedSegment
 from kdump.state.metadata_image import BROKER, MetadataImage, TopicImage
 from kdump.state.topic_config import dynamic_synonyms
 

@@ -16,9 +16,13 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.forensics.output_directory import OutputDirectory, OutputError
-from kdump.forensics.salvage.batch_index import BatchIndex
-from kdump.forensics.salvage.byte_outcomes import (
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.log.batch_validity import OFFSETS
+from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
+from kdump.log.output_directory import OutputDirectory, OutputError
+from kdump.log.source import FileSource, Source, open_source
+from kdump.questions.salvage.batch_index import BatchIndex
+from kdump.questions.salvage.byte_outcomes import (
     CONTRADICTS,
     DAMAGED,
     DIVERGED,
@@ -33,13 +37,9 @@ from kdump.forensics.salvage.byte_outcomes import (
     UNTAKEN,
     UNUSED,
 )
-from kdump.forensics.salvage.lost_offsets import LostOffsets
-from kdump.forensics.salvage.merge import EQUAL, EQUAL_EXCEPT
-from kdump.forensics.salvage.source_file import CORRECTED_BIT
-from kdump.format.batch_header import BATCH_HEADER
-from kdump.log.batch_validity import OFFSETS
-from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
-from kdump.log.source import FileSource, Source, open_source
+from kdump.questions.salvage.lost_offsets import LostOffsets
+from kdump.questions.salvage.merge import EQUAL, EQUAL_EXCEPT
+from kdump.questions.salvage.source_file import CORRECTED_BIT
 from tests import craft, damages
 from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.each_case import each_case
@@ -705,7 +705,7 @@ def test_boundaries_and_reach(tmp_path: Path) -> None:
 
 
 def test_nothing_that_is_not_whole_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kdump.forensics.salvage import write_segments
+    from kdump.questions.salvage import write_segments
 
     def fails(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -754,7 +754,7 @@ def test_bad_sectors(tmp_path: Path) -> None:
 
 def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A live broker may truncate it: no incomplete batch is written."""
-    from kdump.forensics.salvage import write_segments
+    from kdump.questions.salvage import write_segments
 
     large = craft.one(bytes(3 << 20))
     source = place(tmp_path, "t-0", large, craft.one(b"x", offset=1))
@@ -825,8 +825,8 @@ def test_what_a_broker_set_aside_is_named(tmp_path: Path) -> None:
 
 def test_bad_sectors_are_read_around_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    real = kdump.forensics.salvage.run.careful_source  # type: ignore[attr-defined]
-    monkeypatch.setattr("kdump.forensics.salvage.run.careful_source", lambda path: opened.append(path) or real(path))
+    real = kdump.questions.salvage.run.careful_source  # type: ignore[attr-defined]
+    monkeypatch.setattr("kdump.questions.salvage.run.careful_source", lambda path: opened.append(path) or real(path))
     source = place(tmp_path, "t-0", ten(0))
     kdump.salvage(str(source), str(tmp_path / "out"))
     assert opened

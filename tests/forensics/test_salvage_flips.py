@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kdump.forensics.salvage.run import salvage
+from kdump.questions.salvage.run import salvage
 from tests import craft
 from tests.conftest import sample
 

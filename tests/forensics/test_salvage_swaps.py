@@ -7,10 +7,10 @@ from pathlib import Path
 
 import kdump
 from kdump.check.options import Options
-from kdump.forensics.restart.access_rights import broker_rights
-from kdump.forensics.restart.log_loader import LoadParameters, load
-from kdump.forensics.restart.plan_values import PartitionPlan
 from kdump.log.live_files import see
+from kdump.questions.restart_plan.access_rights import broker_rights
+from kdump.questions.restart_plan.log_loader import LoadParameters, load
+from kdump.questions.restart_plan.plan_values import PartitionPlan
 from tests import craft
 from tests.each_case import each_case
 from tests.forensics.salvaging import Run, offsets

@@ -15,9 +15,12 @@ import kdump
 import kdump.state.transaction_tracker as tracker
 from kdump.answer import Note
 from kdump.check.finding import Finding
-from kdump.forensics.answers import CoordinatorTransaction, Difference, PartitionTransactions, Transaction
-from kdump.forensics.producers_answer import Producer
-from kdump.forensics.transaction_ledger import (
+from kdump.format.transaction_record import STATES
+from kdump.log.errors import SourceError
+from kdump.log.run import Run
+from kdump.questions.producers.answer import Producer
+from kdump.questions.transactions.answer import CoordinatorTransaction, Difference, PartitionTransactions, Transaction
+from kdump.questions.transactions.ledger import (
     DAMAGE_WITHIN,
     EPOCHS,
     LATER,
@@ -31,9 +34,6 @@ from kdump.forensics.transaction_ledger import (
     OVERDUE,
     UNKNOWN,
 )
-from kdump.format.transaction_record import STATES
-from kdump.log.errors import SourceError
-from kdump.log.run import Run
 from tests import craft
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample, seeded

@@ -9,12 +9,12 @@ import pytest
 
 import kdump
 from kdump.check.options import Options
-from kdump.forensics import read_stats
-from kdump.forensics.diff import diff
-from kdump.forensics.stats import Stats
 from kdump.log.batch_validity import CHECKSUM, OFFSETS, Invalid, damage_of, invalidity, is_intact
 from kdump.log.paths import target
 from kdump.log.region import Batch
+from kdump.questions.diff.run import diff
+from kdump.questions.stats import read as read_stats
+from kdump.questions.stats.totals import Stats
 from tests import craft
 from tests.command import run
 from tests.conftest import SEED, iter_regions, numbers_in, seeded, segment

@@ -19,22 +19,22 @@ KDUMP = Path(kdump.__file__).parent
 ASKED = {"exists", "lexists", "isdir", "isfile", "islink", "getsize", "stat", "scandir", "listdir", "walk", "readlink"}
 OF_THIS_MACHINE = {
     "browse/prompt.py",
-    "commands/bundle.py",
-    "commands/completion_candidates.py",
+    "questions/bundle/command.py",
+    "command_line/completion_candidates.py",
     "log/file_system.py",
     "log/page_cache.py",
     "log/bundle_members.py",
     "log/bundle_names.py",
     "log/bundle_tree.py",
-    "forensics/bundle/directory_writer.py",
-    "forensics/bundle/places.py",
-    "forensics/bundle/run.py",
-    "forensics/doctor/log_directories.py",
-    "forensics/output_directory.py",
-    "forensics/recovery/recovery_threads.py",
-    "forensics/restart/access_rights.py",
-    "forensics/restart/lock_holder.py",
-    "forensics/space/file_systems.py",
+    "questions/bundle/directory_writer.py",
+    "questions/bundle/places.py",
+    "questions/bundle/run.py",
+    "incident/doctor/log_directories.py",
+    "log/output_directory.py",
+    "questions/restart_plan/recovery/recovery_threads.py",
+    "questions/restart_plan/access_rights.py",
+    "questions/restart_plan/lock_holder.py",
+    "questions/space/file_systems.py",
 }
 """Modules that ask about files that are never in a bundle."""
 
@@ -49,7 +49,7 @@ def asks_os(path: Path) -> set[str]:
     return found
 
 
-@each_case("package", ["log", "state", "kafka", "check", "forensics", "browse", "commands"])
+@each_case("package", ["log", "state", "kafka", "check", "questions", "incident", "browse", "command_line", "api"])
 def test_nothing_asks_the_operating_system_itself(package: str) -> None:
     asking = {str(path.relative_to(KDUMP)): asks_os(path) for path in (KDUMP / package).rglob("*.py")}
     assert {name: asked for name, asked in asking.items() if asked and name not in OF_THIS_MACHINE} == {}

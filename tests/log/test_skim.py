@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from kdump.check.rules.records import _bad_header, record_findings
 from kdump.core.record_checks import check_records
 from kdump.core.record_columns import headers
-from kdump.forensics.frequent_items import known_by
 from kdump.log import batch_records, legacy_records, legacy_skim, skim
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.legacy_records import messages
 from kdump.log.paths import target
 from kdump.log.region import DefaultRecordBatch, LegacyRecordBatch
+from kdump.questions.stats.frequent_items import known_by
 from tests import craft
 from tests.conftest import examples, iter_regions
 from tests.each_case import each_case

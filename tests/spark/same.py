@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 from click.testing import CliRunner
 
+from kdump.all_answers import TYPES as OBJECTS
 from kdump.cli import cli
 from kdump.format.numbers import int64
-from kdump.render.all_answers import TYPES as OBJECTS
 from kdump.spark.arrow import TYPES
 from kdump.spark.data_source_options import parse
 from kdump.spark.filters import PushedFilters

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kdump.forensics.scan_answer import ReplicaDifference
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.spark.replica_differences import (
     COMPACTED,
@@ -19,6 +18,7 @@ from kdump.spark.replica_differences import (
     not_compared,
     replica_differences,
 )
+from kdump.spark.scan_answer import ReplicaDifference
 from tests.conftest import seeded
 
 BATCHES = """

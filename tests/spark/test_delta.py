@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kdump.commands import scan as command
+from kdump.spark import scan_command as command
 from kdump.spark import table_formats
 from kdump.spark.scan import ScanOptions, scan
 from kdump.spark.store import Store, StoreError

@@ -22,7 +22,7 @@ from kdump.cluster.read_groups import newest, read_groups
 from kdump.cluster.transaction_coordinator import read_coordinator
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.run import Limits, Run
-from kdump.render.group_report import GroupDescription, describe_groups
+from kdump.questions.groups.report import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
 from kdump.spark.result import open_result
 from kdump.spark.scan import ScanOptions, scan

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kdump.commands import scan as command
+from kdump.spark import scan_command as command
 from kdump.spark import table_formats
 from kdump.spark.arrow import arrow_schema
 from kdump.spark.scan import ScanOptions

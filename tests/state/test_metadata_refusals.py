@@ -17,13 +17,13 @@ from kdump.check.options import Options
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import read_metadata, replay_metadata
 from kdump.cluster.metadata_refusals import refusals
-from kdump.forensics.restart.plan_values import STOPPED, UNKNOWN, RestartPlan
-from kdump.forensics.restart.refused_records import UNCOMMITTED
-from kdump.forensics.restart.restart_plan import restart_plan
 from kdump.format.kafka_release import NEWEST, parse_release
 from kdump.format.known_releases import known, newest
 from kdump.kafka.config_def import config_problem
 from kdump.kafka.server_properties import ServerProperties
+from kdump.questions.restart_plan.plan_values import STOPPED, UNKNOWN, RestartPlan
+from kdump.questions.restart_plan.refused_records import UNCOMMITTED
+from kdump.questions.restart_plan.restart_plan import restart_plan
 from tests import command
 from tests.conftest import DISKS
 from tests.craft import batch, record, with_metadata_record

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kdump.forensics.restart.plan_values import STOPPED, PartitionPlan, RestartPlan
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
+from kdump.questions.restart_plan.plan_values import STOPPED, PartitionPlan, RestartPlan
 from tools.trials.disk import Files
 
 Facts = dict[str, Any]

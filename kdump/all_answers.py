@@ -1,0 +1,130 @@
+"""Every JSON object there is, by its type, with its keys in order: for the reference, tests, Spark and --columns.
+
+Imports every answer, so import it only where all of them are needed."""
+
+from __future__ import annotations
+
+from kdump.answer import Key, Note, keys_by_type
+from kdump.check.finding import Code, Finding
+from kdump.check.summary import CheckSummary
+from kdump.cluster.broker_configuration import NodeConfiguration
+from kdump.cluster.lag import CommittedPosition, SharePosition
+from kdump.incident.doctor import answers as doctor
+from kdump.incident.explain import answers as explain
+from kdump.incident.explain.message import Message
+from kdump.log import inspect_answer
+from kdump.questions.bundle.run import BundleSummary
+from kdump.questions.carve import answer as carve
+from kdump.questions.carve.carved_runs import CarvedRun
+from kdump.questions.cluster import answer as cluster_answer
+from kdump.questions.connect import answer as connect_answer
+from kdump.questions.diff import answer as diff
+from kdump.questions.groups import answer as groups_answer
+from kdump.questions.ls import answer as ls_answer
+from kdump.questions.producers import answer as producers
+from kdump.questions.registry import answer as registry_answer
+from kdump.questions.reindex import run as reindex
+from kdump.questions.rescue import answers as rescue
+from kdump.questions.restart_plan import plan_values as restart
+from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress
+from kdump.questions.restart_plan.recovery.recovery_time import RecoveryLog, RecoveryTime
+from kdump.questions.restart_plan.replica_answer import ClusterSummary, PartitionReplicas
+from kdump.questions.restart_plan.summary import PlanSummary
+from kdump.questions.retention import answers as retention
+from kdump.questions.salvage.byte_outcomes import LedgerHole, LedgerSpan
+from kdump.questions.salvage.result import Salvaged, SalvageSummary
+from kdump.questions.schema import answer as schema_answer
+from kdump.questions.space import answers as space
+from kdump.questions.stats.answer import PartitionStatistics
+from kdump.questions.transactions import answer as forensic
+from kdump.spark.scan_answer import FleetSummary
+from kdump.state import metadata_image
+from kdump.state.recorded_change import RecordedChange
+
+TYPES: dict[str, tuple[Key, ...]] = {
+    **keys_by_type(
+        inspect_answer.InspectedBatch,
+        inspect_answer.InspectedRecord,
+        inspect_answer.InspectedRegion,
+        Finding,
+        inspect_answer.InspectedIndexEntry,
+        inspect_answer.InspectedTimeIndexEntry,
+        inspect_answer.InspectedTxnIndexEntry,
+        inspect_answer.InspectedProducer,
+        inspect_answer.InspectedCheckpointEntry,
+        inspect_answer.InspectedProperty,
+        CheckSummary,
+        Code,
+    ),
+    **keys_by_type(
+        ls_answer.ListedDirectory, ls_answer.ListedPartition, ls_answer.ListedTopic, ls_answer.ListedSegment
+    ),
+    **keys_by_type(schema_answer.StructAnswer, schema_answer.FieldAnswer),
+    **keys_by_type(explain.Explanation, explain.ExplanationSummary, explain.FindingExplanation, Message),
+    **keys_by_type(BundleSummary),
+    **keys_by_type(NodeConfiguration),
+    **keys_by_type(doctor.ExaminedDisk, doctor.Item, doctor.LargestTopic, doctor.Question, doctor.Page),
+    **keys_by_type(
+        groups_answer.DescribedGroup,
+        groups_answer.GroupMember,
+        CommittedPosition,
+        SharePosition,
+        cluster_answer.Cluster,
+        cluster_answer.ClusterVoter,
+        metadata_image.ControllerRegistration,
+        cluster_answer.ClusterBroker,
+        cluster_answer.ClusterFeature,
+        cluster_answer.ClusterTopic,
+        cluster_answer.ClusterPartition,
+        cluster_answer.ClusterConfig,
+        cluster_answer.ClusterQuota,
+        metadata_image.StandardAcl,
+        metadata_image.ScramCredential,
+        metadata_image.DelegationToken,
+        RecordedChange,
+        Note,
+        forensic.Transaction,
+        forensic.PartitionTransactions,
+        forensic.CoordinatorTransaction,
+        forensic.Difference,
+        producers.Producer,
+        producers.ProducerEvent,
+        producers.PartitionProducers,
+    ),
+    **keys_by_type(registry_answer.RegisteredVersion, registry_answer.RegistrySetting, registry_answer.SchemaUsage),
+    **keys_by_type(
+        connect_answer.Connector,
+        connect_answer.ConnectorTask,
+        connect_answer.ConnectorOffset,
+        connect_answer.MirrorCheckpoint,
+    ),
+    **keys_by_type(retention.SegmentRetention, retention.RetentionBlocker, retention.PartitionRetention),
+    **keys_by_type(
+        space.SpaceDirectory,
+        space.SpaceTopic,
+        space.SpaceStep,
+        space.SpaceKept,
+        space.SpaceSummary,
+    ),
+    **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
+    **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary, PartitionReplicas, ClusterSummary),
+    **keys_by_type(RecoveryTime, RecoveryLog, RecoveryProgress),
+    **keys_by_type(PartitionStatistics),
+    **keys_by_type(FleetSummary),
+    **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),
+    **keys_by_type(
+        rescue.RescueSummary,
+        rescue.RescueCopy,
+        rescue.RescueRecord,
+        rescue.RescueLoss,
+        rescue.RescueTopic,
+        rescue.RescueDirectory,
+        rescue.RescueUnknown,
+        rescue.RescueInvention,
+        rescue.RescueController,
+        rescue.RescueStep,
+    ),
+    **keys_by_type(CarvedRun, carve.NestedBatch, carve.CarveSummary),
+    **keys_by_type(LedgerSpan, LedgerHole, Salvaged, SalvageSummary),
+}
+"""`type` itself comes first in each object."""

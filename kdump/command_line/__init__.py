@@ -1,0 +1,1 @@
+"""Options, exit statuses and input files that commands share, and completion."""

@@ -1,0 +1,48 @@
+"""Ends the run of a command: messages and exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+import click
+
+from kdump.command_line.input_files import (
+    COMPLAINED,
+    add_unreadable,
+    print_deleted_total,
+    print_error,
+    print_unreadable,
+)
+from kdump.command_line.name_options import left_out, unmatched
+from kdump.log.errors import SourceError, is_gone
+from kdump.render.progress import Progress
+
+
+def exit_with(run: Callable[[], int], *trouble: type[Exception], if_unread: int = 2) -> NoReturn:
+    """Exit with the status that `run` returns; with 130 if it is interrupted; with 2, and a line on stderr, for a path
+    that cannot be read (0 if it was deleted during the run) and for the errors in `trouble`. If `run` returns 0, the
+    status is still 2 if a pattern of an option matched nothing. If any file could not be read, the status is at least
+    `if_unread`."""
+    errors: tuple[type[Exception], ...] = (SourceError, *trouble)
+    context = click.get_current_context()
+    try:
+        with Progress(context.info_name or "kdump", counts_reads=True):
+            status = run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except errors as error:
+        print_error(str(error))
+        add_unreadable(str(error))
+        print_unreadable()
+        sys.exit(0 if isinstance(error, SourceError) and is_gone(error) else 2)
+    print_deleted_total()
+    if print_unreadable():
+        status = max(status, if_unread)
+    for text in unmatched(is_answered=status != 2 or COMPLAINED not in context.meta):
+        print_error(text)
+        status = status or 2
+    for text in left_out():
+        print_error(text)
+    sys.exit(status)

@@ -1,0 +1,64 @@
+"""The options --max-rate and --idle: how fast a command reads, and whether it yields to other processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from kdump.command_line.params import SIZE, SIZES, Param
+from kdump.command_line.typed_options import add_options
+from kdump.idle import be_idle
+from kdump.log.low_impact_reads import limit_rate
+from kdump.log.token_bucket import TokenBucket
+
+F = TypeVar("F", bound=Callable[..., Any])
+PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
+
+
+class RateParam(Param):
+    """A rate in bytes per second: a size, with or without /s."""
+
+    name = "RATE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = SIZE.match(PER_SECOND.sub("", value.strip()))
+        if not match or not int(match[1]):
+            self.fail(f"{value!r} is not a rate; use 52428800, 500k/s, 50MB/s or 1G/s", param, ctx)
+        return int(match[1]) * SIZES[match[2].lower()]
+
+
+def _limit_rate(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    if not ctx.resilient_parsing:
+        limit_rate(TokenBucket(value) if value else None)
+
+
+def _be_idle(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        be_idle()
+
+
+def low_impact_options(command: F) -> F:
+    """Add --max-rate and --idle. They take effect for the whole process (kdump.log.low_impact_reads, kdump.idle) before
+    the command begins, which does not see them."""
+    return add_options(
+        command,
+        click.option(
+            "--max-rate",
+            type=RateParam(),
+            expose_value=False,
+            callback=_limit_rate,
+            help="Read no faster than this, all files and jobs together, such as 50MB/s.",
+        ),
+        click.option(
+            "--idle",
+            is_flag=True,
+            expose_value=False,
+            callback=_be_idle,
+            help="Yield to other processes: idle I/O class, nice 19, and one job by default.",
+        ),
+    )

@@ -1,0 +1,208 @@
+"""Options that select by name, such as --topic and --producer-id. A value that matches nothing is reported with the
+most similar existing names, and the exit status is 2."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+import click
+
+from kdump.command_line.typed_options import many
+from kdump.format.count_text import count_text
+from kdump.log.errors import SourceError
+from kdump.log.remote_paths import looks_like_topic_id, with_only_ids
+
+Name = TypeVar("Name", int, str)
+MATCHERS = "kdump.command_line.name_options"
+"""Key in click's context: the selections of this run."""
+SHOWN = 5
+"""Maximum number of existing names listed for a value that matches nothing."""
+MAX_NAMES = 10_000
+"""Maximum number of existing names kept for that list."""
+
+
+class NameSelection(Protocol):
+    """The values of an option that selects by name. `is_named`: whether any existing name has been seen."""
+
+    @property
+    def is_named(self) -> bool: ...
+
+    def unmatched(self) -> Iterator[str]:
+        """Yield a line for each value of the option that has matched no name so far."""
+        ...
+
+
+def topic_option(help_text: str) -> Any:
+    """Return the field of --topic; `help_text` begins its help text."""
+    return many("--topic", metavar="GLOB", help=f"{help_text} (a glob or a /regex/); repeatable.")
+
+
+class TopicFilter:
+    """Predicate: True if a name matches one of the patterns, or if there are no patterns. Keeps track of the patterns
+    that have matched."""
+
+    def __init__(self, patterns: tuple[str, ...], option: str) -> None:
+        self.option = option
+        self._unmatched = {text: _compiled(text, option) for text in patterns}
+        self._patterns = list(self._unmatched.values())
+        self._known: dict[str, bool] = {}
+        self.knows_ids = any(map(looks_like_topic_id, patterns))
+        """Whether topics that have only an ID are known of: one was given, or the command itself states them."""
+
+    def __call__(self, name: str) -> bool:
+        found = self._known.get(name)
+        if found is None:
+            for text in [text for text, pattern in self._unmatched.items() if pattern.search(name)]:
+                del self._unmatched[text]
+            found = not self._patterns or any(pattern.search(name) for pattern in self._patterns)
+            self._known[name] = found
+        return found
+
+    @property
+    def is_named(self) -> bool:
+        return any(self._known)
+
+    def unmatched(self) -> Iterator[str]:
+        """Yield a line for each pattern that has matched no name so far."""
+        ids = self._ids()
+        names = [name for name in self._known if name and name not in ids]
+        for text in self._unmatched:
+            line = _no_match(self.option, text, nearest(text.strip("/^$*"), names), len(names))
+            yield f"{line}; {_not_compared(ids)}" if ids else line
+
+    def left_out(self) -> str:
+        """Return the topics that were not selected, and may be: only their IDs are known. Empty if there are none."""
+        ids = [] if self.knows_ids or self._unmatched else [name for name in self._ids() if not self._known[name]]
+        return f"--topic: {_not_compared(ids)}" if ids else ""
+
+    def _ids(self) -> list[str]:
+        return [name for name in self._known if self.option == "--topic" and looks_like_topic_id(name)]
+
+    @property
+    def is_unmatched(self) -> bool:
+        """Whether there are names but no pattern has matched any so far."""
+        return bool(self._known and self._patterns and len(self._unmatched) == len(self._patterns))
+
+    def refuse_unmatched(self) -> None:
+        """Raise SourceError if there are names but no pattern has matched any. Call it before showing anything that
+        could be mistaken for a result."""
+        if self.is_unmatched:
+            raise SourceError(next(self.unmatched()))
+
+
+class SelectedNames(Generic[Name]):
+    """The values of an option that selects by exact names or numbers; call `add` with each one that exists."""
+
+    def __init__(self, values: Iterable[Name], option: str) -> None:
+        self.option = option
+        self._missing: dict[Name, None] = dict.fromkeys(values)
+        self._there: dict[Name, None] = {}
+
+    @property
+    def is_named(self) -> bool:
+        return bool(self._there)
+
+    def add(self, name: Name | None) -> None:
+        if not self._missing or name is None:
+            return
+        self._missing.pop(name, None)
+        if len(self._there) < MAX_NAMES:
+            self._there[name] = None
+
+    def unmatched(self) -> Iterator[str]:
+        """Yield a line for each value that has not been added so far."""
+        for value in self._missing:
+            yield _no_match(self.option, str(value), nearest(value, self._there), len(self._there))
+
+
+def nearest(typed: int | str, names: Iterable[Any]) -> list[str]:
+    """Return a few of the names: those most similar to `typed` first, or the nearest numbers in ascending order."""
+    found = sorted(names)
+    if isinstance(typed, int):
+        return [str(each) for each in sorted(sorted(found, key=lambda each: abs(each - typed))[:SHOWN])]
+    import difflib  # only for this error
+
+    alike = difflib.get_close_matches(typed, found, SHOWN)
+    others = sorted((name for name in found if name not in alike), key=lambda name: name.startswith("__"))
+    return [*alike, *others][:SHOWN]
+
+
+def _no_match(option: str, text: str, names: list[str], count: int) -> str:
+    """Return a line such as: --topic paymnts: no match; there are payments, users"""
+    existing = ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")
+    if not existing:
+        return f"{option} {text}: no match"
+    return f"{option} {text}: no match; there {'is' if count == 1 else 'are'} {existing}"
+
+
+def _not_compared(ids: list[str]) -> str:
+    return f"not compared: {with_only_ids(count_text(len(ids), 'topic'), ids)}: select it with --topic ID"
+
+
+def topic_filter(patterns: tuple[str, ...], option: str = "--topic") -> TopicFilter:
+    """Return the filter for the values of an option. The end of the run reports the patterns that matched nothing (see
+    kdump.command_line.exit_status). Raises click.UsageError for an invalid regular expression."""
+    return _registered(TopicFilter(patterns, option))
+
+
+def selected_names(values: Iterable[Name], option: str) -> SelectedNames[Name]:
+    """Return the values of an option. The end of the run reports those that do not exist."""
+    return _registered(SelectedNames(values, option))
+
+
+class SelectedProducers:
+    """The values of --producer-id and --transactional-id; call `add` with each producer that exists."""
+
+    def __init__(self, ids: Iterable[int], transactional_ids: Iterable[str]) -> None:
+        self._ids = selected_names(ids, "--producer-id")
+        self._transactional_ids = selected_names(transactional_ids, "--transactional-id")
+
+    def add(self, producer_id: int, transactional_id: str | None) -> None:
+        self._ids.add(producer_id)
+        self._transactional_ids.add(transactional_id)
+
+    @property
+    def is_unmatched(self) -> bool:
+        """Whether a value has matched no producer so far."""
+        return any((*self._ids.unmatched(), *self._transactional_ids.unmatched()))
+
+
+S = TypeVar("S", bound=NameSelection)
+
+
+def _registered(made: S) -> S:
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta.setdefault(MATCHERS, []).append(made)
+    return made
+
+
+def unmatched(*, is_answered: bool) -> Iterator[str]:
+    """Yield the lines of NameSelection.unmatched of all selections in this run. If the run has no result for another
+    reason (not `is_answered`), yield only those of selections that have seen a name: a missing path has none."""
+    for made in _selections():
+        if is_answered or made.is_named:
+            yield from made.unmatched()
+
+
+def left_out() -> Iterator[str]:
+    """Yield the lines of TopicFilter.left_out of all filters in this run."""
+    yield from filter(None, (made.left_out() for made in _selections() if isinstance(made, TopicFilter)))
+
+
+def _selections() -> Iterable[NameSelection]:
+    """Return all selections in this run."""
+    context = click.get_current_context(silent=True)
+    found: list[NameSelection] = context.meta.get(MATCHERS, []) if context is not None else []
+    return found
+
+
+def _compiled(text: str, option: str) -> re.Pattern[str]:
+    is_regex = len(text) > 1 and text[0] == text[-1] == "/"
+    try:
+        return re.compile(text[1:-1] if is_regex else r"\A" + fnmatch.translate(text))
+    except re.error as error:
+        raise click.UsageError(f"{option} {text}: {error}") from None

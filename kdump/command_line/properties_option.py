@@ -1,0 +1,88 @@
+"""The option --properties: a node's server.properties, for what no log directory states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kdump.cluster.disks import Disks
+from kdump.command_line.input_files import print_error
+from kdump.command_line.output_options import JSON, TABLE, OutputOptions
+from kdump.command_line.params import Param
+from kdump.command_line.typed_options import option
+from kdump.kafka.server_properties import ServerProperties, read_properties
+from kdump.log.errors import SourceError
+from kdump.log.run import Limits, Run, ignore
+from kdump.render.escape import path_text
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+
+if TYPE_CHECKING:
+    from kdump.cluster.broker_configuration import NodeConfiguration
+
+NOT_AS_CONFIGURED = "NOT AS CONFIGURED"
+HELP = "Take the node's roles, directories and defaults, which no log directory states, from this server.properties."
+FOUND = "  [that of the running broker or next to the directories, if it names them; printed first; /dev/null: none]"
+
+
+class ServerPropertiesParam(Param):
+    """A server.properties, which is read."""
+
+    name = "FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ServerProperties:
+        if isinstance(value, ServerProperties):
+            return value
+        try:
+            return read_properties(value)
+        except SourceError as error:
+            self.fail(str(error), param, ctx)
+
+
+def properties_option(*, found: bool = False) -> Any:
+    """Return the field of --properties. `found`: without it, the command takes what NodeProperties finds."""
+    text = HELP + (FOUND if found else "")
+    return option("--properties", metavar="FILE", type=ServerPropertiesParam(), help=text)
+
+
+class NodeProperties:
+    """The server.properties of the node whose disks a command examines: that of --properties, else the one that the
+    node's own disks or a running broker lead to. `server`: None if there is none; `is_given`: it is that of the
+    option; `disks`: what was looked at."""
+
+    def __init__(self, given: ServerProperties | None, paths: tuple[str, ...]) -> None:
+        from kdump.cluster.broker_configuration import PropertiesSearch, configuration  # not in ls and verify
+
+        self.server = given
+        self.is_given = given is not None
+        self._configuration: NodeConfiguration | None = None
+        self.disks = Disks.at(paths, Run(Limits(), ignore), nested=False)
+        search = PropertiesSearch(paths, self.disks)
+        found = search.find() if given is None else (given, "--properties")
+        for text in search.unreadable:
+            print_error(f"{text}; it is not used")
+        if found is not None:
+            self.server = found[0]
+            self.disks.configure(self.server)
+            self._configuration = configuration(*found, self.disks)
+
+    def show(self, options: OutputOptions, output: Output, sink: Sink[Any]) -> None:
+        """Say first which file it is, if it was found, and what on the disks contradicts it."""
+        known = self._configuration
+        if known is None or options.quiet or (self.is_given and not known.contradictions):
+            return
+        if options.format == JSON:
+            sink.add(known)
+            return
+        lines = [f"{NOT_AS_CONFIGURED}: {text}" for text in known.contradictions]
+        lines.append(f"configuration: {path_text(known.path)}, {known.why}")
+        if known.unresolved:
+            lines.append(f"  not known of it, because config providers complete it: {', '.join(known.unresolved)}")
+        for text in lines:
+            if options.format == TABLE:
+                output.text(text, *((NOT_AS_CONFIGURED, "bad") if text.startswith(NOT_AS_CONFIGURED) else ()))
+            else:
+                print_error(text)
+        if options.format == TABLE:
+            output.line("")

@@ -1,0 +1,155 @@
+"""Options that the commands about the state of a cluster or of a log share, and their notes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import tzinfo
+from itertools import groupby
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import click
+
+from kdump.answer import Note
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.input_files import add_unreadable, print_error, report_unreadable
+from kdump.command_line.low_impact_options import low_impact_options
+from kdump.command_line.output_options import OutputOptions, output_options
+from kdump.command_line.params import LimitOptions, SizeParam, parse_time
+from kdump.command_line.typed_options import CommandOptions, add_options, added, flag, option
+from kdump.log.errors import SourceError, Unread
+from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
+from kdump.render.escape import path_text
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import UnknownColumn
+from kdump.render.times import iso
+from kdump.state.as_of import AsOf
+
+MAX_NOTES = 20
+"""Maximum number of notes on stderr; the others are only counted."""
+MILLISECONDS = re.compile(r"[0-9]{13,19}")
+"""A number with this many digits is a time: no log has that many records."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+AS_OF = "Show the state as of this offset or time, inclusive (ISO-8601, epoch ms, -2h)."
+NOW_HELP = "Compute ages as of this time: ISO-8601, epoch ms, -2h.  [current time]"
+
+
+def _limits(command: F) -> F:
+    """Add the options of `low_impact_options`, and those of LimitOptions with the limits of Kafka's own topics."""
+    return add_options(
+        command,
+        low_impact_options,
+        click.option(
+            "--max-batch-size", type=SizeParam(), help="Treat batches longer than this as damaged.  [16M, the maximum]"
+        ),
+        click.option(
+            "--max-decompressed-size",
+            type=SizeParam(),
+            default=DEFAULT_MAX_DECOMPRESSED,
+            help="Decompress at most this much of each batch.  [16M, the maximum]",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class StateOptions(CommandOptions):
+    """The options that `cluster`, `groups` and `registry` share."""
+
+    as_of: str | None = option("--as-of", metavar="OFFSET|TIME", help=AS_OF)
+    history: bool = flag("--history", help="Show which record changed what and when, with old and new values.")
+    output: OutputOptions = added(output_options())
+    reading: LimitOptions = added(_limits)
+
+
+def parse_now(text: str | None, zone: tzinfo) -> int | None:
+    """Parse --now: return epoch ms and print the time on stderr; None for the current time. Raises click.UsageError."""
+    if text is None:
+        return None
+    try:
+        now = round(time.time() * 1000)
+        at = int(text) if MILLISECONDS.fullmatch(text) else parse_time(text, zone, end=False, now=now)
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--now: {error}") from None
+    print_error(f"ages as of {iso(at, zone)}")
+    return at
+
+
+def parse_as_of(text: str | None, zone: tzinfo) -> AsOf:
+    """Parse --as-of: up to 12 digits are an offset, 13 or more epoch ms; else a time, inclusive to the ms. Prints it on
+    stderr. Raises click.UsageError."""
+    if text is None:
+        return AsOf()
+    if re.fullmatch(r"[0-9]{1,12}", text):
+        print_error(f"as of offset {int(text)}")
+        return AsOf(offset=int(text))
+    try:
+        now = round(time.time() * 1000)
+        at = int(text) if MILLISECONDS.fullmatch(text) else parse_time(text, zone, end=True, now=now)
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--as-of: not an offset, and {error}") from None
+    print_error(f"as of {iso(at, zone)}")
+    return AsOf(time=at)
+
+
+class Notes:
+    """Prints notes to stderr, and passes them to the sink. `failed`: an input could not be read."""
+
+    def __init__(self, sink: Sink[Any]) -> None:
+        self.sink = sink
+        self.failed = False
+
+    def all(self, source: str, problems: list[str]) -> None:
+        """Print what could not be read; at most MAX_NOTES notes on stderr."""
+        for number, problem in enumerate(problems):
+            self.add(source, problem, quiet=number >= MAX_NOTES)
+        if len(problems) > MAX_NOTES:
+            more = len(problems) - MAX_NOTES
+            print_error(f"… and {more} more such notes; use --json to show all, or kdump verify to check everything")
+
+    def add_all(self, answers: Iterable[Any], add: Callable[[Any], object]) -> None:
+        """Call `add` with each answer, and take those that are Notes."""
+        for source, group in groupby(answers, lambda each: each.source if isinstance(each, Note) else None):
+            if source is None:
+                for each in group:
+                    add(each)
+            else:
+                self.all(source, [each.message for each in group])
+
+    def add(self, source: str, message: str, quiet: bool = False) -> None:
+        """Print a note. An Unread is also mentioned in the first line of the output."""
+        if isinstance(message, Unread):
+            add_unreadable(message)
+            self.failed = True
+        if not quiet:
+            print_error(f"{path_text(source)}: {message}" if source else message)
+        self.sink.note(source, message)
+
+    def add_unreadable(self, error: SourceError) -> None:
+        self.failed |= report_unreadable(error)
+
+
+class Command(Protocol):
+    """A command to run. `run` returns the exit status; None is 0."""
+
+    output: Output
+    notes: Notes
+
+    def run(self) -> int | None: ...
+
+
+def run_command(command: Command) -> NoReturn:
+    """Run the command and exit with its status, or with 2 if an input could not be read."""
+
+    def status() -> int:
+        try:
+            found = command.run()
+        except UnknownColumn as error:
+            raise click.UsageError(str(error)) from None
+        command.output.flush()
+        return 2 if command.notes.failed else found or 0
+
+    exit_with(status)

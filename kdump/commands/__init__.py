@@ -1,1 +1,0 @@
-"""One short module per command, imported when that command runs."""

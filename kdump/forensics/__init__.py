@@ -1,1 +1,0 @@
-"""Answers questions about logs from the results of state and check. Independent of the terminal."""

@@ -1,0 +1,1 @@
+"""Commands that ask many questions at once: doctor, explain, report."""

@@ -1,0 +1,368 @@
+"""What is damaged: the rules of verify within a limit of time, what matters most first.
+
+If there is much: first the headers of all batches, as `ls` reads them, which show where something is wrong; then
+everything in partitions where something is, then the newest segment of each partition, then the rest. Everything that
+is found was found by the rules of verify, but for what the headers show of partitions that were not reached.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.engine.second_look import FindingKey, key
+from kdump.check.engine.units import CheckUnit
+from kdump.check.filled_advice import actions
+from kdump.check.finding import ERROR, INFO, Finding
+from kdump.check.totals import CheckTotals
+from kdump.cluster.remote_log import RemoteLog
+from kdump.format.count_text import count_text, first_of, offsets_text
+from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.disks import Broker, Disks
+from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.startup import NEVER_MISSING, MissingPartition
+from kdump.log.directory_listing import length
+from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict
+from kdump.state.partition_summary import partition_summary
+from kdump.state.topic_config import NOWHERE
+
+LITTLE = 256 << 20
+"""Total size in bytes of segments up to which they are checked in one go."""
+HEADERS_SHARE = 0.4
+"""Maximum share of the time that is spent on headers: a few records say more than the rest of many headers."""
+SHOWN = 2
+"""Number of findings of a kind and partition that are shown as evidence."""
+MAX_REMEMBERED = 100_000
+"""Maximum number of findings in newest segments that are recognized when their partition is checked."""
+STRAY, MISSING = "directory-stray", "partition-missing"
+OF_TRANSACTIONS = ("transaction-open", "transaction-hanging")
+NEVER: dict[str, tuple[str, ...]] = {
+    MISSING: NEVER_MISSING,
+    "bytes": (
+        "do not cut or delete the segment by hand",
+        "do not let this replica become the leader before you know that no other one is intact",
+    ),
+    "records": ("do not cut or delete the segment by hand",),
+    "offsets": ("do not cut or delete segments by hand",),
+    "epochs": ("do not delete or edit leader-epoch-checkpoint: replicas find with it where their logs diverge",),
+    "timestamps": ("do not delete segments by hand to make up for retention",),
+    "transactions": ("do not delete .txnindex or .snapshot files: consumers then read aborted records",),
+    "producers": ("do not delete .snapshot files: the broker then forgets producers and open transactions",),
+    "indexes": (
+        "do not delete an .index while the .log of its segment is damaged: the broker then truncates the log there",
+    ),
+    "snapshots": (
+        "do not delete the last .snapshot: after a clean shutdown the broker then forgets open transactions",
+    ),
+    "checkpoints": ("do not edit such a file while the broker runs: it writes checkpoints again",),
+    "files": ("do not delete what you do not know: move it out of log.dirs",),
+}
+"""What not to do, by family of findings, or by code."""
+
+
+KindKey = tuple[str, str, str | None, int | None]
+
+
+@dataclass
+class _Kind:
+    """The findings of one kind in one unit."""
+
+    first: Finding
+    count: int = 0
+    evidence: list[str] = field(default_factory=list)
+
+
+class DamageExamination:
+    """Checks the units in the order of importance. `hanging`, `missing`: partitions whose transactions, and missing
+    partitions, that other items are about."""
+
+    def __init__(self, disks: Disks, on: Examination, hanging: set[str], missing: set[MissingPartition]) -> None:
+        self.disks = disks
+        self.on = on
+        self.hanging = hanging
+        self.missing = missing
+        self.totals = CheckTotals()
+        self.found: Counter[str] = Counter()
+        self._remote_logs: dict[int, RemoteLog] = {}
+        """By node."""
+        self._in_newest: set[FindingKey] = set()
+        """Findings in newest segments, which are checked again with their partitions."""
+        self._left: dict[str, CheckUnit] = {}
+        """Units that have not been checked completely, by name."""
+        self._newest: dict[str, int] = {}
+        """Size of the newest segment of those in which that has been checked."""
+        self._suspects: dict[str, str] = {}
+        """Damage that headers show, by the name of the unit."""
+        self._no_headers = 0
+        self._copies: dict[int, ReplicaCopies] = {}
+        """By the id() of the broker that has no part in them."""
+
+    def run(self) -> None:
+        """Check until the time is over."""
+        units = self.disks.units
+        parts = [unit for unit in units if unit.directory is None]
+        self._left = {unit.name: unit for unit in parts}
+        self.on.run.expect(sum(unit.size for unit in parts))
+        try:
+            for unit in units:
+                if unit.directory is not None:
+                    self._check(unit, self.on)
+            if sum(unit.size for unit in parts) > LITTLE:
+                self._headers(parts)
+                self._thoroughly([unit for unit in parts if unit.name in self._suspects])
+                self._newest_segments(parts)
+            self._thoroughly(list(self._left.values()))
+        finally:
+            self._only_suspects()
+            self._answer(len(parts))
+
+    # --- passes ---
+
+    def _headers(self, parts: list[CheckUnit]) -> None:
+        limit = self.on.limit.part(HEADERS_SHARE)
+        done = 0
+        for unit in parts:
+            if limit.is_over:
+                break
+            place = unit.partition
+            if place is not None:
+                facts = partition_summary(place, unit.known.clean)
+                facts.read()
+                if facts.damage and not place.state:
+                    self._suspects[unit.name] = facts.damage
+                facts.release()
+            done += 1
+        self._no_headers = len(parts) - done
+
+    def _newest_segments(self, parts: list[CheckUnit]) -> None:
+        for unit in parts:
+            if self.on.limit.is_over:
+                return
+            place = unit.partition
+            if unit.name not in self._left or place is None or len(place.segments) < 2:
+                continue
+            target = place.segments[-1].log
+            assert target is not None
+            size = length(target.path) or 0
+            newest = CheckUnit(target.path, size, replace(unit.known, last=True), unit.options, target=target)
+            if self._check(newest, self.on, name=unit.name):
+                self._newest[unit.name] = size
+
+    def _thoroughly(self, units: list[CheckUnit]) -> None:
+        for unit in units:
+            if self.on.limit.is_over:
+                return
+            if self._check(unit, self.on):
+                del self._left[unit.name]
+
+    def _check(self, unit: CheckUnit, on: Examination, name: str = "") -> bool:
+        """Check a unit, and report what was found in it. Returns False if the time was over before its end."""
+        kinds: dict[KindKey, _Kind] = {}
+        stopped = False
+
+        def progress(count: int) -> None:
+            nonlocal stopped
+            on.run.more(count)
+            stopped = stopped or on.limit.is_over
+            on.limit.stop_reading()
+
+        options, unit.options = unit.options, replace(unit.options, more=progress)
+        try:
+            for finding in unit.run(self.totals):
+                if finding.severity != INFO:
+                    self._count(finding, kinds, is_newest=bool(name))
+        finally:
+            unit.check, unit.options = None, options
+            for kind in kinds.values():
+                self._report(kind, unit, name or unit.name)
+        return not stopped
+
+    def _count(self, finding: Finding, kinds: dict[KindKey, _Kind], *, is_newest: bool) -> None:
+        if key(finding) in self._in_newest:
+            return
+        if is_newest and len(self._in_newest) < MAX_REMEMBERED:
+            self._in_newest.add(key(finding))
+        self.found[finding.severity] += 1
+        kind = kinds.setdefault((finding.code, finding.severity, finding.topic, finding.partition), _Kind(finding))
+        kind.count += 1
+        if len(kind.evidence) < SHOWN:
+            at = f" at byte {finding.position}" if finding.size or finding.position else ""
+            offset = f", offset {finding.offset}" if finding.offset is not None else ""
+            same = finding.message == kind.first.message
+            kind.evidence.append(f"{finding.file}{at}{offset}" + ("" if same else f": {finding.message}"))
+
+    # --- items ---
+
+    def _report(self, kind: _Kind, unit: CheckUnit, name: str) -> None:
+        first = kind.first
+        code = CATALOGUE[first.code]
+        is_known = first.code == MISSING and (first.source, first.topic, first.partition) in self.missing
+        if is_known or (first.code in OF_TRANSACTIONS and name in self.hanging):
+            return
+        evidence = kind.evidence
+        if kind.count > len(evidence):
+            evidence.append(f"and {count_text(kind.count - len(evidence), 'more such finding')} here")
+        is_error = first.severity == ERROR
+        commands = [command("verify", name)]
+        if code.family in ("bytes", "records") and first.size and first.file.endswith(".log"):
+            commands.insert(0, command("inspect", first.file, "--hex", "--position", str(first.position)))
+        self.on.item(
+            Priority.DAMAGE if is_error else Priority.WARNING,
+            first.severity,
+            first.code,
+            first.source,
+            first.message,
+            impact=first.consequence,
+            topic=first.topic,
+            partition=first.partition,
+            evidence=tuple(evidence),
+            file=first.file,
+            position=first.position,
+            offset=first.offset,
+            findings=kind.count,
+            commands=tuple(commands),
+            commandForAll=command("verify", first.source or name),
+            titleForAll=code.meaning,
+            actions=self._actions(first, unit.partition),
+            never=NEVER.get(first.code) or NEVER[code.family],
+        )
+
+    def _actions(self, finding: Finding, place: PartitionDirectory | None) -> tuple[str, ...]:
+        """Return the actions for a finding. On a -stray directory, it is what `kdump space` decides."""
+        if finding.code != STRAY or place is None or place.state != "stray":
+            return actions(finding)
+        broker = next((each for each in self.disks.brokers if place.source in (d.path for d in each.directories)), None)
+        if broker is None:
+            return actions(finding)
+        verdict = stray_verdict(place, self._copies_for(broker), broker.node_id)
+        run = command("space", *broker.paths)
+        if verdict.cost is None:
+            return (f"keep it: {verdict.why}; copy it elsewhere, or give {run} the disks of other brokers (--with)",)
+        return (f"remove it as {run} shows, while the broker is stopped, if you need nothing of it: {verdict.why}",)
+
+    def _copies_for(self, broker: Broker) -> ReplicaCopies:
+        """Return the partitions of the other brokers."""
+        if id(broker) not in self._copies:
+            others = [each for each in self.disks.brokers if each is not broker]
+            self._copies[id(broker)] = ReplicaCopies(others, self.disks.metadata()[1], self.disks.options, {})
+        return self._copies[id(broker)]
+
+    def _only_suspects(self) -> None:
+        """Report what the headers show of partitions that were not reached."""
+        for name, text in self._suspects.items():
+            unit = self._left.get(name)
+            if unit is None or unit.partition is None:
+                continue
+            place = unit.partition
+            self.found[ERROR] += 1
+            self.on.item(
+                Priority.DAMAGE,
+                ERROR,
+                "damaged-headers",
+                place.source,
+                "the batch headers show damage; the time was over before it was examined",
+                topic=place.topic,
+                partition=place.partition,
+                evidence=(f"{place.path}: {text}",),
+                file=place.path,
+                commands=(command("verify", place.path),),
+                commandForAll=command("verify", place.source),
+                actions=("run kdump verify, which shows what is damaged and what to do",),
+                never=NEVER["bytes"],
+            )
+
+    def _answer(self, parts: int) -> None:
+        question = self.on.question
+        for text in self.totals.unread:
+            self.on.unread(text)
+        question.partitions = parts - len(self._left)
+        question.partitionsLeft = len(self._left)
+        question.headersLeft = self._no_headers
+        for unit in self._left.values():
+            segments = len(unit.partition.segments) if unit.partition is not None else 1
+            newest = self._newest.get(unit.name)
+            question.segmentsLeft += segments - (newest is not None)
+            question.bytesLeft += max(0, unit.size - (newest or 0))
+        remote = self._in_remote_storage()
+        errors, warnings = self.found[ERROR], self.found["warning"]
+        found = [
+            count_text(errors, "ERROR", "ERRORS") if errors else "",
+            count_text(warnings, "warning") if warnings else "",
+        ]
+        checked = count_text(question.partitions, "partition")
+        records = self.totals.records_text
+        question.answer = f"{' and '.join(filter(None, found)) or 'no damage'} in what was read: {records}"
+        if not self._left:
+            question.answer = (
+                f"{' and '.join(filter(None, found)) or 'no damage'}; everything was read: {checked}, {records}"
+            )
+        lacks = [what for what, count in self.totals.not_in_bundle.items() if count]
+        for what in sorted(lacks):
+            question.notExamined.append(f"{what} are not in the bundle")
+        if remote:
+            many = count_text(len(remote), "partition has older offsets", "partitions have older offsets")
+            question.notExamined.append(f"{many} that are not on these disks: {first_of(remote, SHOWN)}")
+        question.isComplete = not (self._left or question.unread or lacks or remote)
+
+    def _in_remote_storage(self) -> list[str]:
+        """Return the partitions whose log starts below their first segment here, with these offsets, and what
+        __remote_log_metadata has of them; report those that it lacks. No disk shows whether the store has a segment."""
+        found = []
+        for unit in self.disks.units:
+            place, start = unit.partition, unit.known.log_start
+            if place is None or place.state or start is None or not unit.known.tiered or not place.segments:
+                continue
+            first = place.segments[0].offset
+            if start >= first:
+                continue
+            name = f"{place.topic}-{place.partition}"
+            lacks = self._remote(place).lacks(unit.known.topic_id, place.partition, start, first)
+            if lacks is None:
+                found.append(f"{name} {start}..{first - 1} (what remote storage has of them is unknown)")
+                continue
+            if lacks:
+                self._unreadable(place, lacks, unit.known.topic_id or "")
+            offset = start
+            for begin, end in [*lacks, (first, first)]:
+                if offset < begin:
+                    found.append(f"{name} {offset}..{begin - 1} (in remote storage)")
+                offset = end + 1
+        return found
+
+    def _remote(self, place: PartitionDirectory) -> RemoteLog:
+        node = next(each for each in self.disks.nodes if place.source in [one.path for one in each.directories])
+        if id(node) not in self._remote_logs:
+            self._remote_logs[id(node)] = node.remote_log(self.disks.metadata()[1], self.disks.options.limits)
+        return self._remote_logs[id(node)]
+
+    def _unreadable(self, place: PartitionDirectory, lacks: list[tuple[int, int]], topic_id: str) -> None:
+        self.found[ERROR] += 1
+        self.on.item(
+            Priority.DAMAGE,
+            "error",
+            "offsets-unreadable",
+            place.source,
+            NOWHERE.format(offsets=offsets_text(lacks)),
+            topic=place.topic,
+            partition=place.partition,
+            impact="a consumer that asks for them fails, or skips them, as auto.offset.reset says",
+            evidence=(f"log start offset {lacks[0][0]}; {REMOTE_METADATA_TOPIC} has no segment with them",),
+            offset=lacks[0][0],
+            commands=(
+                command("ls", place.path),
+                command("inspect", f"{place.source}/{REMOTE_METADATA_TOPIC}-0", "--records"),
+            ),
+            titleForAll=NOWHERE.format(offsets="of these logs"),
+            actions=(
+                f"look for segments of topic ID {topic_id} in the store: if they are there, keep a copy of them",
+                "if you can do without them, raise the log start offset to the next offset with "
+                "kafka-delete-records.sh",
+            ),
+            never=(
+                f"do not delete {REMOTE_METADATA_TOPIC} or lower its retention: segments whose records are gone are "
+                "lost",
+            ),
+        )

@@ -1,0 +1,222 @@
+"""What fills the disks: the largest topics, and what keeps segments of the largest partitions longer than configured.
+From kdump.state.partition_summary and kdump.questions.retention."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import NamedTuple
+
+from kdump.format.count_text import count_text, first_of
+from kdump.format.size_text import size_text
+from kdump.incident.doctor.answers import LargestTopic, Priority
+from kdump.incident.doctor.disks import Disks
+from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.run import Run
+from kdump.questions.find_partitions import PartitionInput, is_away
+from kdump.questions.retention.answers import RetentionBlocker
+from kdump.questions.retention.clusters import Clusters
+from kdump.questions.retention.partition import OnePartition, RetentionQuery
+from kdump.questions.space.file_systems import file_system_of
+from kdump.questions.space.usage import root_usage
+from kdump.state.partition_summary import partition_summary
+
+TOPICS = 5
+"""Number of topics that are named."""
+PARTITIONS = 20
+"""Number of partitions whose retention is examined."""
+NEVER = (
+    "do not delete segments by hand, least of all those of topics whose names begin with __",
+    "do not set a short retention.ms on a topic before you have checked that no one needs its records",
+)
+
+
+class Size(NamedTuple):
+    """Lengths in bytes of all files, and what they occupy."""
+
+    partitions: int = 0
+    bytes: int = 0
+    on_disk: int = 0
+
+    def __add__(self, other: object) -> Size:
+        assert isinstance(other, Size)
+        return Size(*(one + more for one, more in zip(self, other)))
+
+
+class SpaceExamination:
+    """Sizes of all partitions, then the retention of the largest ones."""
+
+    def __init__(self, disks: Disks, on: Examination) -> None:
+        self.disks = disks
+        self.on = on
+        self.total = Size()
+        self.leftovers = Leftovers(disks, on)
+
+    def run(self) -> None:
+        question = self.on.question
+        sizes = self._sizes()
+        self.leftovers.report(self.total.bytes)
+        examined = self._retention(sizes)
+        left = len(sizes) - examined
+        if left > 0:
+            run = command("retention", *self.disks.paths)
+            question.notExamined.append(f"retention of {count_text(left, 'smaller partition')}: run {run}")
+        question.isComplete = not question.unread
+
+    def _sizes(self) -> list[tuple[int, PartitionDirectory]]:
+        """Emit the largest topics; return the partitions with their sizes, the largest first."""
+        by_topic: dict[tuple[str, str], Size] = {}
+        found: list[tuple[int, PartitionDirectory]] = []
+        try:
+            for unit in self.disks.units:
+                place = unit.partition
+                if place is None:
+                    continue
+                facts = partition_summary(place)
+                length = facts.size + facts.others_size + facts.deleted + facts.unfinished
+                size = Size(1, length, facts.on_disk)
+                key = (place.source, place.topic or place.name)
+                by_topic[key] = by_topic.get(key, Size()) + size
+                self.total += size
+                self.leftovers.add(place.source, length if place.state == "delete" else facts.deleted)
+                found.append((size.bytes, place))
+                self.on.question.partitions += 1
+                self.on.limit.raise_if_over()
+        except OutOfTime:
+            self.on.question.notExamined.append("the time was over before all partitions were measured")
+        finally:
+            largest = sorted(by_topic.items(), key=lambda item: (-item[1].bytes, item[0]))[:TOPICS]
+            for (source, topic), size in largest:
+                self.on.emit(LargestTopic(source, topic, *size))
+            count = count_text(len({topic for _, topic in by_topic}), "topic")
+            self.on.question.answer = f"{count_text(self.total.partitions, 'partition')} of {count}"
+        return sorted(found, key=lambda item: (-item[0], item[1].path))
+
+    def _retention(self, sizes: list[tuple[int, PartitionDirectory]]) -> int:
+        """Examine the largest partitions; return of how many the retention is known."""
+        chosen = {place.path: number for number, (_, place) in enumerate(sizes[:PARTITIONS])}
+        places = [place for place in self.disks.places if place.partition.path in chosen]
+        places.sort(key=lambda place: chosen[place.partition.path])
+        query = RetentionQuery(deep=False)
+        clusters = Clusters(None, self.disks, self.on.told(self.disks.options))
+        done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
+        for place in places:
+            try:
+                self._partition(place, query, clusters)
+            except OutOfTime:
+                break
+            done += 1
+        return done
+
+    def _partition(self, place: PartitionInput, query: RetentionQuery, clusters: Clusters) -> None:
+        place, _ = replace(place, options=self.on.told(place.options)).now()
+        if is_away(place):
+            return
+        one = OnePartition(place, query, clusters, None)
+        for answer in one.answers():
+            if isinstance(answer, RetentionBlocker) and answer.isAgainstPolicy:
+                self._blocker(answer, place.partition.path)
+
+    def _blocker(self, answer: RetentionBlocker, path: str) -> None:
+        where = answer.file if answer.position is None else f"byte {answer.position} of {answer.file}"
+        kept = f"{count_text(answer.segments, 'segment')} of {size_text(answer.bytes)}"
+        self.on.item(
+            self.leftovers.priority(answer.source),
+            "warning",
+            f"retention-{answer.hold}",
+            answer.source,
+            f"{answer.keeps} of {kept} is blocked: {answer.message}",
+            topic=answer.topic,
+            partition=answer.partition,
+            evidence=(where,),
+            file=answer.file,
+            position=answer.position,
+            offset=answer.offset,
+            commands=(command("retention", path),),
+            commandForAll=command("retention", *self.disks.paths, "--holds"),
+            titleForAll=f"{answer.keeps} of segments is blocked",
+            actions=tuple(filter(None, (answer.fix,))),
+            never=NEVER,
+        )
+
+
+LEAST_SHARE = 0.01
+"""Share of what was measured above which leftovers are reported."""
+LOW, FULL = 0.05, 0.01
+"""Free share of a file system below which it is reported as nearly full, and as full."""
+NAMED = 3
+BY_HAND = ("do not delete segments, indexes, snapshots or checkpoints by hand: kdump space lists what may be deleted",)
+
+
+class Leftovers:
+    """Reports them. `deleted`: bytes of .deleted files and -delete directories, by log directory; `full`: the log
+    directories whose file system is full."""
+
+    def __init__(self, disks: Disks, on: Examination) -> None:
+        self.disks = disks
+        self.on = on
+        self.deleted: dict[str, int] = {}
+        self.full: set[str] = set()
+
+    def add(self, source: str, size: int) -> None:
+        """Count bytes of a partition directory of the log directory `source` that no broker reads again."""
+        self.deleted[source] = self.deleted.get(source, 0) + size
+
+    def report(self, measured: int) -> None:
+        """Report what there is, if it is a considerable part of the `measured` bytes."""
+        for broker in self.disks.brokers:
+            for directory in broker.directories:
+                run = command("space", *broker.paths)
+                self._file_system(directory, run)
+                self._left_over(directory, run, measured)
+
+    def priority(self, source: str) -> int:
+        """Return the priority of what takes space in a log directory."""
+        return Priority.FULL if source in self.full else Priority.SPACE
+
+    def _left_over(self, directory: LogDirectory, run: str, measured: int) -> None:
+        others = root_usage(directory, Run(unreadable=self.on.unreadable)).others
+        others.sort(key=lambda each: (-each.files.size, each.path))
+        deleted, foreign = self.deleted.get(directory.path, 0), sum(each.files.size for each in others)
+        if deleted + foreign <= LEAST_SHARE * (measured + foreign):
+            return
+        parts = [f"{size_text(deleted)} deleted (.deleted, -delete)"] if deleted else []
+        if foreign:
+            names = [f"{os.path.basename(each.path)} {size_text(each.files.size)}" for each in others]
+            parts.append(f"{size_text(foreign)} that is not Kafka's ({first_of(names, NAMED)})")
+        self.on.item(
+            self.priority(directory.path),
+            "warning",
+            "space-leftovers",
+            directory.path,
+            f"{size_text(deleted + foreign)} that no broker reads: {' and '.join(parts)}",
+            evidence=tuple(each.path for each in others[:NAMED]) or (directory.path,),
+            file=others[0].path if others else None,
+            commands=(run,),
+            actions=("see in kdump space what may be deleted, in which order, and what it costs",),
+            never=BY_HAND,
+        )
+
+    def _file_system(self, directory: LogDirectory, run: str) -> None:
+        found = file_system_of(directory)
+        if found is None or found.free >= LOW * found.total:
+            return
+        is_full = found.free < FULL * found.total
+        if is_full:
+            self.full.add(directory.path)
+        self.on.item(
+            self.priority(directory.path),
+            "error" if is_full else "warning",
+            "disk-full" if is_full else "disk-nearly-full",
+            directory.path,
+            f"{size_text(found.free)} of {size_text(found.total)} are free on its file system",
+            impact="a broker that cannot write takes the log directory offline; one that is down needs room to start",
+            evidence=(f"{found.mount or directory.path} ({found.type or 'type unknown'})",),
+            commands=(run,),
+            actions=("free space as kdump space lists it, before you start the broker",),
+            never=BY_HAND,
+        )

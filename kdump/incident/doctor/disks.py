@@ -1,0 +1,160 @@
+"""What all questions share: the log directories, listed once each, the brokers that they belong to, and the cluster's
+metadata, read once."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from kdump.check.engine.units import CheckUnit, units_of
+from kdump.check.options import Options
+from kdump.cluster import disks as cluster
+from kdump.cluster.directory_summary import had_clean_shutdown
+from kdump.cluster.disks import Node
+from kdump.cluster.release_evidence import disk_release
+from kdump.incident.doctor.answers import ExaminedDisk
+from kdump.log import file_system
+from kdump.log.command_line_paths import missing
+from kdump.log.directory_listing import is_directory
+from kdump.log.errors import SourceError, is_gone
+from kdump.log.fault_tolerant import careful_source
+from kdump.log.find_directories import find_directories
+from kdump.log.live_files import SeenDirectory
+from kdump.log.log_directory import LogDirectory, Place, directory_at
+from kdump.log.partition_directory import PartitionDirectory, listing_of_names
+from kdump.log.paths import UnlistedCollector
+from kdump.questions.find_partitions import PartitionInput, partitions_of
+from kdump.questions.restart_plan.lock_holder import lock_holder
+from kdump.state.metadata_image import MetadataImage
+
+
+@dataclass
+class Broker(Node):
+    """A broker. `paths`: its log directories as they were given, and what may be one of them and is not there."""
+
+    paths: list[str] = field(default_factory=list)
+
+    @property
+    def quoted(self) -> str:
+        """The paths, for a command line."""
+        return " ".join(map(shlex.quote, self.paths))
+
+
+class Disks(cluster.Disks):
+    """The disks to examine. Raises SourceError if there is nothing of Kafka's. `unread`: what could not be listed."""
+
+    def __init__(self, paths: Iterable[str], options: Options) -> None:
+        self.options = replace(options, open_source=careful_source, unreadable=self._note_unread)
+        self.paths = list(dict.fromkeys(paths))
+        self.unread: list[str] = []
+        self._collector = UnlistedCollector(self.options)
+        self._empty: list[str] = []
+        """Paths without files of Kafka's: one of them may be a log directory that failed, or a new one."""
+        found = [place for path in self.paths for place in self._places(path)]
+        if not found:
+            raise self._nothing()
+        maybe = cluster.unlisted(self.paths, (place.path for place in found), self._collector)
+        super().__init__(found, self.options.open, options, maybe, options.server)
+        self.brokers = [Broker(node.directories, node.ids, node.is_copy, self._paths_of(node)) for node in self.nodes]
+        if len(self.brokers) != 1:
+            self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
+
+    def _nothing(self) -> SourceError:
+        first = self.paths[0]
+        if not self.unread and not file_system.lexists(first):
+            return missing(first)
+        return SourceError(self.unread[0] if self.unread else f"{first}: nothing of Kafka's here or below")
+
+    @property
+    def units(self) -> list[CheckUnit]:
+        """The units of a check of everything."""
+        return self._units_and_places[0]
+
+    @property
+    def places(self) -> list[PartitionInput]:
+        """The partitions, for questions about their batches; without the metadata log."""
+        return self._units_and_places[1]
+
+    @cached_property
+    def _units_and_places(self) -> tuple[list[CheckUnit], list[PartitionInput]]:
+        """Both in one pass, because the files of a partition are grouped again each time. Lists each partition that has
+        not been listed."""
+        units: list[CheckUnit] = []
+
+        def each() -> Iterator[CheckUnit]:
+            for unit in units_of(self, self.options):
+                units.append(unit)
+                yield unit
+
+        return units, partitions_of(each(), self.paths, self.options, everything=True)
+
+    def disks(self) -> Iterator[ExaminedDisk]:
+        """Yield what the root of each log directory shows."""
+        for broker in self.brokers:
+            own = [each.path for each in broker.directories]
+            newer = disk_release(own, self.newest_metadata(*own)[1]).newer
+            for each in broker.directories:
+                ids = self.ids(each)
+                yield ExaminedDisk(
+                    each.path,
+                    ids.get("cluster.id"),
+                    ids.get("node.id"),
+                    had_clean_shutdown(each),
+                    len(each.candidates),
+                    lock_holder(each.path),
+                    newer,
+                )
+
+    def metadata(self) -> tuple[str, MetadataImage | None]:
+        """Return the newest metadata with topics, and the path of its log directory; "" and None if there is none."""
+        source, newest = self.newest_metadata()
+        return (source, newest) if newest is not None and newest.topics else ("", None)
+
+    def note_listing(self, path: str, seen: SeenDirectory) -> None:
+        """Use what a startup's prediction has listed of a partition, so that it is not listed again."""
+        place = self._not_listed.pop(path, None)
+        if place is not None and place.listed is None and seen.error is None:
+            place.listed = listing_of_names(
+                [name for name in seen.identities if name and name not in seen.directories],
+                [*seen.directories],
+                seen.identities.get(""),
+            )
+
+    @cached_property
+    def _not_listed(self) -> dict[str, PartitionDirectory]:
+        return {each.path: each for directory in self.directories for each in directory.candidates}
+
+    # --- the brokers ---
+
+    def _places(self, path: str) -> list[Place]:
+        if not is_directory(path):
+            if path == "-" or file_system.exists(path):
+                raise SourceError(f"{path}: not a directory; pass a broker's log directory")
+            self._empty.append(path)
+            return []
+        place = directory_at(path)
+        if isinstance(place, LogDirectory):
+            return [place]  # what is in its partitions is listed when it is needed
+        try:
+            return list(find_directories(path, self._collector.run))
+        except SourceError:
+            self._empty.append(path)
+            return []
+
+    def _paths_of(self, node: Node) -> list[str]:
+        """Return the paths as they were given, where each stands for one log directory of the node."""
+        found = []
+        for path in self.paths:
+            here = self.below(path)
+            own = [each for each in here if each in node.directories]
+            found += [path] if len(own) == len(here) == 1 else [each.path for each in own]
+            if path in self._empty and len(self.nodes) == 1:
+                found.append(path)
+        return found
+
+    def _note_unread(self, error: SourceError) -> None:
+        text = str(error)
+        if not is_gone(error) and text not in self.unread:
+            self.unread.append(text)

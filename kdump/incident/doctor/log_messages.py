@@ -1,0 +1,334 @@
+"""What a broker's log says: its messages, from kdump.incident.explain, next to what the disks show.
+
+The log is read before everything else. A message whose cause another item states is evidence of that item; what is left
+at the end becomes items, with what is on the disk where it points to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import timezone, tzinfo
+
+from kdump.format.count_text import count_text
+from kdump.format.iso_time import iso
+from kdump.incident.doctor.answers import STARTUP, Item, Priority, Question
+from kdump.incident.doctor.disks import Disks
+from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.time_limit import OutOfTime, TimeLimit
+from kdump.incident.explain.answers import Evidence, Explanation
+from kdump.incident.explain.catalogue import by_name, family_of
+from kdump.incident.explain.commands import partition_of
+from kdump.incident.explain.disk_evidence import DiskEvidence
+from kdump.incident.explain.disk_places import DiskPlaces
+from kdump.incident.explain.grouping import read_entry
+from kdump.incident.explain.log_entries import LEVELS, SEVERE, Entry
+from kdump.incident.explain.run import ReadLog, look_up
+from kdump.log import file_kinds
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.log.paths import PARTITION
+from kdump.log.run import Run
+
+READING_SHARE = 0.6
+"""Maximum share of the time that is spent on reading logs: the rest is for looking at the disk."""
+JOINED = 3
+"""Number of kinds of messages that are shown as evidence of another item."""
+SHORT = 300
+"""Number of characters of a message that are shown."""
+ERRORS = LEVELS[:2]
+
+
+class LogMessages:
+    """The messages of the logs at `paths`; - is standard input. `zone`: that of times without one, and of the times in
+    evidence."""
+
+    def __init__(self, paths: Sequence[str], zone: tzinfo = timezone.utc) -> None:
+        self.paths = paths
+        self.zone = zone
+        self.logs: list[ReadLog] = []
+        self.several_brokers = False
+        self._of_log: dict[int, str] = {}
+        """The log of each explanation, by its id."""
+        self._open: list[Explanation] = []
+        """Messages whose cause no item has stated so far, in the order in which to look at them."""
+        self._stated = 0
+        self._by_code: dict[str, list[Explanation]] = {}
+        self._by_name: dict[str, list[Explanation]] = {}
+        self._of_startup: list[Explanation] = []
+
+    def read(self, question: Question, limit: TimeLimit, run: Run) -> None:
+        """Read the logs, as far as the time allows."""
+        part = limit.part(READING_SHARE)
+
+        def progress(count: int) -> None:
+            run.more(count)
+            part.raise_if_over()
+
+        for number, path in enumerate(self.paths):
+            log = ReadLog(path, self.zone)
+            self.logs.append(log)
+            try:
+                log.read(Run(more=progress))
+            except SourceError as error:
+                question.unread.append(str(error))
+            except OutOfTime:
+                rest = [_name(each) for each in self.paths[number + 1 :]]
+                left = f" and of {', '.join(rest)}" if rest else ""
+                question.notExamined.append(
+                    f"the time was over before the end of {_name(path)}{left}: run {_explain(self.paths[number:])}"
+                )
+                break
+            else:
+                if log.error is not None:
+                    question.unread.append(log.error)
+            finally:
+                self._take(log)
+
+    def _take(self, log: ReadLog) -> None:
+        for each in log.groups.explanations():
+            message = by_name().get(each.message or "")
+            if message is None or each.level not in SEVERE:
+                continue  # a routine message is of interest only next to others
+            self._of_log[id(each)] = log.path
+            self._open.append(each)
+            self._by_name.setdefault(message.name, []).append(each)
+            for code in message.codes:
+                self._by_code.setdefault(code, []).append(each)
+            if message.plan:
+                self._of_startup.append(each)
+
+    def joined(self, item: Item) -> Item:
+        """Return an item with the messages whose cause it states as evidence. If the log has them as errors, the item
+        is as urgent as they are."""
+        predicted = messages_of(item)
+        of_startup = self._of_startup if item.question == STARTUP else []
+        named = (each for name in predicted for each in self._by_name.get(name, ()))
+        near = [*self._by_code.get(item.code, ()), *of_startup, *named]
+        found = {id(each): each for each in near if states(item, predicted, each, several=self.several_brokers)}
+        new = [each for each in self._open if id(each) in found]
+        if not new:
+            return item
+        self._open = [each for each in self._open if id(each) not in found]
+        self._stated += len(new)
+        lines = [self._line(each) for each in new[:JOINED]]
+        if len(new) > JOINED:
+            lines.append(f"and {count_text(len(new) - JOINED, 'more kind')} of messages in the log")
+        priority = min((item.priority, *(_priority(each) for each in new)))
+        return item._replace(evidence=(*item.evidence, *lines), priority=priority)
+
+    def report(self, disks: Disks, on: Examination, *, looks: bool = True) -> None:
+        """Report what is left as items. `looks`: at the disk."""
+        question = on.question
+        disk = self._disk(disks, on) if looks else None
+        not_looked = 0
+        while self._open:
+            each = self._open[0]
+            try:
+                if disk is not None:
+                    on.limit.raise_if_over()
+                paths = look_up(each, disk)
+            except OutOfTime:
+                disk = None
+                paths = look_up(each, None)
+            not_looked += disk is None
+            self._open.pop(0)
+            self._item(each, paths, disks, on)
+        if not_looked and looks:
+            question.notExamined.append(
+                f"the time was over: {count_text(not_looked, 'kind')} of messages not looked up on the disks; run "
+                f"{_explain(self.paths, disks.paths)}"
+            )
+        if disk is not None:
+            self._of_other_disks(disk.places, question)
+        self._unknown(question)
+        question.answer = self._answer()
+        question.isComplete = not (question.notExamined or question.unread)
+
+    def _disk(self, disks: Disks, on: Examination) -> DiskEvidence:
+        return DiskEvidence(
+            tuple(disks.paths),
+            replace(disks.options, more=on.read_some),
+            checks=disks.units,
+            disks=disks,
+            whole=False,  # which are questions of their own
+        )
+
+    def _item(self, found: Explanation, paths: dict[str, str], disks: Disks, on: Examination) -> None:
+        log = self._of_log[id(found)]
+        name = PARTITION.match(found.about.get("partition", ""))
+        file = paths.get("file") or paths.get("path")
+        at: Evidence | None = next(
+            (each for each in found.evidence if each.path == file and each.position is not None), None
+        )
+        on.item(
+            _priority(found),
+            "error" if found.level in ERRORS else "warning",
+            found.message or "",
+            log,
+            found.meaning,
+            titleForAll=found.meaning,
+            impact=found.impact,
+            topic=name["topic"] if name is not None else None,
+            partition=int(name["partition"]) if name is not None else None,
+            group=found.about.get("group"),
+            evidence=(self._line(found), *(each.shown for each in found.evidence)),
+            file=file,
+            position=None if at is None else at.position,
+            offset=None if at is None else at.offset,
+            findings=found.count,
+            commands=tuple(found.commands),
+            commandForAll=_explain([log], disks.paths),
+            actions=(found.action,),
+            never=(found.never,) if found.never else (),
+        )
+
+    def _line(self, found: Explanation) -> str:
+        """Return where a message is in the log, how often, and when."""
+        parts = [f"{_name(self._of_log[id(found)])} line {found.line}: {found.level}"]
+        if found.count > 1:
+            parts.append(count_text(found.count, "time"))
+        if found.first is not None:
+            until = f" to {iso(found.last, self.zone)}" if found.last != found.first else ""
+            parts.append(iso(found.first, self.zone) + until)
+        texts = [found.text, *found.exceptions[-1:]]  # the innermost exception says why
+        shown = "; ".join(text if len(text) <= SHORT else text[:SHORT] + "…" for text in dict.fromkeys(texts))
+        return f"{', '.join(parts)}: {shown}"
+
+    def _of_other_disks(self, places: DiskPlaces, question: Question) -> None:
+        """Say so if a log names none of these partitions: it then explains nothing of these disks."""
+        for log in self.logs:
+            named = _partitions(log.groups.explanations())
+            if named and not named & places.partitions.keys():
+                names = count_text(len(named), "partition")
+                question.notExamined.append(
+                    f"{_name(log.path)} names {names}, and none is on these disks: it may be another broker's log"
+                )
+
+    def _unknown(self, question: Question) -> None:
+        for log in self.logs:
+            if log.groups.unknown:
+                is_one = log.groups.unknown == 1
+                question.notExamined.append(
+                    f"{count_text(log.groups.unknown, 'message')} above INFO {'is' if is_one else 'are'} not known: "
+                    f"{_explain([log.path])}"
+                )
+
+    def _answer(self) -> str:
+        texts = []
+        for log in self.logs:
+            if not log.lines:
+                continue
+            known = [each for each in log.groups.explanations() if each.message is not None]
+            errors = sum(each.level in ERRORS for each in known)
+            warnings = sum(each.level in SEVERE for each in known) - errors
+            text = f"{_name(log.path)}: {count_text(log.lines, 'line')}, "
+            text += (
+                f"{count_text(log.groups.known, 'message')} explained as {len(known):,}" if known else "none explained"
+            )
+            if known:
+                text += f" ({count_text(errors, 'error')}, {count_text(warnings, 'warning')})"
+            if log.groups.first is not None:
+                text += f", {iso(log.groups.first, self.zone)} to {iso(log.groups.last, self.zone)}"
+            texts.append(text)
+        if self._stated:
+            is_are = "is" if self._stated == 1 else "are"
+            texts.append(f"{self._stated:,} of them {is_are} evidence of what other questions found")
+        return "; ".join(texts)
+
+
+def _partitions(found: Iterable[Explanation]) -> set[str]:
+    """Return the partitions that messages name; without internal topics, which are on most disks."""
+    named = {each.about["partition"] for each in found if "partition" in each.about}
+    return {name for name in named if not name.startswith("__")}
+
+
+def _priority(found: Explanation) -> int:
+    """Return how urgent a message is: first what a broker says about its startup and its storage."""
+    if found.level not in ERRORS:
+        return Priority.WARNING
+    message = by_name().get(found.message or "")
+    return Priority.LOG if found.level == "FATAL" or (message is not None and message.plan) else Priority.DAMAGE
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+def _explain(logs: Sequence[str], disks: Sequence[str] = ()) -> str:
+    return command("explain", *logs, *(word for path in disks for word in ("--disk", path)))
+
+
+OF_STARTUP = ("record_reads", "recovery", "startup", "identity", "storage_failures", "small_files", "kraft")
+"""Families of messages whose cause is that of a startup's failure or loss, if both are about the same file."""
+OF_DIRECTORY = ("startup-stops", "startup-offline")
+"""Items that explain why a log directory failed."""
+
+
+def messages_of(item: Item) -> frozenset[str]:
+    """Return the names of the messages that the broker logs for what an item predicts."""
+    if not item.logged:
+        return frozenset()
+    reading = read_entry(Entry(item.logged), anywhere=True)
+    if reading is None:
+        return frozenset()
+    inner = () if reading.inner is None else (reading.inner.name,)
+    return frozenset((reading.message.name, *inner))
+
+
+def states(item: Item, predicted: frozenset[str], found: Explanation, *, several: bool) -> bool:
+    """Return True if an item states the cause of a message: it has the code of a finding that belongs to the message,
+    or is about the startup that logged it; and both are about the same partition and file, as far as they name one.
+
+    `predicted`: the messages_of the item; `several`: whether the disks are of several brokers, so that one must be the
+    broker whose paths the message names."""
+    message = by_name().get(found.message or "")
+    if message is None or not _same_place(item, found, several=several):
+        return False
+    if item.code in message.codes or found.message in predicted or (found.causedBy or "") in predicted:
+        return True
+    if item.question != STARTUP or not message.plan or family_of(message) not in OF_STARTUP:
+        return False
+    if _partition(found) is not None or _file(found.about.get("file")) == _file(item.file) != "":
+        return True
+    directory = found.about.get("directory", "")
+    names = {os.path.basename(path.rstrip("/")) for path in (directory, item.source)}
+    return "file" not in found.about and item.code in OF_DIRECTORY and len(names) == 1
+
+
+def _same_place(item: Item, found: Explanation, *, several: bool) -> bool:
+    about = found.about
+    path = about.get("file") or about.get("directory") or ""
+    if several and os.path.basename(item.source.rstrip("/")) not in path.split("/"):
+        return False
+    if about.get("transactionalId", "") not in item.title:
+        return False
+    named, own = _partition(found), _partition_of_item(item)
+    if named is not None and named != own:
+        return False
+    file, of_item = _file(about.get("file")), _file(item.file)
+    return not (file and of_item) or file == of_item
+
+
+def _partition(found: Explanation) -> str | None:
+    """Return the partition that a message is about; None if it is about a file next to the partitions, or none."""
+    about = found.about
+    if _file(about.get("file")) and partition_of({"file": about["file"]}) is None:
+        return None
+    message = by_name().get(found.message or "")
+    if "partition" not in about and message is not None and family_of(message) == "kraft":
+        return METADATA_LOG
+    return about.get("partition")
+
+
+def _partition_of_item(item: Item) -> str | None:
+    if item.topic is not None and item.partition is not None:
+        return f"{item.topic}-{item.partition}"
+    return partition_of({"file": os.path.abspath(item.file)}) if item.file else None
+
+
+def _file(path: str | None) -> str:
+    """Return the name of a file; empty for a path that is a directory, or nothing of Kafka's."""
+    name = os.path.basename(path or "")
+    return name if file_kinds.by_name(name)[0] is not None else ""

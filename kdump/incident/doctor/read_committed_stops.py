@@ -1,0 +1,166 @@
+"""What holds read_committed consumers: open and hanging transactions, from kdump.questions.transactions.run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
+from kdump.format.count_text import count_text, first_of
+from kdump.format.iso_time import iso
+from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.disks import Disks
+from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.log.errors import not_known
+from kdump.questions.find_partitions import NO_TRANSACTIONS, PartitionInput
+from kdump.questions.transactions.answer import HANGING, OPEN, PartitionTransactions, Transaction
+from kdump.questions.transactions.run import TransactionsQuery, transactions_of
+
+NEVER = (
+    "do not delete the .txnindex or .snapshot files to get rid of it: consumers then read its records as committed",
+    "do not switch consumers to read_uncommitted for good: they then also read aborted records",
+)
+SHOWN = 5
+"""Maximum number of partitions of a transaction that are named."""
+ASK_FIRST = (
+    "make sure that it hangs: kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --topic {topic} asks the "
+    "coordinator"
+)
+
+
+class TransactionsExamination:
+    """Reads each partition from its newest producer snapshot on. `reported`: partitions with an item."""
+
+    def __init__(self, disks: Disks, on: Examination) -> None:
+        self.disks = disks
+        self.on = on
+        self.hanging = self.open = self.blocked = self.prepared = 0
+        self.reported: set[str] = set()
+
+    def run(self) -> None:
+        question = self.on.question
+        query = TransactionsQuery(states=frozenset((OPEN, HANGING)), only_unended=True)
+        chosen = [
+            place
+            for place in self.disks.places
+            if not place.partition.state and place.known.topic not in NO_TRANSACTIONS
+        ]
+        question.partitionsLeft = len(chosen)
+        self._prepared()
+        try:
+            for place in chosen:
+                self._partition(place, query)
+                question.partitions += 1
+                question.partitionsLeft -= 1
+        except OutOfTime:
+            left = count_text(question.partitionsLeft, "partition")
+            question.notExamined.append(
+                f"the time was over: {left} left; run " + command("transactions", *self.disks.paths)
+            )
+        finally:
+            self._answer()
+        question.isComplete = not question.partitionsLeft and not question.unread
+
+    def _answer(self) -> None:
+        question = self.on.question
+        parts = [f"{self.hanging:,} HANGING" if self.hanging else "", f"{self.open:,} open" if self.open else ""]
+        found = " and ".join(filter(None, parts))
+        count = count_text(question.partitions, "partition")
+        coordinators = (place.known.coordinator for place in self.disks.places)
+        problems = (each.problems for each in coordinators if isinstance(each, TransactionCoordinatorState))
+        begin = next(filter(None, map(not_known, problems)), "")
+        if self.prepared:
+            begin += f"{self.prepared:,} NOT COMPLETED by the coordinator; "
+        if not found:
+            question.answer = f"{begin}no open transaction in {count}: no read_committed consumer waits for one"
+        else:
+            stopped = f"read_committed consumers stop below the log end in {self.blocked:,} of {count}"
+            question.answer = f"{begin}{found}; {stopped}"
+
+    def _prepared(self) -> None:
+        """Report the transactions that their coordinators have decided to end, and not completed."""
+        known = (place.known.coordinator for place in self.disks.places)
+        coordinators = {id(each): each for each in known if isinstance(each, TransactionCoordinatorState)}
+        for coordinator in coordinators.values():
+            for each in coordinator.prepared():
+                last = coordinator.history.last_records.get(each.transactionalId or "")
+                if last is None:
+                    continue
+                self.prepared += 1
+                source = coordinator.sources[last.name]
+                partitions = [f"{topic}-{number}" for topic, numbers in each.partitions.items() for number in numbers]
+                self.on.item(
+                    Priority.WARNING,
+                    "warning",
+                    "transaction-not-completed",
+                    source,
+                    f"the transaction of {each.transactionalId} is in {each.state}: its coordinator has not completed "
+                    "it",
+                    impact="its producer gets CONCURRENT_TRANSACTIONS until the coordinator has completed it; "
+                    "consumers of committed records wait where a marker is missing",
+                    evidence=(
+                        f"{last.name} at offset {last.offset}: producer {each.producerId}, epoch {each.producerEpoch}, "
+                        f"since {iso(each.transactionLastUpdateTimestampMs)}, partitions {first_of(partitions, SHOWN)}",
+                    ),
+                    offset=last.offset,
+                    commands=(command("transactions", source, "--coordinator"),),
+                    titleForAll="transactions are in Prepare: their coordinators have not completed them",
+                    actions=(
+                        f"start the broker that leads {last.name}: its coordinator then writes the markers again",
+                        "if it runs, bring the partitions online: each needs a leader and enough in-sync replicas",
+                    ),
+                    never=("do not abort it with kafka-transactions.sh: the coordinator has decided already",),
+                )
+
+    def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
+        for answer in transactions_of(replace(place, options=self.on.told(place.options)), query):
+            if isinstance(answer, Transaction):
+                self._transaction(answer, place)
+            elif isinstance(answer, PartitionTransactions):
+                self.blocked += answer.heldBy is not None
+
+    def _transaction(self, row: Transaction, place: PartitionInput) -> None:
+        hangs = row.state == HANGING
+        self.hanging += hangs
+        self.open += not hangs
+        idle = row.idle if row.idle is not None else row.age or 0
+        if not hangs and idle <= self.on.timeout:
+            return
+        waits = row.abort is None
+        """For its coordinator, whose broker does not run."""
+        name = row.transactionalId or f"producer {row.producerId}"
+        if hangs:
+            title = f"a hanging transaction of {name}: no coordinator will end it"
+            every = "hanging transactions: no coordinator will end them"
+        elif waits:
+            title = f"the transaction of {name} is open: its coordinator ends it once that broker runs"
+            every = "open transactions, which their coordinators end once their brokers run"
+        else:
+            title = f"the transaction of {name} has been open for longer than the transaction timeout"
+            every = "transactions have been open for longer than the transaction timeout"
+        begins = f"it begins at byte {row.position} of {row.file}, producer {row.producerId}, epoch {row.producerEpoch}"
+        actions = ["wait until the broker of its coordinator runs and its timeout has expired"]
+        if row.abort is not None:
+            actions = [ASK_FIRST.format(topic=row.topic), f"abort it: {row.abort}"]
+            if row.abortBefore3 is not None:
+                actions.append(f"on brokers before 3.0: {row.abortBefore3}")
+        self.reported.add(place.partition.path)
+        self.on.item(
+            Priority.WARNING if waits else Priority.READ_COMMITTED,
+            "error" if hangs else "warning",
+            "transaction-hanging" if hangs else "transaction-open",
+            row.source,
+            title,
+            topic=row.topic,
+            partition=row.partition,
+            impact=f"read_committed consumers stop at offset {row.firstOffset}, and the log cleaner stops there, too",
+            evidence=(begins, *row.remarks),
+            file=row.file,
+            position=row.position,
+            offset=row.firstOffset,
+            commands=(command("transactions", place.partition.path, "--open"),),
+            commandForAll=command("transactions", place.partition.source, "--open"),
+            titleForAll=every,
+            actions=tuple(actions),
+            never=NEVER,
+        )

@@ -1,0 +1,241 @@
+"""Output of `kdump doctor` for people: the disks, each question as soon as it is answered, and at the end the page:
+what was not examined, then what to do, in order."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kdump.check.finding import ERROR
+from kdump.format.count_text import count_text, first_of
+from kdump.incident.doctor.answers import (
+    DAMAGE,
+    LOSES,
+    NOTHING,
+    SPACE,
+    STOPS,
+    UNKNOWN,
+    ExaminedDisk,
+    Item,
+    LargestTopic,
+    Page,
+    Question,
+)
+from kdump.render.amounts import size_text
+from kdump.render.escape import path_text, printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+
+NAMED = 5
+"""Maximum number of partitions of an entry that are named."""
+MAX_OF_KIND = 10
+"""Maximum number of entries with the same code; further ones are counted. JSON has all items."""
+LABEL = 9
+"""Columns of the labels of an entry, with the space after them."""
+STYLES = {"error": "bad", "warning": "torn"}
+
+DoctorAnswer = ExaminedDisk | Item | LargestTopic | Question | Page
+
+
+Kind = tuple[str, str, str, str]
+
+
+@dataclass
+class _Entry:
+    """Items of one kind: the first one, and how many there are of which partitions, groups or files. `is_rest`: they
+    differ from each other, and are too many to be shown."""
+
+    first: Item
+    count: int = 0
+    names: list[str] = field(default_factory=list)
+    is_rest: bool = False
+    has_one_evidence: bool = True
+    """Whether the evidence of all is the same."""
+    has_same_actions: bool = True
+
+
+class DoctorReport(Sink[DoctorAnswer]):
+    """Writes the disks and the questions at once, and the page at its end. `paths`: what is examined."""
+
+    shows_unread = True
+
+    def __init__(self, output: Output, paths: Sequence[str] = ()) -> None:
+        self.output = output
+        self.paths = paths
+        self._entries: dict[tuple[Kind, str], _Entry] = {}
+        self._entries_of: Counter[Kind] = Counter()
+        self._questions_with_errors: set[str] = set()
+        self._largest: list[LargestTopic] = []
+        self._questions: list[Question] = []
+        self._disks: list[ExaminedDisk] = []
+        self._nevers: dict[str, int] = {}
+        """What not to do, with the number of the first entry that states it."""
+
+    def add(self, answer: DoctorAnswer) -> None:
+        if isinstance(answer, Item):
+            self._item(answer)
+        elif isinstance(answer, LargestTopic):
+            self._largest.append(answer)
+        elif isinstance(answer, ExaminedDisk):
+            self._disks.append(answer)
+            self._disk(answer)
+        elif isinstance(answer, Question):
+            self._questions.append(answer)
+            self._question(answer)
+        else:
+            self._page(answer)
+
+    # --- what comes first ---
+
+    def _disk(self, disk: ExaminedDisk) -> None:
+        of = f"node {disk.nodeId} of cluster {disk.clusterId}" if disk.nodeId else "no node known"
+        shut = {True: "clean shutdown", False: "UNCLEAN SHUTDOWN", None: "shutdown unknown"}[disk.clean]
+        if disk.process is not None:
+            shut = (
+                f"A BROKER IS RUNNING on it (process {disk.process}): what is stated about its startup is for a start "
+            )
+            shut += "after a kill"
+        if disk.newer:
+            of = f"UNKNOWN RELEASE: {first_of(disk.newer)}; {of}"
+        self.output.text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
+
+    def _question(self, question: Question) -> None:
+        texts = question.byBroker or [question.answer or "not examined"]
+        if question.question == SPACE and self._largest:
+            total = f"{size_text(sum(each.bytes for each in self._largest))} ({self._allocated()})"
+            named = ", ".join(f"{each.topic} {size_text(each.bytes)}" for each in self._largest)
+            shown = " ".join(map(shlex.quote, map(path_text, self.paths)))
+            texts[-1] += f"; the largest have {total}: {named}; more: kdump ls {shown} --sort size"
+        label = f"  {question.question:<13}"
+        style = "bad" if question.question in self._questions_with_errors else ""
+        for text in texts:
+            lines = self.output.wrapped(printable(path_text(label + text)), len(label))
+            for number, line in enumerate(lines):
+                self.output.line(self.output.paint(line, style) if style and number == 0 else line)
+            label = " " * len(label)
+        self.output.tick()
+
+    def _allocated(self) -> str:
+        occupied = sum(each.onDisk for each in self._largest)
+        return f"{size_text(occupied)} allocated" if occupied else "allocated size unknown"
+
+    # --- the page ---
+
+    def _item(self, item: Item) -> None:
+        if item.severity == ERROR:
+            self._questions_with_errors.add(item.question)
+        kind = (item.question, item.code, item.severity, item.source)
+        title = item.titleForAll or item.title
+        if (kind, title) not in self._entries and self._entries_of[kind] >= MAX_OF_KIND:
+            title = ""  # that of all others
+        if (kind, title) not in self._entries:
+            self._entries_of[kind] += 1
+            self._entries[kind, title] = _Entry(item, is_rest=not title)
+        entry = self._entries[kind, title]
+        entry.count += 1
+        entry.has_one_evidence &= item.evidence == entry.first.evidence
+        entry.has_same_actions &= item.actions == entry.first.actions
+        name = item.name or (item.file or item.source).removeprefix(f"{item.source}/")
+        if len(entry.names) <= NAMED and name not in entry.names:
+            entry.names.append(name)
+
+    def _page(self, page: Page) -> None:
+        self.output.line("")
+        self._not_examined(page)
+        entries = sorted(self._entries.values(), key=lambda each: each.first.priority)
+        self.output.text(*self._verdict(page, len(entries)))
+        for number, entry in enumerate(entries, 1):
+            self._entry(number, entry)
+
+    def _not_examined(self, page: Page) -> None:
+        lines = [f"not read: {text}" for text in page.unread]
+        for each in self._questions:
+            lines += [f"{each.question}: {text}" for text in each.notExamined]
+            if each.question == DAMAGE and each.bytesLeft:
+                segments = count_text(each.segmentsLeft, "segment")
+                partitions = count_text(each.partitionsLeft, "partition")
+                text = f"the records of {size_text(each.bytesLeft)} in {segments} of {partitions}"
+                headers = (
+                    f", and the headers of {count_text(each.headersLeft, 'partition')}" if each.headersLeft else ""
+                )
+                lines.append(f"{each.question}: {text}{headers}; kdump verify reads everything")
+        if page.interrupted:
+            self.output.text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
+        if lines:
+            head = ("NOT ALL WAS READ", "bad") if page.unread else ("not examined", "torn")
+            self.output.line(self.output.paint(*head))
+            for line in lines:
+                self.output.text(f"  {line}")
+            self.output.line("")
+
+    def _verdict(self, page: Page, entries: int) -> tuple[str, str, str]:
+        to_do = count_text(entries, "thing to do", "things to do, in this order")
+        again = "RESTART" if any(each.process is not None for each in self._disks) else "START"
+        if page.verdict == STOPS:
+            head = "THE BROKER DOES NOT START"
+            return f"{head}: {to_do}", head, "bad"
+        if page.verdict == UNKNOWN:
+            head = "UNKNOWN WHETHER THE BROKER STARTS"
+            return f"{head}: {to_do}", head, "torn"
+        if page.verdict == LOSES:
+            head = f"DO NOT {again} THE BROKER YET"
+            return f"{head}, a startup loses data: {to_do}", head, "bad"
+        if page.verdict != NOTHING:
+            return to_do.upper() if entries == 1 else f"{entries:,} THINGS TO DO, in this order", "", ""
+        head = "NOTHING TO DO"
+        return (head, head, "name") if page.isComplete else (f"{head} in what was examined", head, "torn")
+
+    def _entry(self, number: int, entry: _Entry) -> None:
+        item = entry.first
+        self.output.line("")
+        head = f"{number}. {item.severity}"
+        name = item.name
+        if entry.count > 1:
+            names = entry.names[:NAMED]
+            more = entry.count - len(names)
+            name = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+        if entry.is_rest:
+            found = count_text(entry.count, "more item", "more items")
+            self.output.text(f"{head}: {found} [{item.code}]: {name}", head, STYLES.get(item.severity, ""), indent=3)
+            self._command(item.commandForAll or item.commands[0])
+            return
+        about = f" {name}:" if name else ""
+        title = item.title
+        if entry.count > 1 and item.titleForAll:
+            title = item.titleForAll
+        self.output.text(f"{head}:{about} {title} [{item.code}]", head, STYLES.get(item.severity, ""), indent=3)
+        if title != item.title:
+            self._labelled("first", f"{item.name}: {item.title}" if item.name else item.title)
+        if item.impact:
+            self._labelled("impact", item.impact)
+        of_first = "" if entry.count == 1 or not item.name else f"{item.name}: "
+        for text in item.evidence:
+            is_clear = entry.has_one_evidence or item.name in text
+            self._labelled("evidence", text if is_clear else of_first + text)
+        commands = list(item.commands)
+        if entry.count > 1 and item.commandForAll:
+            commands = [item.commandForAll, *commands[:1]]
+        for text in dict.fromkeys(commands):
+            self._command(text)
+        for text in item.actions:
+            is_clear = entry.has_same_actions or item.name in text
+            self._labelled("do", text if is_clear else of_first + text)
+        for text in item.never:
+            if text not in self._nevers:
+                self._labelled("never", text)
+        before = sorted({self._nevers[text] for text in item.never if text in self._nevers})
+        if before:
+            self._labelled("never", f"as in {' and '.join(map(str, before))}")
+        for text in item.never:
+            self._nevers.setdefault(text, number)
+
+    def _labelled(self, label: str, text: str) -> None:
+        start = f"   {label:<{LABEL}}"
+        for number, line in enumerate(self.output.wrapped(printable(path_text(start + text)), len(start))):
+            self.output.line(line.replace(label, self.output.paint(label, "head"), 1) if not number else line)
+
+    def _command(self, text: str) -> None:
+        """Write a command on one line, so that it can be copied."""
+        self.output.line(f"   {self.output.paint('more', 'head')}{'':<{LABEL - 4}}{printable(path_text(text))}")

@@ -1,0 +1,71 @@
+"""What the parts of an examination report to: items go to the output as soon as they are known."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from kdump.incident.doctor.answers import Item, Question
+from kdump.incident.doctor.time_limit import TimeLimit
+from kdump.log.errors import SourceError, is_gone
+from kdump.log.run import Run
+
+AnyRun = TypeVar("AnyRun", bound=Run)
+
+
+@dataclass
+class Examination:
+    """The examination of one question. `emit` takes each item; `run` is that of the caller; `now` is in epoch ms."""
+
+    question: Question
+    emit: Callable[[Any], None]
+    run: Run
+    limit: TimeLimit
+    now: int
+    timeout: int
+
+    def item(self, priority: int, severity: str, code: str, source: str, title: str, **more: Any) -> None:
+        """Report an item. `more`: other fields of Item, those that are left out are empty."""
+        empty = {
+            "topic": None,
+            "partition": None,
+            "group": None,
+            "impact": "",
+            "evidence": (),
+            "file": None,
+            "position": None,
+            "offset": None,
+            "findings": 1,
+            "commands": (),
+            "actions": (),
+            "never": (),
+        }
+        self.question.items += 1
+        question = self.question.question
+        self.emit(Item(priority, question, severity, code, source, title=title, **(empty | more)))
+
+    def unread(self, text: str) -> None:
+        """Note what could not be read."""
+        if text not in self.question.unread:
+            self.question.unread.append(text)
+
+    def unreadable(self, error: SourceError) -> None:
+        """Note an error, unless the file has gone away: a broker is at work."""
+        if not is_gone(error):
+            self.unread(str(error))
+
+    def told(self, options: AnyRun) -> AnyRun:
+        """Return the options, with which this examination is told what was read and what cannot be read."""
+        return replace(options, unreadable=self.unreadable, more=self.read_some)
+
+    def read_some(self, count: int) -> None:
+        """Report progress. Raises OutOfTime."""
+        self.run.more(count)
+        self.limit.raise_if_over()
+
+
+def command(*words: str) -> str:
+    """Return a command line of kdump."""
+    return " ".join(("kdump", *map(shlex.quote, words)))

@@ -1,0 +1,260 @@
+"""`kdump doctor`: examines disks, question by question, and says at any time what it knows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timezone, tzinfo
+from typing import Any, NamedTuple
+
+from kdump.check.options import Options
+from kdump.check.rules.kraft_snapshot import METADATA_RECORD_REFUSED
+from kdump.cluster.schema_registries import registries_in
+from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.incident.doctor.answers import (
+    ACT,
+    DAMAGE,
+    DIVERGENCE,
+    GROUPS,
+    LOG,
+    LOSES,
+    NOTHING,
+    QUESTIONS,
+    REPLICAS,
+    SCHEMAS,
+    SPACE,
+    STARTUP,
+    STOPS,
+    TRANSACTIONS,
+    UNKNOWN,
+    ExaminedDisk,
+    Item,
+    LargestTopic,
+    Page,
+    Question,
+)
+from kdump.incident.doctor.damage import DamageExamination
+from kdump.incident.doctor.disk_space import SpaceExamination
+from kdump.incident.doctor.disks import Disks
+from kdump.incident.doctor.divergence import examine_divergence
+from kdump.incident.doctor.group_offsets import GroupsExamination
+from kdump.incident.doctor.log_messages import LogMessages
+from kdump.incident.doctor.read_committed_stops import TransactionsExamination
+from kdump.incident.doctor.replicas import ReplicasExamination
+from kdump.incident.doctor.report_to import Examination
+from kdump.incident.doctor.schema_ids import SchemasExamination
+from kdump.incident.doctor.startup import MissingPartition, StartupExamination
+from kdump.incident.doctor.time_limit import TimeLimit
+from kdump.log.errors import ReadingStopped, SourceError
+from kdump.log.mounts import takes_bundles
+from kdump.log.run import PLAIN_RUN, Run, ignore
+from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
+
+BUDGET = 60.0
+"""Default of the seconds that are spent on each question."""
+
+
+@dataclass
+class DoctorQuery:
+    """What to examine. `budget`: seconds for each question; `now`: epoch ms that ages are computed from; `timeout`: ms
+    after which an open transaction is old; `release`: that is started, by default the one that ran on the disk.
+    `logs`: files that the broker logged to; `zone`: time zone of a log whose times have none."""
+
+    paths: Sequence[str]
+    options: Options = field(default_factory=Options)
+    budget: float = BUDGET
+    now: int | None = None
+    timeout: int = TRANSACTION_TIMEOUT
+    release: KafkaRelease | None = None
+    logs: Sequence[str] = ()
+    zone: tzinfo = timezone.utc
+
+
+class Doctor:
+    """One examination. `emit` is called with each answer as soon as it is known; `run.begin` with the name of a
+    question."""
+
+    def __init__(
+        self,
+        query: DoctorQuery,
+        emit: Callable[[Any], None],
+        run: Run = PLAIN_RUN,
+    ) -> None:
+        self.query = query
+        self.now = round(time.time() * 1000) if query.now is None else query.now
+        self._emit = emit
+        self._run = run
+        self._began = time.monotonic()
+        self.questions = [Question(name) for name in QUESTIONS if name != LOG or query.logs]
+        self.found: Counter[str] = Counter()
+        """Number of items by severity."""
+        self._startup: StartupExamination | None = None
+        self._pending: list[Question] = list(self.questions)
+        self._unread: list[str] = []
+        self._hanging: set[str] = set()
+        self._missing: set[MissingPartition] = set()
+        self._stopped: set[tuple[str | None, int | None]] = set()
+        """Files and positions at which a startup ends."""
+        self._log = LogMessages(query.logs, query.zone)
+        self._reading = 0.0
+        """Seconds that were spent on reading the logs."""
+
+    def run(self) -> None:
+        """Examine everything. Raises SourceError if there is nothing of Kafka's; a signal may end it at any time, and
+        `page` then returns what is known."""
+        options = replace(self.query.options, now=self.now, transaction_timeout=self.query.timeout)
+        self.disks = disks = Disks(self.query.paths, options)
+        self._unread = disks.unread
+        for disk in disks.disks():
+            self._emit(disk)
+        if len(disks.brokers) < 2:
+            self.questions = [each for each in self.questions if each.question != DIVERGENCE]
+        if not registries_in(disks.directories):
+            self.questions = [each for each in self.questions if each.question != SCHEMAS]
+        self._pending = list(self.questions)
+        if self.query.logs:
+            self._read_logs(disks, self.questions[-1])
+        parts: dict[str, Callable[[Disks, Examination], None]] = {
+            STARTUP: self._examine_startup,
+            REPLICAS: lambda disks, on: ReplicasExamination(disks, on).run(),
+            TRANSACTIONS: self._examine_transactions,
+            GROUPS: lambda disks, on: GroupsExamination(disks, on).run(),
+            SCHEMAS: lambda disks, on: SchemasExamination(disks, on).run(),
+            SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
+            DAMAGE: lambda disks, on: DamageExamination(disks, on, self._hanging, self._missing).run(),
+            DIVERGENCE: examine_divergence,
+            LOG: lambda disks, on: self._log.report(disks, on),
+        }
+        for question in self.questions:
+            self._run.begin(question.question)
+            if question.question == TRANSACTIONS:
+                _ = disks.units, disks.places  # before its time begins: the following questions need them, too
+            self._examine(question, parts[question.question])
+
+    def _read_logs(self, disks: Disks, question: Question) -> None:
+        """Read the logs first: what the other questions find may be what a message is about."""
+        self._run.begin(LOG)
+        began = time.monotonic()
+        try:
+            self._log.read(question, TimeLimit(self.query.budget), self._run)
+        finally:
+            self._reading = time.monotonic() - began
+        self._log.several_brokers = len(disks.brokers) > 1
+
+    def page(self, *, interrupted: bool = False) -> Page:
+        """Return the end of the page. The questions that were not examined, or not to their end, come first."""
+        for question in list(self._pending):
+            if question.question == LOG and self._log.logs:  # what it says is known without the disks, too
+                self._log.report(self.disks, self._on(question), looks=False)
+                question.notExamined.append("not looked up on the disks: the run was ended")
+            if not question.notExamined:
+                was = "not examined to the end" if question.answer or question.items else "not examined"
+                question.notExamined.append(f"{was}: the run was ended")
+            question.isComplete = False
+            self._end(question)
+        unread = [*self._unread, *(text for each in self.questions for text in each.unread)]
+        unread = list(dict.fromkeys(unread))
+        verdict = ACT if self.found else NOTHING
+        if self._startup is not None:
+            verdict = UNKNOWN if self._startup.is_unknown else verdict
+            verdict = STOPS if self._startup.does_not_start else LOSES if self._startup.loses else verdict
+        is_unknown = bool(unread) or (self._startup is not None and self._startup.is_unknown)
+        status = 3 if verdict == STOPS else 2 if is_unknown else int(bool(self.found))
+        is_complete = all(each.isComplete for each in self.questions) and not unread
+        seconds = round(time.monotonic() - self._began, 3)
+        return Page(
+            verdict, is_complete, interrupted, status, self.found["error"], self.found["warning"], unread, seconds
+        )
+
+    def _examine(self, question: Question, part: Callable[[Disks, Examination], None]) -> None:
+        began = time.monotonic() - (self._reading if question.question == LOG else 0.0)
+        try:
+            part(self.disks, self._on(question))
+        except ReadingStopped:
+            question.notExamined.append("the time was over")
+        except SourceError as error:
+            question.unread.append(str(error))
+        finally:
+            question.seconds = round(time.monotonic() - began, 3)
+        self._end(question)
+
+    def _on(self, question: Question) -> Examination:
+        budget = self.query.budget - (self._reading if question.question == LOG else 0.0)
+        limit = TimeLimit(max(0.0, budget))
+        return Examination(question, self._take, self._run, limit, self.now, self.query.timeout)
+
+    def _end(self, question: Question) -> None:
+        self._pending.remove(question)
+        self._emit(question)
+
+    def _take(self, answer: Any) -> None:
+        if isinstance(answer, Item):
+            place = (answer.file, answer.position)
+            if answer.question == STARTUP:
+                self._stopped.add(place)
+            elif answer.code == METADATA_RECORD_REFUSED.code and place in self._stopped:
+                return
+            if answer.question != LOG:
+                answer = self._log.joined(answer)
+            self.found[answer.severity] += 1
+        self._emit(answer)
+
+    def _examine_startup(self, disks: Disks, on: Examination) -> None:
+        self._startup = StartupExamination(disks, on, self.query.release)
+        self._missing = self._startup.missing
+        self._startup.run()
+
+    def _examine_transactions(self, disks: Disks, on: Examination) -> None:
+        made = TransactionsExamination(disks, on)
+        self._hanging = made.reported
+        made.run()
+
+
+class DoctorResult(NamedTuple):
+    """What an examination found: the log directories, what to do in the order of the page, the questions with what was
+    not examined, the largest topics, and the end of the page."""
+
+    disks: list[ExaminedDisk]
+    items: list[Item]
+    questions: list[Question]
+    largest: list[LargestTopic]
+    page: Page
+
+
+@takes_bundles
+def doctor(
+    paths: Iterable[str],
+    options: Run | None = None,
+    *,
+    budget: float = BUDGET,
+    now: int | None = None,
+    timeout: int = TRANSACTION_TIMEOUT,
+    kafka_version: KafkaRelease | str | None = None,
+    logs: Iterable[str | os.PathLike[str]] = (),
+) -> DoctorResult:
+    """Examine log directories, of one broker or of several: what `kdump doctor` says.
+
+    `budget`: seconds for each question; `now`: epoch ms that ages are computed from, by default the current time;
+    `timeout`: ms after which an open transaction is old; `kafka_version`: the release whose startup is predicted, by
+    default the one that ran on the disk; `logs`: files that the broker logged to, also compressed. `options.found`
+    is called with each answer as soon as it is known. Raises SourceError if there is nothing of Kafka's, and ValueError
+    for a release that is not known; what cannot be read is in the page's `unread`."""
+    options = Options.given(options)
+    told, options = options.found, replace(options, found=ignore)  # what its parts find is not its answer
+    if isinstance(kafka_version, str):
+        kafka_version = parse_release(kafka_version)
+    found: dict[type, list[Any]] = {ExaminedDisk: [], Item: [], Question: [], LargestTopic: []}
+
+    def take(answer: Any) -> None:
+        found[type(answer)].append(answer)
+        told(answer)
+
+    query = DoctorQuery(list(paths), options, budget, now, timeout, kafka_version, [os.fspath(each) for each in logs])
+    examination = Doctor(query, take)
+    examination.run()
+    page = examination.page()
+    items = sorted(found[Item], key=lambda each: each.priority)
+    return DoctorResult(found[ExaminedDisk], items, found[Question], found[LargestTopic], page)

@@ -1,0 +1,142 @@
+"""Whether the schema registry on the disks has the schemas of the records, and whether it gave an ID twice."""
+
+from __future__ import annotations
+
+from kdump.cluster.schema_registries import RegistryLog, read_registry, registries_in, versions_in_deleted_logs
+from kdump.cluster.topic_logs import cluster_of
+from kdump.decode.known_schemas import KnownSchemas
+from kdump.format.count_text import count_text
+from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.disks import Disks
+from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.log.run import Run
+from kdump.questions.registry.answer import SchemaUsage
+from kdump.questions.registry.usage import NONE, logs_with_records, usage
+from kdump.state.schema_registry import HARD_DELETED
+
+LAST_BYTES = 4 * 1024 * 1024
+"""Number of bytes at the end of each partition whose records are read; `kdump registry --usage` reads all."""
+MAX_UNKNOWN = 5
+"""Maximum number of different IDs without a schema in a partition: bytes with more are no IDs."""
+SHOWN = 3
+"""Number of partitions or IDs that are evidence."""
+
+
+class SchemasExamination:
+    """Reads the registry of each cluster, and the ends of its partitions."""
+
+    def __init__(self, disks: Disks, on: Examination) -> None:
+        self.disks = disks
+        self.on = on
+        self._known = 0
+        self._used: set[tuple[int | None, str | None]] = set()
+        self._unresolved = 0
+
+    def run(self) -> None:
+        question = self.on.question
+        for found in registries_in(self.disks.directories):
+            try:
+                self._registry(found)
+            except OutOfTime:
+                question.notExamined.append(
+                    f"the time was over before the records were read: run {self._command('--usage')}"
+                )
+        question.answer = (
+            f"{count_text(self._known, 'version')}; {count_text(len(self._used), 'schema ID')} in the last "
+            f"{LAST_BYTES // (1 << 20)} MiB of each partition, {self._unresolved:,} without a schema"
+        )
+        question.isComplete = not question.notExamined
+
+    def _registry(self, found: RegistryLog) -> None:
+        run = Run(self.disks.options.limits, more=self.on.read_some)
+        state = read_registry(found, keep_gone=True, run=run)
+        self._known += sum(len(state.rows(each)) for each in state.subjects)
+        for problem in state.problems[:1]:
+            if not state.duplicates or problem.startswith("_schemas"):
+                self.on.question.notExamined.append(f"the registry's topic: {problem}")
+        mine = [each for each in self.disks.directories if cluster_of(each) == found.cluster]
+        gone = [version for _, version in versions_in_deleted_logs(found.deleted, state, run)]
+        known = KnownSchemas(state, mine[0].path, gone)
+        self._given_twice(found.log.path, known)
+        unresolved: list[SchemaUsage] = []
+        logs = list(logs_with_records(mine, lambda topic: True))
+        self.on.question.partitions += len(logs)
+        for log in logs:
+            ids = list(usage([log], known, lambda path, problem: None, run, LAST_BYTES))
+            sure = [each for each in ids if each.doubt is None or each.state == HARD_DELETED]
+            self._used |= {(each.id, each.guid) for each in sure}
+            bad = [each for each in sure if each.state in (NONE, HARD_DELETED)]
+            if len(bad) <= MAX_UNKNOWN or len(bad) < len(sure):
+                unresolved += bad
+        self._unresolved += len({(each.id, each.guid) for each in unresolved})
+        if unresolved:
+            self._without_schema(found.log.path, unresolved)
+
+    def _given_twice(self, source: str, known: KnownSchemas) -> None:
+        """Report IDs that stand, or stood, for two schemas in a context."""
+        evidence = [
+            f"offset {offset}: {subject} version {version} with ID {schema_id}, which is that of another schema"
+            for offset, subject, version, schema_id in known.registry.duplicates
+        ]
+        for schema_id, gone in sorted(known.gone.items()):
+            for each in gone:
+                now = known.registry.find_id(each.context, schema_id)
+                if now is not None and now.text != each.text:
+                    evidence.append(
+                        f"ID {schema_id}: {each.subject} version {each.version} at offset {each.offset}, deleted, then "
+                        f"{now.subject} version {now.version} at offset {now.offset}"
+                    )
+        if not evidence:
+            return
+        self.on.item(
+            Priority.WARNING,
+            "warning",
+            "schema-id-given-twice",
+            source,
+            f"{count_text(len(evidence), 'schema ID was', 'schema IDs were')} given to a second schema",
+            impact="consumers read records with the other schema, or not at all",
+            evidence=_first(evidence),
+            commands=(self._command("--deleted"),),
+            actions=(
+                "find out whether two registries write to the topic, or whether one was restored from an old copy",
+            ),
+        )
+
+    def _without_schema(self, source: str, unresolved: list[SchemaUsage]) -> None:
+        evidence = [
+            f"{each.topic}-{each.partition}: {each.part} with {_name(each)}, {count_text(each.records, 'record')} in "
+            f"offsets {each.firstOffset}..{each.lastOffset}"
+            + (": only a deleted schema has it" if each.state == HARD_DELETED else "")
+            for each in unresolved
+        ]
+        count = count_text(len({(each.id, each.guid) for each in unresolved}), "schema ID")
+        self.on.item(
+            Priority.GROUPS,
+            "warning",
+            "schema-ids-unresolved",
+            source,
+            f"{count} in records that the registry does not have",
+            impact="consumers cannot read these records",
+            evidence=_first(evidence),
+            offset=unresolved[0].firstOffset,
+            commands=(self._command("--usage"), self._command("--deleted")),
+            actions=(
+                "look for the schemas: in what is deleted but still in the log, on the other brokers' disks, in the "
+                "registry of the cluster that the records come from",
+                "register them again with their IDs, in mode IMPORT",
+            ),
+            never=("do not register them without their IDs: the registry gives them new ones",),
+        )
+
+    def _command(self, *options: str) -> str:
+        return command("registry", *self.disks.paths, *options)
+
+
+def _name(each: SchemaUsage) -> str:
+    return f"ID {each.id}" if each.guid is None else f"GUID {each.guid}"
+
+
+def _first(evidence: list[str]) -> tuple[str, ...]:
+    more = len(evidence) - SHOWN
+    return (*evidence[:SHOWN], *([f"and {more:,} more"] if more > 0 else ()))

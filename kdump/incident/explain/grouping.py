@@ -1,0 +1,188 @@
+"""Groups the entries of a log: one explanation for all entries that mean the same and are about the same thing."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from kdump.incident.explain.answers import Explanation, MessagePart
+from kdump.incident.explain.catalogue import Match, by_name, matches, search, without_context
+from kdump.incident.explain.commands import partition_of
+from kdump.incident.explain.log_entries import LEVELS, SEVERE, Entry
+from kdump.incident.explain.message import CAUSE, Message
+
+MAX_GROUPS = 2000
+"""Maximum number of explanations. Further entries are added to one explanation for each message."""
+MAX_UNKNOWN = 500
+"""Maximum number of kinds of unknown entries. Further ones are only counted."""
+LONGEST_TEXT = 2000
+LONGEST_EXCEPTION = 1000
+ROUTINE = ("INFO", "DEBUG", "TRACE")
+"""Levels at which one explanation is enough for all that a message is about."""
+SUBJECTS = ("file", "partition", "directory", "group", "transactionalId", "topic", "nodeId")
+"""Parts that tell two explanations of one message apart."""
+_VARIABLE = re.compile(r"[0-9a-fA-F]{8,}|\d+|[\w-]{22}|/\S+|'[^']{0,200}'|\"[^\"]{0,200}\"")
+
+
+class Reading(NamedTuple):
+    """What an entry is: the message that is explained, general messages around it, the message of the exception with
+    it, all parts, and whether one of the messages matters at level INFO, too."""
+
+    message: Message
+    carriers: tuple[str, ...]
+    inner: Message | None
+    parts: dict[str, str]
+    at_info: bool
+
+
+def read_entry(entry: Entry, *, anywhere: bool = False) -> Reading | None:
+    """Return what an entry is; None if it is not known. `anywhere`: the text was pasted, perhaps from the middle."""
+    found = list(matches(entry.text))
+    _, context = without_context(entry.text)
+    if not found and anywhere:
+        pasted = search(entry.text)
+        found = [] if pasted is None else [pasted]
+    for cause in entry.causes:
+        found += matches(cause)
+    if not found:
+        return None
+    return _reading(found, context)
+
+
+def _reading(found: list[Match], context: dict[str, str]) -> Reading:
+    root = next((match for match in found if not match.message.general), found[0])
+    if found[0].message.general:  # what failed is in the exception, and the innermost one says why
+        root = next((match for match in reversed(found) if not match.message.general), found[0])
+    root = next((match for match in reversed(found) if match.message.decides), root)
+    inner = next(
+        (each for each in reversed(found) if not each.message.general and each.message is not root.message), None
+    )
+    carriers = dict.fromkeys(match.message.name for match in found if match.message is not root.message)
+    if inner is not None:
+        carriers.pop(inner.message.name, None)
+    parts = dict(root.parts)
+    for match in (*found, Match(root.message, context)):
+        for name, value in match.parts.items():
+            parts.setdefault(name, value)
+    parts.pop(CAUSE, None)
+    if "partition" not in parts:
+        partition = partition_of(parts)
+        if partition is not None:
+            parts["partition"] = partition
+    return Reading(
+        root.message,
+        tuple(carriers),
+        None if inner is None else inner.message,
+        parts,
+        any(match.message.at_info for match in found),
+    )
+
+
+class Groups:
+    """The explanations of a log, and counts. `unknown_more`: unknown entries that are in no explanation."""
+
+    def __init__(self) -> None:
+        self.known = self.unknown = self.unknown_more = 0
+        self.first: int | None = None
+        self.last: int | None = None
+        self._known: dict[tuple[str, str], Explanation] = {}
+        self._unknown: dict[str, Explanation] = {}
+        self._general: set[str | None] = set()
+
+    def add(self, entry: Entry, *, anywhere: bool = False) -> None:
+        """Add an entry; one of level INFO or lower only if it is known."""
+        reading = read_entry(entry, anywhere=anywhere and not entry.level)
+        severe = entry.level in SEVERE or anywhere
+        if reading is None and not severe:
+            return
+        if reading is not None and entry.level not in SEVERE and not (reading.at_info or anywhere):
+            return
+        if entry.time is not None:
+            self.first = entry.time if self.first is None else min(self.first, entry.time)
+            self.last = entry.time if self.last is None else max(self.last, entry.time)
+        if reading is None:
+            self._add_unknown(entry)
+            return
+        self.known += 1
+        subject = "" if entry.level in ROUTINE else _subject(reading.parts)
+        key = (reading.message.name, subject)
+        if key not in self._known and len(self._known) >= MAX_GROUPS:
+            key = (reading.message.name, "")
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = _explanation(entry, reading.message.name, reading.parts)
+            _describe(found, reading.message)
+            if reading.message.general:
+                self._general.add(reading.message.name)
+        _count(found, entry)
+        found.loggedAs = tuple(dict.fromkeys((*found.loggedAs, *reading.carriers)))
+        if found.causedBy is None and reading.inner is not None:
+            found.causedBy = reading.inner.name
+        missing = [MessagePart(*part) for part in reading.parts.items() if part[0] not in found.about]
+        found.parts = (*found.parts, *missing)
+
+    def add_message(self, message: Message) -> None:
+        """Add a message without an entry."""
+        found = self._known[(message.name, "")] = _explanation(Entry("", number=0), message.name, {})
+        _describe(found, message)
+
+    def _add_unknown(self, entry: Entry) -> None:
+        self.unknown += 1
+        shape = entry.logger + _VARIABLE.sub("#", without_context(entry.text)[0][:200])
+        found = self._unknown.get(shape)
+        if found is None:
+            if len(self._unknown) >= MAX_UNKNOWN:
+                self.unknown_more += 1
+                return
+            found = self._unknown[shape] = _explanation(entry, None, without_context(entry.text)[1])
+        _count(found, entry)
+
+    def explanations(self) -> list[Explanation]:
+        """Return all in the order in which to look at them: errors before warnings; after them what only reports that
+        something else failed; then by line, because the first error usually causes the others. The unknown ones come
+        at the end. Drops what passed within the time that is usual (Message.after)."""
+        for key, found in list(self._known.items()):
+            after = by_name()[key[0]].after
+            if found.first is not None and found.last is not None and found.last - found.first < after:
+                self.known -= self._known.pop(key).count
+        return [*sorted(self._known.values(), key=self._order), *sorted(self._unknown.values(), key=self._order)]
+
+    def _order(self, found: Explanation) -> tuple[int, bool, int]:
+        level = LEVELS.index(found.level) if found.level in LEVELS else 1
+        return max(level, 1), found.message in self._general, found.line  # FATAL is as urgent as ERROR
+
+
+def _subject(parts: dict[str, str]) -> str:
+    """Return what an entry is about: the partition of a file, else the first of SUBJECTS that it has."""
+    named = partition_of({name: parts[name] for name in ("file",) if name in parts})
+    return named or next((parts[name] for name in SUBJECTS if name in parts), "")
+
+
+def _explanation(entry: Entry, name: str | None, parts: dict[str, str]) -> Explanation:
+    return Explanation(
+        message=name,
+        level=entry.level,
+        logger=entry.logger,
+        count=0,
+        first=entry.time,
+        last=entry.time,
+        line=entry.number,
+        text=entry.text[:LONGEST_TEXT],
+        exceptions=tuple(line[:LONGEST_EXCEPTION] for line in entry.causes),
+        parts=tuple(MessagePart(*part) for part in parts.items()),
+    )
+
+
+def _describe(found: Explanation, message: Message) -> None:
+    found.meaning, found.reason, found.impact = message.meaning, message.cause, message.impact
+    found.action, found.never, found.codes = message.action, message.never, message.codes
+    found.incident, found.source, found.releases = message.incident, message.source, message.releases
+
+
+def _count(found: Explanation, entry: Entry) -> None:
+    found.count += 1
+    if entry.level in LEVELS and (found.level not in LEVELS or LEVELS.index(entry.level) < LEVELS.index(found.level)):
+        found.level = entry.level
+    if entry.time is not None:
+        found.first = entry.time if found.first is None else min(found.first, entry.time)
+        found.last = entry.time if found.last is None else max(found.last, entry.time)

@@ -1,0 +1,211 @@
+"""Explains logs and messages: reads them as a stream, groups what they contain, and looks it up on the disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from datetime import timezone, tzinfo
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.options import Options
+from kdump.incident.explain.answers import Explanation, ExplanationSummary, FindingExplanation
+from kdump.incident.explain.catalogue import by_name, find, messages
+from kdump.incident.explain.commands import fill, fill_action
+from kdump.incident.explain.disk_evidence import DiskEvidence
+from kdump.incident.explain.grouping import Groups
+from kdump.incident.explain.log_entries import Entry, LogReader, is_frame, parse_head, split_trace, without_prefix
+from kdump.log.fault_tolerant import careful_source
+from kdump.log.mounts import mount_bundles
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.source import Source
+
+BLOCK = 1 << 20
+"""Bytes read at a time."""
+SHORTEST_LITERAL = 12
+MAX_BARE = 1 << 16
+"""Bytes of a log without a level in any line that are read as messages, one on each line."""
+
+
+def explain(
+    log: str | os.PathLike[str], *, disk: str | Iterable[str] = (), options: Options | None = None
+) -> Iterator[Explanation | ExplanationSummary]:
+    """Yield an Explanation for all messages of a log that mean the same and are about the same partition, file or
+    group, in the order in which to look at them, and then the ExplanationSummary.
+
+    `log`: the path of a broker's or client's log, also compressed with gzip or zstd, or - for standard input. `disk`:
+    log directories of one broker, or bundles of them, in which to look up what the messages are about; they are read as
+    `options` state. Times without a time zone are taken for UTC. Memory is bounded. Raises SourceError for a log or a
+    directory that cannot be read."""
+    paths = (disk,) if isinstance(disk, str) else tuple(disk)
+    mount_bundles(paths)
+    return explain_log(os.fspath(log), DiskEvidence(paths, options) if paths else None)
+
+
+class ReadLog:
+    """What the log at `path` contains, as far as `read` has got. `error`: why it could not be read to its end."""
+
+    def __init__(self, path: str, zone: tzinfo = timezone.utc) -> None:
+        self.path = path
+        self.groups = Groups()
+        self.error: str | None = None
+        self._reader = LogReader(literals(), zone)
+
+    @property
+    def lines(self) -> int:
+        return self._reader.lines
+
+    def read(self, run: Run = PLAIN_RUN, *, takes_messages: bool = False) -> None:
+        """Read the log; with `takes_messages`, each line is a message if none has a level. Raises SourceError if it
+        cannot be opened, and what `run.more` raises."""
+        source = careful_source(self.path)
+        kept = bytearray()
+        try:
+            source.keep = False
+            for entry in self._reader.entries(_keep(_blocks(source, run), kept)):
+                self.groups.add(entry)
+            if takes_messages and not (self.groups.known or self.groups.unknown):
+                self._read_bare(bytes(kept))
+        finally:
+            self.error = source.error
+            source.close()
+
+    def _read_bare(self, data: bytes) -> None:
+        """Explain messages without time and level, as grep -o or jq prints them. A log with a level is not read so: its
+        lines of level INFO are not unknown."""
+        is_text = len(data) <= MAX_BARE and b"\0" not in data
+        lines = data.decode("utf-8", "surrogateescape").split("\n") if is_text else []
+        if any(parse_head(line, self._reader.zone) for line in lines):
+            return
+        for number, line in enumerate(lines, 1):
+            if line.strip() and not is_frame(line):
+                self.groups.add(_bare(line, number), anywhere=True)
+
+
+def _bare(line: str, number: int = 1) -> Entry:
+    """Return the entry of a line without time and level."""
+    text, *causes = split_trace(without_prefix(line).strip())
+    return Entry(text, number=number, causes=causes)
+
+
+def _keep(blocks: Iterable[bytes], kept: bytearray) -> Iterator[bytes]:
+    """Yield the blocks, and add them to `kept` until it is longer than MAX_BARE."""
+    for block in blocks:
+        if len(kept) <= MAX_BARE:
+            kept += block[: MAX_BARE + 1 - len(kept)]
+        yield block
+
+
+def explain_log(
+    path: str,
+    disk: DiskEvidence | None = None,
+    *,
+    zone: tzinfo = timezone.utc,
+    run: Run = PLAIN_RUN,
+) -> Iterator[Explanation | ExplanationSummary]:
+    """Yield the explanations of a log: a file, also compressed with gzip or zstd, or - for standard input; then the
+    summary. Reads it once, with memory for the explanations alone (at most MAX_GROUPS and MAX_UNKNOWN of them).
+
+    `disk`: looks up what the messages are about; `zone`: time zone of the log, if its times have none. Raises
+    SourceError if the log cannot be opened; if it cannot be read to its end, the summary contains the error."""
+    log = ReadLog(path, zone)
+    log.read(run, takes_messages=True)
+    yield from _answers(log.groups, log.lines, path, disk, log.error)
+
+
+def explain_text(
+    text: str, disk: DiskEvidence | None = None, *, zone: tzinfo = timezone.utc
+) -> Iterator[Explanation | ExplanationSummary]:
+    """Yield the explanations of text that was pasted: a message, or several lines of a log; then the summary."""
+    groups = Groups()
+    lines = text.splitlines()
+    reader = LogReader(literals(), zone)
+    entries = list(reader.entries([text.encode("utf-8", "surrogateescape")]))
+    if len(lines) == 1 or not entries:
+        first, *rest = lines or [""]
+        entry = parse_head(first, zone) or _bare(first)
+        entry.causes += [line.strip() for line in rest if line.strip() and not line.lstrip().startswith("at ")]
+        groups.add(entry, anywhere=True)
+    for entry in entries if len(lines) > 1 else ():
+        groups.add(entry)
+    yield from _answers(groups, len(lines), "", disk, None)
+
+
+def explain_name(name: str, disk: DiskEvidence | None = None) -> Explanation | FindingExplanation | None:
+    """Return what a name means, without a log: the code of a finding, the name of a message, an exception class, or an
+    error code. None if it is not known."""
+    path = None if disk is None else disk.places.paths[0]
+    code = CATALOGUE.get(name)
+    if code is not None:
+        related = [message for message in messages() if name in message.codes]
+        return FindingExplanation(
+            code=code,
+            evidence=[] if disk is None else list(disk.findings(code)),
+            commands=fill(("kdump verify {disk} --only " + code.family,), {}, path, {}),
+            messages=tuple(message.name for message in related),
+            incidents=tuple(dict.fromkeys(message.incident for message in related if message.incident)),
+        )
+    message = find(name)
+    if message is None:
+        return None
+    groups = Groups()
+    groups.add_message(message)
+    found = groups.explanations()[0]
+    found.commands = fill(message.commands, {}, path, {})
+    if disk is not None:
+        found.evidence = disk.look(found, message)[0]
+    return found
+
+
+def known_names() -> list[str]:
+    """Return all names that `explain_name` takes."""
+    exceptions = (name for message in messages() for name in message.exceptions)
+    return [*CATALOGUE, *(message.name for message in messages()), *exceptions]
+
+
+def literals() -> tuple[bytes, ...]:
+    """Return texts that every entry contains that Kafka logs at level INFO and that has a message."""
+    needles = {pattern.needle for message in messages() if message.at_info for pattern in message.patterns}
+    long = sorted((needle for needle in needles if len(needle) >= SHORTEST_LITERAL), key=len)
+    shortest = [needle for number, needle in enumerate(long) if not any(each in needle for each in long[:number])]
+    return tuple(needle.encode() for needle in shortest)
+
+
+def _blocks(source: Source, run: Run) -> Iterator[bytes]:
+    position = 0
+    while True:
+        data = source.read_at(position, BLOCK)
+        if not data:
+            return
+        position += len(data)
+        source.release(position)
+        run.more(len(data))
+        yield data
+
+
+def look_up(found: Explanation, disk: DiskEvidence | None) -> dict[str, str]:
+    """Fill in the evidence on the disk and the commands. Returns the paths there of what it is about: path (of the
+    partition), file, otherFile."""
+    message = by_name().get(found.message or "")
+    on_disk: dict[str, str] = {}
+    if disk is not None:
+        found.evidence, on_disk = disk.look(found, message)
+    if message is not None:
+        directory = None if disk is None else disk.directory_of(found)
+        disks = [] if disk is None else [each.path for each in disk.places.directories]
+        found.commands = fill(message.commands, found.about, directory, on_disk, disks)
+        found.action = fill_action(message.action, found.about, directory, on_disk)
+    return on_disk
+
+
+def _answers(
+    groups: Groups, lines: int, path: str, disk: DiskEvidence | None, error: str | None
+) -> Iterator[Explanation | ExplanationSummary]:
+    found = groups.explanations()
+    if disk is not None:
+        disk.expect(found)
+    for each in found:
+        look_up(each, disk)
+        yield each
+    yield ExplanationSummary(
+        path, lines, groups.known, groups.unknown, groups.unknown_more, groups.first, groups.last, error
+    )

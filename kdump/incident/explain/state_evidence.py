@@ -1,0 +1,202 @@
+"""What the metadata and the coordinators' logs on this disk have of topics, nodes, groups, transactional IDs and
+producers that a message names. Each is read once, when a message needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+
+from kdump.cluster.disks import Disks
+from kdump.cluster.find_state_logs import logs_in
+from kdump.cluster.read_groups import newest, read_groups
+from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState, read_coordinator
+from kdump.format.count_text import count_text, first_of, plain_count
+from kdump.incident.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
+from kdump.incident.explain.disk_places import DiskPlaces
+from kdump.kafka.quorum_state import complete_quorum
+from kdump.kafka.small_files import properties
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kdump.log.log_directory import META, LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.run import Limits, Run, ignore
+from kdump.questions.producers.answer import Producer
+from kdump.questions.producers.run import ProducersQuery, producers
+from kdump.state.groups import GroupCoordinatorState
+from kdump.state.metadata_image import Endpoint, MetadataImage
+
+MOST_PARTITIONS = 20
+"""Maximum number of partitions of a transaction or a topic that are named."""
+ID_KEYS = ("cluster.id", "node.id", "broker.id", "directory.id", "version")
+
+
+class DiskState:
+    """State of the cluster in the files of `places`. `disks`: the log directories among them."""
+
+    def __init__(self, places: DiskPlaces, limits: Limits, disks: Disks) -> None:
+        self.places = places
+        self.limits = limits
+        self.disks = disks
+
+    @cached_property
+    def metadata(self) -> tuple[str, MetadataImage] | None:
+        """The newest metadata of the cluster, and the path of its log; None if no directory has one."""
+        source, newest = self.disks.newest_metadata()
+        if newest is None:
+            return None
+        path = f"{source.rstrip('/')}/{METADATA_LOG}"
+        metadata = replace(newest)  # which others use as it is
+        complete_quorum(metadata, path)
+        return path, metadata
+
+    @cached_property
+    def groups(self) -> GroupCoordinatorState:
+        logs = newest([log for directory in self.places.directories for log in logs_in(directory)])
+        return read_groups(logs, run=Run(self.limits))
+
+    @cached_property
+    def coordinator(self) -> TransactionCoordinatorState | None:
+        return read_coordinator([each.path for each in self._of(TRANSACTION_TOPIC)], limits=self.limits)
+
+    def _of(self, topic: str) -> list[PartitionDirectory]:
+        live = (each for found in self.places.partitions.values() for each in found if not each.state)
+        return [each for each in live if each.topic == topic]
+
+    def identity(self, directory: LogDirectory) -> Evidence:
+        """Return the contents of meta.properties."""
+        file = directory.files.get(META)
+        path = f"{directory.path.rstrip('/')}/{META}"
+        if file is None:
+            return Evidence(IDENTITY, path, None, None, f"{META} is missing")
+        found = properties(file)
+        text = ", ".join(f"{key}={found[key]}" for key in ID_KEYS if key in found)
+        return Evidence(IDENTITY, path, None, None, f"{META}: {text or 'has none of the values that Kafka needs'}")
+
+    def node(self, number: int) -> Iterator[Evidence]:
+        """Yield what the metadata has of a node: its registration, or its place in the quorum."""
+        if self.metadata is None:
+            return
+        path, found = self.metadata
+        texts = []
+        broker, controller, voter = found.brokers.get(number), found.controllers.get(number), found.voters.get(number)
+        if broker is not None:
+            state = "fenced" if broker.fenced else "not fenced"
+            texts.append(f"registered as a broker, {state}, at {_addresses(broker.endPoints)}")
+        if controller is not None:
+            texts.append(f"registered as a controller at {_addresses(controller.endPoints)}")
+        if voter is not None:
+            leads = found.leader is not None and found.leader.leaderId == number
+            texts.append("a voter of the quorum" + (" and its last known leader" if leads else ""))
+        text = f"node {number}: {'; '.join(texts) or 'not in the metadata'} (metadata up to offset {found.end_offset})"
+        yield Evidence(NODE, path, None, found.end_offset, text)
+
+    def quorum(self) -> Iterator[Evidence]:
+        """Yield the quorum's voters and its last known leader."""
+        if self.metadata is None:
+            return
+        path, found = self.metadata
+        voters = ", ".join(map(str, sorted(found.voters))) or "unknown"
+        leader = "unknown" if found.leader is None else f"{found.leader.leaderId} epoch {found.leader.leaderEpoch}"
+        text = f"quorum: voters {voters}; last known leader {leader}; metadata up to offset {found.end_offset}"
+        yield Evidence(NODE, path, None, found.end_offset, text)
+
+    def topic(self, name: str | None, ids: tuple[str, ...], partition: int | None) -> Iterator[Evidence]:
+        """Yield what the metadata has of a topic with that name or one of these IDs, and of one partition."""
+        if self.metadata is None:
+            return
+        path, found = self.metadata
+        topics = [found.topics.get(name or ""), *(found.by_id.get(each) for each in ids)]
+        for topic in {each.id: each for each in topics if each is not None}.values():
+            text = f"topic {topic.name}: ID {topic.id}, {count_text(len(topic.partitions), 'partition')}"
+            info = None if partition is None else topic.partitions.get(partition)
+            if info is not None:
+                leader = "no leader" if info.leader < 0 else f"leader {info.leader}"
+                text += f"; partition {partition}: {leader} epoch {info.leaderEpoch}"
+                text += f", replicas {_numbers(info.replicas)}, ISR {_numbers(info.isr)}"
+            yield Evidence(TOPIC, path, None, found.end_offset, text)
+        for each in ids:
+            if each not in found.by_id:
+                yield Evidence(TOPIC, path, None, found.end_offset, f"no topic has the ID {each}")
+        if name is not None and name not in found.topics and not any(topics) and name != METADATA_TOPIC:
+            yield Evidence(TOPIC, path, None, found.end_offset, f"topic {name} is not in the metadata")
+
+    def group(self, name: str) -> Iterator[Evidence]:
+        """Yield what the coordinators' logs have of a group."""
+        groups = self.groups
+        path = groups.logs[0].path if groups.logs else ""
+        if not groups.logs:
+            yield Evidence(GROUP, path, None, None, f"group {name}: no partition of {OFFSETS_TOPIC} is on this disk")
+            return
+        group, offsets = groups.groups.get(name), groups.offsets.get(name, {})
+        if group is None and not offsets:
+            text = f"group {name}: not in {count_text(len(groups.logs), 'partition')} of {OFFSETS_TOPIC} on this disk"
+            yield Evidence(GROUP, path, None, None, text)
+            return
+        state = "" if group is None else f"{group.type}, {group.state}, {count_text(len(group.members), 'member')}, "
+        places = [f"{topic}-{number}={commit.offset}" for (topic, number), commit in sorted(offsets.items())]
+        text = f"group {name}: {state}{count_text(len(places), 'committed offset')}"
+        if places:
+            text += f" ({first_of(places, 5)})"
+        yield Evidence(GROUP, path, None, None, text)
+
+    def transactional_id(self, name: str) -> Iterator[Evidence]:
+        """Yield the coordinator's last record of a transactional ID."""
+        coordinator = self.coordinator
+        if coordinator is None:
+            text = f"transactional ID {name}: no partition of {TRANSACTION_TOPIC} is on this disk"
+            yield Evidence(TRANSACTION, "", None, None, text)
+            return
+        found, last = coordinator.by_id.get(name), coordinator.history.last_records.get(name)
+        path = next((each.path for each in self._of(TRANSACTION_TOPIC) if last and each.name == last.name), "")
+        if found is None:
+            text = f"transactional ID {name}: not in {count_text(len(coordinator.partitions), 'partition')} of "
+            yield Evidence(TRANSACTION, path, None, None, text + f"{TRANSACTION_TOPIC} on this disk")
+            return
+        text = f"transactional ID {name}: producer {found.producerId} epoch {found.producerEpoch}, {found.state}"
+        places = [f"{topic}-{number}" for topic, numbers in found.partitions.items() for number in numbers]
+        if places:
+            text += f", partitions {first_of(places, MOST_PARTITIONS)}"
+            text += "; not completed: its producer gets CONCURRENT_TRANSACTIONS" if found.state in PREPARED else ""
+        yield Evidence(TRANSACTION, path, None, None if last is None else last.offset, text)
+
+    def prepared(self) -> Iterator[Evidence]:
+        """Yield the transactions that the coordinators have not completed."""
+        coordinator = self.coordinator
+        names = [] if coordinator is None else [each.transactionalId for each in coordinator.prepared()]
+        for name in names[:MOST_PARTITIONS]:
+            yield from self.transactional_id(name or "")
+        if coordinator is None or not names:
+            where = "no partition of" if coordinator is None else "no transaction is in Prepare in"
+            yield Evidence(TRANSACTION, "", None, None, f"{where} {TRANSACTION_TOPIC} on this disk")
+
+    def producer(self, number: int, place: PartitionDirectory) -> Iterator[Evidence]:
+        """Yield what a partition has of a producer ID."""
+        found = False
+        query = ProducersQuery(producer_ids=frozenset((number,)))
+        for row in producers(place.path, query, run=Run(self.limits, ignore)):
+            if not isinstance(row, Producer):
+                continue
+            found = True
+            text = f"producer {number}: {count_text(row.batches, 'batch', 'batches')}"
+            if row.transactionalId is not None:
+                text += f", transactional ID {row.transactionalId}"
+            if row.lastSequence is not None:
+                text += f", epoch {row.epoch}, last sequence {row.lastSequence} at offset {row.lastOffset}"
+            else:
+                text += ", not in the state that a broker loads at startup"
+            if row.gaps or row.duplicates or row.fenced or row.epochStarts:
+                duplicates = plain_count(row.duplicates, "duplicate")
+                fenced = plain_count(row.fenced, "fenced batch", "fenced batches")
+                text += f"; {plain_count(row.gaps, 'gap')}, {duplicates}, {fenced}"
+            yield Evidence(PRODUCER, row.file, row.position, row.lastOffset, text)
+        if not found:
+            text = f"producer {number}: no batch in this log: retention or compaction deleted them, or it never wrote"
+            yield Evidence(PRODUCER, place.path, None, None, text)
+
+
+def _addresses(found: tuple[Endpoint, ...]) -> str:
+    return ", ".join(f"{each.host}:{each.port}" for each in found) or "no address"
+
+
+def _numbers(found: tuple[int, ...]) -> str:
+    return ", ".join(map(str, found)) or "none"

@@ -1,0 +1,129 @@
+"""`kdump report`: writes a page for the post-mortem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+
+import click
+
+from kdump.check.finding import ERROR, WARNING
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.input_files import report_unreadable, unreadable
+from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.output_options import OutputOptions
+from kdump.command_line.params import ZoneParam, jobs_option, message_size_option, read_once, timeout_option
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.redact_options import RedactOptions, redact_options
+from kdump.command_line.typed_options import CommandOptions, added, argument, option, takes
+from kdump.log.errors import SourceError
+from kdump.log.output_directory import OutputError
+from kdump.render.escape import path_text, printable
+from kdump.render.progress import Progress
+from kdump.render.stdout import Output
+
+EXAMPLES = """
+\b
+Examples:
+  kdump report /var/lib/kafka --out report.html
+  kdump report broker-1 --topic 'payments*' --out payments.html --charts charts
+
+\b
+Exit status: 0 whatever was found; 2 for a usage error, or if something could not be read or written (the page covers
+the rest).
+"""
+
+
+@dataclass(frozen=True)
+class ReportOptions(CommandOptions):
+    """The options of the command. `transaction_timeout` is in milliseconds."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    out: str = option("--out", metavar="FILE", required=True, help="Write the page to this new file.")
+    charts: str | None = option("--charts", metavar="DIR", help="Also write the charts as files to this new directory.")
+    chart_format: str = option(
+        "--chart-format",
+        type=click.Choice(("png", "svg")),
+        default="png",
+        help="Select the format of these files.  [png]",
+    )
+    title: str | None = option("--title", metavar="TEXT", help="Set the title of the page.  [Post-mortem: the paths]")
+    topics: tuple[str, ...] = topic_option("Report only these topics")
+    zone: tzinfo = option("--tz", type=ZoneParam(), default="UTC", help="Show times in this time zone.  [UTC]")
+    redaction: RedactOptions = added(redact_options())
+    output: OutputOptions = added(
+        click.option("-q", "--quiet", is_flag=True, help="Print nothing; only write files and set the exit status.")
+    )
+    jobs: int | None = jobs_option("Read")
+    transaction_timeout: int = timeout_option()
+    max_message_bytes: int | None = message_size_option()
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(ReportOptions)
+def command(options: ReportOptions) -> None:
+    """Write a post-mortem report on files, partition directories, log directories, or parent directories, as one HTML
+    file that needs no network. It contains the verdict; a map of each segment; bytes and records over time and over
+    offsets; transactions, producers, gaps, batches, compression and keys; and each finding with its bytes, impact and
+    action. Nothing is written to the disks."""
+    read_once(options.paths)
+    exit_with(ReportCommand(options, options.output.output()).run, OutputError)
+
+
+class ReportCommand:
+    """One run of the command."""
+
+    def __init__(self, options: ReportOptions, output: Output) -> None:
+        self.options = options
+        self.output = output
+
+    def run(self) -> int:
+        """Run the command and return its exit status."""
+        from kdump.format.count_text import count_text
+        from kdump.incident.report.html.report import report
+        from kdump.render.findings_report import incomplete, newer, totals_text, verdict
+
+        options = self.options
+        of_topic = topic_filter(options.topics)
+        with Progress("report") as progress:
+            check = options.reading.run(
+                transaction_timeout=options.transaction_timeout,
+                max_message_bytes=options.max_message_bytes,
+                unreadable=report_unreadable,
+                **progress.listeners,
+            )
+            try:
+                made = report(
+                    options.paths,
+                    options.out,
+                    charts=options.charts,
+                    chart_format=options.chart_format,
+                    title=options.title,
+                    zone=options.zone,
+                    redaction=options.redaction.redaction(),
+                    options=check,
+                    topics=of_topic,
+                    jobs=options.jobs,
+                )
+            except SourceError:
+                of_topic.refuse_unmatched()  # raises a more specific error
+                raise
+            progress.show("")
+        facts = made.facts
+        for text in facts.totals.unread:
+            report_unreadable(SourceError(text))
+        if not options.output.quiet:
+            counts = facts.totals.findings
+            severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
+            word, _ = verdict(counts[ERROR], counts[WARNING], facts.totals)
+            parts = [word + (f": {severities}" if severities else ""), *newer(facts.newer), *incomplete(facts.totals)]
+            self.output.line("; ".join(parts))
+            charts = ""
+            if options.charts is not None:
+                charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
+            self.output.line(f"written to {printable(path_text(made.out))}{charts}")
+            seconds = facts.seconds if self.output.terminal else None
+            self.output.line(f"checked: {totals_text(facts.totals, seconds)}")
+        self.output.flush()
+        return 2 if unreadable() else 0

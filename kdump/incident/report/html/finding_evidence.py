@@ -1,0 +1,160 @@
+"""Findings for the page: grouped by cause, with the bytes concerned, the consequence for brokers and consumers, and the
+fix."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.filled_advice import action
+from kdump.check.finding import ERROR, INFO, SEVERITIES, Finding
+from kdump.check.options import Options
+from kdump.check.rule import LOST
+from kdump.format.count_text import count_text
+from kdump.incident.report.facts import PartitionFacts, PostMortem
+from kdump.incident.report.html.excerpts import Line, hexdump
+from kdump.incident.report.html.labels import PageLabels
+from kdump.render.findings_report import EVERYWHERE, FindingGroup, PartitionFindings
+
+DUMPED = 60
+"""Maximum groups of findings with a hexdump."""
+MAX_EXPLAINED = 300
+"""Maximum groups of findings on the page."""
+OF_ONE_CODE = 10
+"""Maximum groups of findings of one code in one partition."""
+Chosen = tuple[PartitionFacts, FindingGroup, list[PartitionFacts]]
+
+
+@dataclass
+class ExplainedFindings:
+    """A group of findings as shown on the page. All text has been escaped for a terminal; the page also escapes it for
+    HTML."""
+
+    id: str
+    severity: str
+    code: str
+    place: str
+    file: str
+    position: int
+    size: int
+    offset: int | None
+    message: str
+    consequence: str
+    meaning: str
+    fix: str
+    more: str
+    lost: str
+    same: str = ""
+    """ID of the finding above whose dump shows the same bytes; empty if there is none."""
+    dump: list[Line] = field(default_factory=list)
+
+
+@dataclass
+class FindingsSection:
+    """The findings section of the page. `omitted`: the number of groups for which there was no room; `codes`: severity,
+    code, number of findings and meaning."""
+
+    explained: list[ExplainedFindings]
+    omitted: int
+    codes: list[tuple[str, str, int, str]]
+
+
+def evidence(made: PostMortem, names: PageLabels, options: Options) -> FindingsSection:
+    """Return errors first, then warnings, then informational findings; the first groups have a hexdump of their
+    bytes."""
+    found = [(facts, story) for facts in (*made.others, *made.partitions) for story in _stories(facts)]
+    stories, omitted = _folded(found)
+    stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
+    omitted += max(0, len(stories) - MAX_EXPLAINED)
+    explained = [_explain(number, *each, names) for number, each in enumerate(stories[:MAX_EXPLAINED])]
+    _dump(explained, [story.first for _, story, _ in stories], options, names)
+    codes: dict[tuple[str, str], int] = {}
+    for facts in (*made.others, *made.partitions):
+        for key, count in facts.codes.items():
+            codes[key] = codes.get(key, 0) + count
+    rows = sorted(codes.items(), key=lambda each: (SEVERITIES.index(each[0][0]), -each[1], each[0][1]))
+    return FindingsSection(explained, omitted, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
+
+
+def _dump(explained: list[ExplainedFindings], findings: list[Finding], options: Options, names: PageLabels) -> None:
+    """Dump the bytes of the first groups of findings. Those of one batch are shown once, at the first of the groups,
+    with the records of all."""
+    chosen: dict[tuple[str, int], list[int]] = {}
+    for number, each in enumerate(explained[:DUMPED]):
+        if each.severity != INFO or len(explained) <= DUMPED // 2:
+            chosen.setdefault((findings[number].file, findings[number].position), []).append(number)
+    for numbers in chosen.values():
+        of_all = [findings[number] for number in numbers]
+        offsets = {each.offset for each in of_all if each.offset is not None}
+        lines = hexdump(of_all[0], options, offsets, zone=names.zone, has_payload=names.redaction is None)
+        explained[numbers[0]].dump = lines
+        for number in numbers[1:] if lines else ():
+            explained[number].same = explained[numbers[0]].id
+
+
+def _stories(facts: PartitionFacts) -> list[FindingGroup]:
+    group = PartitionFindings(facts.name)
+    for finding in facts.findings:
+        if finding.consequence != LOST or not group.explains(finding):
+            group.add(finding)
+    return group.stories
+
+
+def _folded(groups: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Chosen], int]:
+    """Return the groups of findings to show, each with its partitions, and the number of groups left out. Groups that
+    are not errors and occur in more than EVERYWHERE partitions are merged by code. Of one code in one partition, at
+    most OF_ONE_CODE groups are shown."""
+    places: dict[str, dict[int, PartitionFacts]] = {}
+    for facts, story in groups:
+        if story.first.severity != ERROR:
+            places.setdefault(story.first.code, {})[id(facts)] = facts
+    folded = {code: list(of.values()) for code, of in places.items() if len(of) > EVERYWHERE}
+    counts: Counter[tuple[str, int]] = Counter()
+    chosen: list[Chosen] = []
+    omitted = 0
+    for facts, story in groups:
+        code = story.first.code
+        is_folded = code in folded and story.first.severity != ERROR
+        key = (code, 0 if is_folded else id(facts))
+        counts[key] += 1
+        if is_folded:
+            if counts[key] == 1:
+                chosen.append((facts, story, folded[code]))
+        elif counts[key] <= OF_ONE_CODE:
+            chosen.append((facts, story, [facts]))
+        else:
+            omitted += 1
+    return chosen, omitted
+
+
+def _explain(
+    number: int, facts: PartitionFacts, story: FindingGroup, places: list[PartitionFacts], names: PageLabels
+) -> ExplainedFindings:
+    finding, entry = story.first, CATALOGUE[story.first.code]
+    count = sum(story.codes.values())
+    more = ""
+    if len(places) > 1:
+        first = ", ".join(names.of(each) for each in places[:EVERYWHERE])
+        total = sum(each.codes[finding.severity, finding.code] for each in places)
+        more = f"{count_text(total, 'finding')}, in {first} and others. The first is in {names.of(facts)}:"
+    elif count > 1:
+        kinds = ", ".join(f"{times:,} {code}" for code, times in story.codes.most_common())
+        reach = f" up to offset {story.last_offset:,}" if story.last_offset is not None else ""
+        more = f"First of {count_text(count, 'finding')} here: {kinds}{reach}."
+    return ExplainedFindings(
+        id=f"finding-{number + 1}",
+        severity=finding.severity,
+        code=finding.code,
+        place=names.of(facts) if len(places) == 1 else count_text(len(places), "partition"),
+        file=names.file_name(finding.file),
+        position=finding.position,
+        size=finding.size,
+        offset=finding.offset,
+        message=names.clean(finding.message),
+        consequence=names.clean(finding.consequence),
+        meaning=entry.meaning,
+        fix=names.clean(action(finding)) if names.redaction is None else entry.fix,
+        more=more,
+        lost=names.clean(story.lost),
+    )

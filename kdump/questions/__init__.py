@@ -1,0 +1,1 @@
+"""What users ask of logs: one folder a command, and what several of them use."""

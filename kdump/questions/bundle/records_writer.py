@@ -1,0 +1,108 @@
+"""Decodes the records of a segment that are not to be in a bundle, and writes what verify and stats need to know about
+them: findings of single batches, and sums over all records."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kdump.check.engine.batch_runs import FLAGS
+from kdump.check.engine.record_suspects import first_record_suspect
+from kdump.check.options import Options
+from kdump.check.rules.records import verdict
+from kdump.core.batch_scan import FURTHEST
+from kdump.core.column_numbers import BATCH_START, NEWEST
+from kdump.core.header_columns import is_plain_batch
+from kdump.format.bundle_container import ContainerWriter
+from kdump.log.batch_records import records
+from kdump.log.batch_validity import is_intact
+from kdump.log.bundle_index import KnownRecords
+from kdump.log.bundle_rows import Located, RowsWriter
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.paths import Target
+from kdump.log.region import (
+    Batch,
+    BatchRun,
+    LegacyRecordBatch,
+    RecordVerdict,
+    Region,
+    copy_of,
+)
+from kdump.log.stored_verdicts import verdict_row
+from kdump.questions.stats.read import StatsReader
+from kdump.questions.stats.record_sums import sums_row
+from kdump.questions.stats.totals import Stats
+
+MAX_ROWS = 1 << 20
+"""Bytes of verdicts after which a frame ends."""
+
+
+class RecordsWriter:
+    """What is found out about one segment. `keyed`: null keys are a finding; `before`: the largest timestamp of the
+    records in the segments before it, epoch ms, -1 for none."""
+
+    def __init__(
+        self, container: ContainerWriter, target: Target, options: Options, *, keyed: bool, before: int
+    ) -> None:
+        self.container = container
+        self.target = target
+        self.limits = options.limits
+        self.keyed = keyed
+        self.before = before
+        self.stats = Stats(target.path)
+        self.stats.sums[NEWEST] = before
+        self._reader = StatsReader(self.stats, options)
+        self._frames = RowsWriter(container)
+        self._rows: list[str] = []
+        self._size = self._first = 0
+
+    @property
+    def newest(self) -> int:
+        """The largest timestamp of a record so far."""
+        return self.stats.sums[NEWEST]
+
+    def add(self, region: Region) -> None:
+        """Add a region of the segment. Notes nothing in it."""
+        self._reader.region(self.target, copy_of(region) if isinstance(region, Batch) else region, last=False)
+        if isinstance(region, BatchRun):
+            self._add_run(region)
+        elif isinstance(region, Batch) and is_intact(region):
+            batch = copy_of(region)
+            if isinstance(batch, LegacyRecordBatch):
+                read_wrapper(batch)
+            self._judge(batch)
+
+    def _add_run(self, run: BatchRun) -> None:
+        heads = run.headers
+        row = 0
+        while row < len(heads):
+            stop = is_plain_batch(heads, row, len(heads), FLAGS, FURTHEST)
+            row = first_record_suspect(heads, row, stop, self.limits, keyed=self.keyed)
+            if row < len(heads):
+                self._judge(run.batch(heads.of(row, BATCH_START)))
+            row += 1
+
+    def _judge(self, batch: Batch) -> None:
+        found = verdict(self.target, batch, keyed=self.keyed)
+        if found.problems:
+            found = found._replace(records=sum(1 for _ in records(batch, values=False)))
+        if found != RecordVerdict((), (), None):
+            row = json.dumps(verdict_row(batch.position, found), separators=(",", ":"))
+            self._first = self._first if self._rows else batch.position
+            self._rows.append(row)
+            self._size += len(row)
+            if self._size > MAX_ROWS:
+                self._write()
+
+    def _write(self) -> None:
+        if self._rows:
+            self._frames.add(Located(self._first, self.container.add("\n".join(self._rows).encode())))
+        self._rows, self._size = [], 0
+
+    def end(self) -> KnownRecords:
+        """Write what is left, and return what the index has to have."""
+        self._write()
+        row: dict[str, Any] = sums_row(self.stats, self.before)
+        return KnownRecords(
+            self.keyed, self._frames.end(), self.container.add(json.dumps(row, separators=(",", ":")).encode())
+        )

@@ -1,0 +1,159 @@
+"""Kafka Connect and MirrorMaker, as their topics on a disk have them: the answers of `kdump connect` and
+`kdump.connect`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kdump.answer import Note
+from kdump.cluster.connect_clusters import (
+    CONFIGS,
+    OFFSETS,
+    STATUS,
+    ConnectCluster,
+    FoundConnect,
+    connect_changes,
+    find_connect,
+    read_checkpoints,
+)
+from kdump.cluster.find_state_logs import logs_in
+from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups, size_of
+from kdump.cluster.topic_logs import OLDER
+from kdump.log.errors import SourceError, within
+from kdump.log.internal_topics import OFFSETS_TOPIC
+from kdump.log.run import PLAIN_RUN, Run, ignore
+from kdump.questions.connect.answer import (
+    Connector,
+    ConnectorOffset,
+    ConnectorTask,
+    MirrorCheckpoint,
+    checkpoint_answer,
+    connectors,
+    sink_offsets,
+    source_offsets,
+    tasks,
+)
+from kdump.questions.groups.answer import change_answer
+from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
+from kdump.state.connect import CONNECTOR_DELETED, DELETED, ConnectState
+from kdump.state.groups import GroupCoordinatorState
+from kdump.state.internal_records import ROOM_ALONE
+from kdump.state.recorded_change import RecordedChange
+
+Row = Connector | ConnectorTask | ConnectorOffset | MirrorCheckpoint
+ConnectAnswer = Row | RecordedChange | Note
+ROWS: dict[str, type] = {
+    "connectors": Connector,
+    "tasks": ConnectorTask,
+    "offsets": ConnectorOffset,
+    "checkpoints": MirrorCheckpoint,
+}
+"""Answers by name."""
+
+
+class ConnectQuery(NamedTuple):
+    """What to select. `rows`: the classes of the answers; `history`: what each record changed in their place;
+    `deleted`: only what was deleted. `connector` is a predicate of names; `topic`: of topics of Connect that have other
+    names than usual. `on_cluster` is called after the answers of each Connect cluster, with its state."""
+
+    rows: frozenset[type] = frozenset(ROWS.values())
+    moment: AsOf = AsOf()
+    history: bool = False
+    deleted: bool = False
+    connector: Callable[[str], bool] = lambda name: True
+    topic: Callable[[str], bool] = lambda name: False
+    on_cluster: Callable[[ConnectCluster, ConnectState], object] = ignore
+
+
+def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) -> Iterator[ConnectAnswer]:
+    """Yield the answers about each Connect cluster and MirrorMaker whose topics are under the paths, with a Note for
+    what could not be read, and for what workers skip. What cannot be read is passed to `run.unreadable`. Raises
+    OffsetOfSeveralLogs."""
+    found, notes = _find(tuple(paths), question, run)
+    yield from notes
+    clusters = [each for each in found.clusters if question.deleted or not each.is_deleted]
+    logs = [each.log for cluster in clusters for each in cluster.logs] + [log for _, log in found.checkpoints]
+    if question.moment.offset is not None and len(logs) > 1:
+        raise OffsetOfSeveralLogs
+    run.expect(size_of(logs))
+    groups = _groups(found, question, run)
+    for state in groups.values():
+        yield from (Note("", problem) for problem in state.problems)
+    for each in clusters:
+        yield from _cluster(each, groups[each.cluster], question, run)
+    if MirrorCheckpoint in question.rows and not question.deleted and not question.history:
+        for cluster, log in found.checkpoints:
+            yield from _checkpoints(log, groups[cluster], question.moment, run)
+
+
+def _find(paths: tuple[str, ...], question: ConnectQuery, run: Run) -> tuple[FoundConnect, list[Note]]:
+    """Return what is under the paths, and notes on copies of logs that are not read."""
+    found = find_connect(paths, run, question.topic)
+    if not found.clusters and not found.checkpoints and found.topics.is_complete:
+        run.unreadable(SourceError(f"{', '.join(paths)}: no topics of Connect or MirrorMaker found"))
+    return found, [Note(log.path, OLDER) for log in found.topics.older]
+
+
+def _groups(found: FoundConnect, question: ConnectQuery, run: Run) -> dict[str, GroupCoordinatorState]:
+    """Return the committed offsets in each Kafka cluster, as far as they are on its disks."""
+    clusters = {each.cluster for each in found.clusters} | {cluster for cluster, _ in found.checkpoints}
+    wanted = question.rows & {ConnectorOffset, MirrorCheckpoint} and not question.history
+    moment = question.moment if question.moment.offset is None else AsOf()
+    states = {}
+    for cluster in clusters:
+        mine = [each for other, each in found.topics.directories if other == cluster]
+        logs = newest([log for each in mine for log in logs_in(each, (OFFSETS_TOPIC,))])
+        states[cluster] = read_groups(logs if wanted else [], moment, room=ROOM_ALONE, run=run)
+    return states
+
+
+def _cluster(
+    found: ConnectCluster, groups: GroupCoordinatorState, question: ConnectQuery, run: Run
+) -> Iterator[ConnectAnswer]:
+    state = ConnectState()
+    for log, change in connect_changes(found, state, question.moment, reports=question.history, run=run):
+        if question.connector(change.name) or any(map(question.connector, _connectors_in(change))):
+            yield change_answer(log.path, change)
+    if not question.history:
+        yield from (each for each in _rows(found, state, groups) if _is_asked_for(each, question))
+    question.on_cluster(found, state)
+    yield from (Note(found.name, problem) for problem in state.problems)
+    if question.moment.offset is not None and state.end_offsets[0] <= question.moment.offset:
+        text = f"ends at offset {state.end_offsets[0]}; this is the state at its end"
+        yield Note(found.logs[0].log.path, text)
+
+
+def _rows(
+    found: ConnectCluster, state: ConnectState, groups: GroupCoordinatorState
+) -> Iterator[Connector | ConnectorTask | ConnectorOffset]:
+    kinds = {each.kind for each in found.logs}
+    if kinds & {CONFIGS, STATUS}:
+        yield from connectors(found, state)
+        yield from tasks(found, state)
+    if OFFSETS in kinds:
+        yield from source_offsets(found, state)
+    yield from sink_offsets(found, state, groups)
+
+
+def _is_asked_for(row: Connector | ConnectorTask | ConnectorOffset, question: ConnectQuery) -> bool:
+    is_deleted = row.deleted if isinstance(row, Connector) else row.state in (DELETED, CONNECTOR_DELETED)
+    name = row.name if isinstance(row, Connector) else row.connector
+    return type(row) in question.rows and question.connector(name) and (is_deleted or not question.deleted)
+
+
+def _checkpoints(
+    log: CoordinatorLog, groups: GroupCoordinatorState, moment: AsOf, run: Run
+) -> Iterator[MirrorCheckpoint | Note]:
+    notes: list[Note] = []
+    place = log_name(log)
+    found = read_checkpoints(log, moment, lambda problem: notes.append(Note("", within(place, problem))), run)
+    yield from (checkpoint_answer(log, each, groups) for each in sorted(found))
+    yield from notes
+
+
+def _connectors_in(change: Change) -> tuple[str, ...]:
+    """Return the connector of a change whose name has more than it."""
+    if change.entity in ("pendingTask", "taskStatus"):
+        return (change.name.rpartition("-")[0],)
+    return (change.name.partition(" ")[0],) if change.entity in ("topic", "sourceOffset") else ()

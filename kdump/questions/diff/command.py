@@ -1,0 +1,169 @@
+"""`kdump diff`: finds where replicas, or other copies of a partition, diverge."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import click
+
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.expected_size import compared_bytes
+from kdump.command_line.input_files import print_error, report_unreadable, unreadable
+from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.state_options import Notes
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.log.errors import SourceError
+from kdump.log.hash_key import read_hash_key
+from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_objects
+from kdump.questions.diff.differences import DIVERGENT, PREFIX, SAME
+from kdump.questions.diff.find_copies import CopyGroup
+from kdump.questions.diff.report import DiffReport
+from kdump.questions.diff.run import LITTLE, Diff, diff
+from kdump.render.progress import Progress
+from kdump.render.stdout import Output
+
+MAX_UNPAIRED = 5
+"""Maximum number of partitions without a counterpart that are listed by name."""
+EXAMPLES = """
+\b
+Examples:
+  kdump diff diverged-1/ledger-0 diverged-2/ledger-0
+  kdump diff diverged-1 diverged-2 clean-2 --topic 'led*'
+  kdump diff diverged-1 diverged-2 --json | jq 'select(.type=="diff") | .firstDivergentOffset'
+
+\b
+Exit status: 0 if the copies are the same, 1 if they differ (or one is a prefix of another), 2 for a usage error, or if
+something could not be read or compared.
+"""
+
+
+@dataclass(frozen=True)
+class DiffOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...] = argument(metavar="A B…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Compare only these topics")
+    everything: bool = flag("--all", help="Also list the partitions that are the same.")
+    hash_key: str | None = option(
+        "--hash-key",
+        metavar="FILE",
+        help="Compare records by their hashes under this key, with which the bundles were made; needed to compare a "
+        "bundle with a disk.",
+    )
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: differences, one diff per partition, one diffSummary.",
+            columns=CSV_COLUMNS_HELP,
+            full="Do not truncate values, and show every difference.",
+            quiet="Print nothing; only set the exit status.",
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(DiffOptions)
+def command(options: DiffOptions) -> None:
+    """Compare replicas, or other copies of a partition: files, partition directories, or log directories, which are
+    compared partition by partition. Reports whether the copies are the same, one is a prefix of another, or they
+    diverge; at which offset and in which leader epochs; and what a broker does about it. Copies that differ only by
+    compression, batching, compaction, retention or segment boundaries are the same. Nothing is written to the disks."""
+    paths = options.paths
+    if len(paths) < 2:
+        raise click.UsageError("at least two paths are needed")
+    if "-" in paths and (paths.count("-") > 1 or len(paths) > 2):
+        raise click.UsageError("standard input (-) can be given only once, and compared with only one other path")
+    exit_with(lambda: DiffCommand(options, options.output.output()).run())
+
+
+class DiffCommand:
+    """One run of the command."""
+
+    def __init__(self, options: DiffOptions, output: Output) -> None:
+        self.options = options
+        self.output = output
+        zone, full = options.output.zone, options.output.full
+        self.sink = options.output.sink(
+            output,
+            lambda: DiffReport(output, zone, full=full, everything=options.everything, named=options.paths),
+            (PartitionDiff,),
+            objects=diff_objects,
+            report=True,
+        )
+        self.notes = Notes(self.sink)
+        self.counts: Counter[str | None] = Counter()
+        self.gone = 0
+        """Number of comparisons without a result because segments were deleted during the run."""
+        self.has_gone = False
+        """Whether a path was deleted during the run, so that nothing may be left to compare."""
+        self.unpaired: list[str] = []
+        self.lone_differ = False
+        self.of_topic = topic_filter(options.topics)
+        self.key = None if options.hash_key is None else read_hash_key(options.hash_key)
+
+    def run(self) -> int:
+        """Run the command and return its exit status."""
+        began = time.monotonic()
+        with Progress("diff", expected=lambda: compared_bytes(self.options.paths, self.of_topic)) as progress:
+            check = self.options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners)
+            for found in diff(
+                self.options.paths,
+                check,
+                hash_key=self.key,
+                is_selected=self.of_topic,
+                on_unpaired=self._add_unpaired,
+            ):
+                self._found(found)
+        self._end(time.monotonic() - began)
+        self.output.flush()
+        if unreadable() or self.counts[None] > self.gone:
+            return 2
+        if not sum(self.counts.values()):
+            return 0 if self.has_gone else 2
+        return int(bool(self.counts[PREFIX] or self.counts[DIVERGENT] or self.lone_differ))
+
+    def _note_unread(self, error: SourceError) -> None:
+        if not report_unreadable(error):
+            self.has_gone = True
+
+    def _add_unpaired(self, group: CopyGroup, is_difference: bool) -> None:
+        assert group.key is not None
+        self.unpaired.append(f"{group.key[0]}-{group.key[1]} is only in {group.copies[0].path}")
+        self.lone_differ = self.lone_differ or is_difference
+
+    def _found(self, diff: Diff) -> None:
+        self.counts[diff.relation] += 1
+        self.gone += diff.relation is None and diff.has_deleted_segment
+        for copy in diff.copies:
+            for text in copy.unread:
+                self._note_unread(SourceError(text))
+        self.sink.add(diff)
+
+    def _end(self, seconds: float) -> None:
+        total = sum(self.counts.values())
+        if not self.options.output.quiet:
+            self._report_lone()
+            if not total and not unreadable() and not self.has_gone and not any(self.of_topic.unmatched()):
+                print_error("no partition is in more than one of the paths")
+        summary = DiffSummary(
+            partitions=total,
+            same=self.counts[SAME],
+            prefix=self.counts[PREFIX],
+            divergent=self.counts[DIVERGENT],
+            unknown=self.counts[None],
+            lone=len(self.unpaired),
+            unread=unreadable(),
+            seconds=round(seconds, 3),
+        )
+        self.sink.add(summary)
+        self.sink.end()
+
+    def _report_lone(self) -> None:
+        for number, text in enumerate(self.unpaired):
+            self.notes.add("", text, quiet=number >= MAX_UNPAIRED)
+        if len(self.unpaired) > MAX_UNPAIRED:
+            print_error(f"… and {len(self.unpaired) - MAX_UNPAIRED} more partitions that are only in one of the paths")

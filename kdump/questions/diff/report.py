@@ -1,0 +1,367 @@
+"""Text report of `kdump diff`: how the copies relate, where they diverge, and what to do next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from kdump.format.count_text import count_text, plain_count
+from kdump.questions.diff.answer import DiffSummary
+from kdump.questions.diff.comparable_records import ComparableRecord
+from kdump.questions.diff.copy_damage import UnreadableSpan
+from kdump.questions.diff.copy_facts import CopyFacts
+from kdump.questions.diff.differences import (
+    CLEANED,
+    DAMAGE,
+    DAMAGED_ALIKE,
+    DIVERGENT,
+    LEADER_EPOCH,
+    MISSING,
+    NOT_IN_BUNDLE,
+    PREFIX,
+    RECORDS,
+    REWRITTEN,
+    SAME,
+    UNREAD,
+    DifferingRange,
+    Sample,
+)
+from kdump.questions.diff.next_steps import letter, next_steps, save_commands
+from kdump.questions.diff.run import Diff
+from kdump.render.escape import bytes_text, path_text, printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import PATH, Column, Table
+from kdump.render.times import iso
+
+STYLE = {SAME: "name", PREFIX: "torn", DIVERGENT: "bad", None: "torn"}
+MAX_SHOWN = 3
+"""Differences per pair that are printed unless --full is given, and damaged byte ranges per copy that are printed."""
+SAMPLES = 3
+"""Records that differ which are printed of a difference unless --full is given."""
+CELL = 40
+"""Bytes of a sample's key or value that are shown."""
+
+
+class DiffReport(Sink["Diff | DiffSummary"]):
+    """Writes the reports of partitions, one after the other. Those that are the same get one line if `everything` is
+    asked for, and a report only if the user has `named` them."""
+
+    def __init__(
+        self,
+        output: Output,
+        zone: tzinfo,
+        *,
+        full: bool = False,
+        everything: bool = False,
+        named: tuple[str, ...] = (),
+    ) -> None:
+        self.everything = everything
+        self.named = named
+        self.output = output
+        self.zone = zone
+        self.full = full
+        self.written = False
+
+    def add(self, answer: Diff | DiffSummary) -> None:
+        if isinstance(answer, DiffSummary):
+            self._summary(answer)
+        elif answer.relation == SAME and answer.copies[0].path not in self.named and not answer.has_remarks:
+            if self.everything:
+                self.short(answer)
+        elif answer.topic is not None or not all(copy.unread for copy in answer.copies):  # else no logs
+            self.write(answer)
+
+    def _summary(self, summary: DiffSummary) -> None:
+        total = summary.partitions
+        if total > 1 or (summary.same and not self.written):
+            names = ("same", "prefix", "divergent", "unknown")
+            parts = [f"{getattr(summary, name):,} {name}" for name in names if getattr(summary, name)]
+            if self.written:
+                self.output.line("")
+            self.output.line(printable(f"{total:,} partition{'s' * (total > 1)} compared: {', '.join(parts)}"))
+
+    def write(self, diff: Diff) -> None:
+        """Write the complete report of one partition."""
+        if self.written:
+            self.output.line("")
+        self.written = True
+        word, details = verdict(diff)
+        self.output.line(f"{name_of(diff)}: {self.output.paint(word, STYLE[diff.relation])}{details}")
+        self.output.line("")
+        self._copies(diff)
+        lines = [*self._epochs(diff), *self._votes(diff)]
+        for pair in diff.pairs:
+            lines += list(self._pair(diff, pair))
+        for number, copy in enumerate(diff.copies):
+            lines += list(_copy_remarks(number, copy))
+        lines += [f"note: {note}" for note in diff.notes]
+        if lines:
+            self.output.line("")
+        for line in lines:
+            self.output.text(line)
+        following = list(next_steps(diff))
+        if following:
+            self.output.line("")
+            self.output.line(self.output.paint("next steps", "head"))
+            for line in following:
+                self.output.text("  " + line)
+            for line in save_commands(diff):
+                self.output.line(printable(path_text("    " + line)))  # on one line, so that it can be copied
+
+    def short(self, diff: Diff) -> None:
+        """Write one line."""
+        word, details = verdict(diff)
+        self.output.text(f"{name_of(diff)}: {word}{details}")
+
+    def _copies(self, diff: Diff) -> None:
+        has_tails = diff.history
+        columns = [
+            Column("copy", "", lambda n: letter(n)),
+            Column("path", "copy", lambda n: printable(path_text(diff.copies[n].path)), least=16, cuts=PATH),
+            Column("logStart", "logStart", lambda n: str(diff.copies[n].logStartOffset), True, 6),
+            Column("logEnd", "logEnd", lambda n: _end(diff.copies[n]), True),
+            Column("highWatermark", "highWatermark", lambda n: _mark(diff.copies[n]), True, 3),
+            Column("segments", "segments", lambda n: str(diff.copies[n].segments), True, 1),
+            Column("epochs", "epochs@offsets", lambda n: _epochs(diff.copies[n]), False, 8, 14),
+            Column("damage", "damage", lambda n: _damage_cell(diff.copies[n]), False, 7),
+            Column("behind", f"from {has_tails} on", lambda n: _tail_text(diff, n), False, 5),
+        ]
+        table = Table(columns, self.output, full=self.full)
+        for number in range(len(diff.copies)):
+            table.add(number)
+        table.flush()
+
+    def _epochs(self, diff: Diff) -> Iterator[str]:
+        """Yield the leader epochs at the first divergent offset."""
+        offset = diff.firstDivergentOffset
+        if offset is None:
+            return
+        numbers = range(len(diff.copies))
+        own = [(letter(n), diff.epoch_at(n)) for n in numbers]
+        checkpointed = [(letter(n), diff.copies[n].checkpoint_epoch(offset)) for n in numbers]
+        parts = [f"{epoch} in {name}" for name, epoch in own if epoch is not None]
+        text = f"at offset {offset}: leader epoch {', '.join(parts)}" if parts else ""
+        parts = [f"{epoch} in {name}" for name, epoch in checkpointed if epoch is not None]
+        if text and own == checkpointed:
+            text += "; leader-epoch-checkpoint agrees"
+        elif parts:
+            text = (text or f"at offset {offset}") + f"; leader-epoch-checkpoint has {', '.join(parts)}"
+        if text:
+            yield text
+        yield from _epoch_start_text(diff, offset)
+        yield from _later_leader(diff)
+        marks = [(letter(n), diff.copies[n].highWatermark) for n in numbers]
+        above = [f"{mark} of {name}" for name, mark in marks if mark is not None and mark > offset]
+        if diff.cause != DAMAGE and above:
+            yield f"that is below the high watermark {' and '.join(above)}: consumers may have read those records"
+
+    def _votes(self, diff: Diff) -> Iterator[str]:
+        if len(diff.copies) < 3 or not diff.votes:
+            return
+        groups = [" and ".join(map(letter, group)) for group in diff.votes]
+        if diff.majority:
+            count = f"{len(diff.majority)} of {sum(map(len, diff.votes))}"
+            yield f"{count} agree at that offset: {groups[0]}, against {', '.join(groups[1:])}"
+        else:
+            yield f"no majority at that offset: {', '.join(groups)}"
+
+    def _pair(self, diff: Diff, pair: tuple[int, int]) -> Iterator[str]:
+        comparison = diff.pairs[pair]
+        one, other = map(letter, pair)
+        if len(diff.copies) > 2:
+            first = comparison.first
+            relation = comparison.relation or "relation unknown"
+            yield f"{one} and {other}: {relation}" + (f" from offset {first.first} on" if first else "")
+            heads = [group[0] for group in diff.votes]
+            if heads and not self.full and not (heads[0] in pair and set(pair) <= set(heads)):
+                return
+        reported = 0
+        for each in comparison.differences:
+            reported += each.parts
+            if each.parts and reported > MAX_SHOWN and not self.full:
+                continue
+            yield from self._difference(each, pair)
+        left = comparison.more + (max(0, reported - MAX_SHOWN) if not self.full else 0)
+        if left:
+            yield f"  and {left} more differences (--full and --json show {'them' if not comparison.more else 'more'})"
+
+    def _difference(self, each: DifferingRange, pair: tuple[int, int]) -> Iterator[str]:
+        one, other = map(letter, pair)
+        lacks = letter(pair[each.lacking]) if each.lacking is not None else ""
+        where = f"offset {each.first}" if each.first == each.last else f"offsets {each.first}..{each.last}"
+        count = count_text(each.records, "record")
+        names = ", ".join(each.fields)
+        texts = {
+            RECORDS: f"  {where}: {count} of {one} and {other} differ" + (f", in {names}" if names else ""),
+            MISSING: f"  {where}: {lacks} is missing {count}, and there is no sign of compaction",
+            DAMAGE: f"  {where}: {count} cannot be read from {lacks}, which is damaged there: {each.reason}",
+            CLEANED: f"  legal: the cleaner removed {count} from {lacks} within {where}: {each.reason}",
+            REWRITTEN: f"  legal: {count} within {where} are the same, in batches that differ in {names}",
+            LEADER_EPOCH: f"  legal: {count_text(each.batches, 'batch', 'batches')}"
+            f" within {where} differ only in their leader epoch",
+            DAMAGED_ALIKE: f"  {where}: both are damaged there, byte for byte the same",
+            UNREAD: f"  {where}: {count} cannot be compared with {lacks}, where a file could not be read",
+            NOT_IN_BUNDLE: f"  {where}: batches differ; whether {count} in them differ is not in the bundle",
+        }
+        text = texts.get(each.kind, f"  {where}: both are damaged there in different ways: no comparison is possible")
+        if each.kind == DAMAGE and not each.records:
+            text = f"  {where}: consumers cannot read the batch of {lacks}, which is damaged: {each.reason}"
+        if each.kind == DAMAGE and not lacks:
+            text = f"  {where}: both are damaged there in different ways: {each.reason}"
+        yield text
+        if each.kind in (RECORDS, MISSING, DAMAGE):
+            for number, place in zip(pair, (each.left, each.right)):
+                if place is not None and (each.kind != MISSING or pair[1 - (each.lacking or 0)] == number):
+                    yield (
+                        f"    {letter(number)}  batch at byte {place.position}, {plain_count(place.size, 'byte')}"
+                        f", of {place.file}"
+                    )
+        shown = each.samples[: None if self.full else SAMPLES]
+        for sample in shown:
+            yield from self._sample(sample, pair)
+        if shown and len(shown) < each.records:
+            more = count_text(each.records - len(shown), "more record")
+            yield f"    … and {more}, which kdump inspect --records shows"
+
+    def _sample(self, sample: Sample, pair: tuple[int, int]) -> Iterator[str]:
+        yield f"    record {sample.offset}"
+        for number, row, sizes in zip(pair, (sample.left, sample.right), sample.sizes):
+            parts = [self._field(row, name, sizes) for name in sample.fields]
+            yield f"      {letter(number)}  " + ", ".join(parts)
+
+    def _field(self, row: ComparableRecord, name: str, sizes: tuple[int, int]) -> str:
+        limit = None if self.full else CELL
+        if name == "timestamp":
+            return f"timestamp {iso(row.timestamp, self.zone)}"
+        if name in ("key", "value"):
+            size = sizes[name == "value"]
+            text = bytes_text(getattr(row, name), limit)
+            return f"{name} {text}" + (f" ({plain_count(size, 'byte')})" if size > CELL else "")
+        if name == "headers":
+            return f"{plain_count(row.headers[0], 'header')}, {bytes_text(row.headers[1], limit)}"
+        return f"{name} {getattr(row, name)}"
+
+
+def name_of(diff: Diff) -> str:
+    """Return topic-partition, or the name of the first path."""
+    if diff.topic is not None:
+        return f"{printable(diff.topic)}-{diff.partition}"
+    return printable(path_text(os.path.basename(os.path.abspath(diff.copies[0].path))))
+
+
+def verdict(diff: Diff) -> tuple[str, str]:
+    """Return how the copies relate: the verdict, and the rest of the sentence."""
+    offset, first = diff.firstDivergentOffset, diff.first
+    if first is not None:
+        (left, right), difference = first
+        if difference.kind == RECORDS:
+            return "DIVERGENT", f" from offset {offset} on"
+        lacks = letter((left, right)[difference.lacking]) if difference.lacking is not None else ""
+        if difference.kind == MISSING:
+            return "DIVERGENT", f" at offset {offset}: {lacks} has no record there"
+        return "DIVERGENT", f" at offset {offset}: {lacks + ' is' if lacks else 'they are'} damaged there"
+    if diff.relation == SAME:
+        copy = diff.copies[0]
+        records = max(pair.alike for pair in diff.pairs.values())
+        last = (copy.logEndOffset or 0) - 1  # known: everything was read
+        offsets = f"offsets {copy.logStartOffset}..{last}, " if records else ""
+        return "the same", f": {offsets}{count_text(records, 'record')}"
+    if diff.relation == PREFIX:
+        parts = []
+        for (left, right), pair in diff.pairs.items():
+            if pair.shorter is not None:
+                short, long = ((left, right), (right, left))[pair.shorter]
+                end, beyond = diff.copies[short].logEndOffset or 0, diff.copies[long].logEndOffset or 0
+                rest = count_text(beyond - end, "more offset") if beyond > end else "more bytes, which are damaged"
+                parts.append(f"{letter(short)} ends at offset {end}, {letter(long)} has {rest}")
+        return "prefix", ": " + "; ".join(parts)
+    if any(copy.unread for copy in diff.copies):
+        return "relation unknown", ": something could not be read"
+    if any(each.kind == NOT_IN_BUNDLE for pair in diff.pairs.values() for each in pair.differences):
+        return "relation unknown", ": some batches differ, and their records are not in the bundle"
+    return "relation unknown", ": the copies have no common offset to compare"
+
+
+def _epoch_start_text(diff: Diff, offset: int) -> Iterator[str]:
+    """Report a leader epoch that starts at the divergent offset and is missing from some copies: it explains the
+    divergence."""
+    known = [dict(copy.history) for copy in diff.copies]
+    for epoch, start in sorted({entry for each in known for entry in each.items()}, key=lambda entry: entry[1]):
+        if start > offset:
+            return
+        have = [n for n, each in enumerate(known) if each.get(epoch) == start]
+        lack = [n for n, copy in enumerate(diff.copies) if epoch not in known[n] and (copy.logEndOffset or 0) > start]
+        lack = [n for n in lack if diff.copies[n].logStartOffset <= start]
+        if lack and start == offset:
+            names = " and ".join(map(letter, have))
+            others = " and ".join(map(letter, lack))
+            missing = f"{others} never had it: a different leader continued the log"
+            yield f"leader epoch {epoch} starts there in {names}; {missing}"
+
+            return
+
+
+def _later_leader(diff: Diff) -> Iterator[str]:
+    """Say which copy has the later leader's log. Whether the other's records were acknowledged, only a high watermark
+    shows."""
+    found = diff.later_leader
+    if found is None:
+        return
+    latest, later, earlier = found.epoch, [letter(number) for number in found.copies], found.earlier
+    names = " and ".join(later)
+    yield f"from there on, {names} {'have' if len(later) > 1 else 'has'} the log of the later leader (epoch {latest})"
+    unknown = [letter(number) for number in earlier if diff.copies[number].highWatermark is None]
+    if unknown:
+        whose = " and ".join(unknown)
+        yield f"whether the records of {whose} were committed is unknown: there is no high watermark of {whose} here"
+
+
+def _end(copy: CopyFacts) -> str:
+    return "unknown" if copy.logEndOffset is None else str(copy.logEndOffset)
+
+
+def _mark(copy: CopyFacts) -> str:
+    return "" if copy.highWatermark is None else str(copy.highWatermark)
+
+
+def _epochs(copy: CopyFacts) -> str:
+    if copy.epochs is not None:
+        return ", ".join(f"{each.epoch}@{each.startOffset}" for each in copy.epochs)
+    text = ", ".join(f"{each.epoch}@{each.offset}" for each in copy.batchEpochs)
+    return f"{text} (batches)" if text else ""
+
+
+def _damage_cell(copy: CopyFacts) -> str:
+    return count_text(copy.damaged, "byte range") if copy.damaged else ""
+
+
+def _tail_text(diff: Diff, number: int) -> str:
+    tail = diff.tail(number)
+    return "" if tail is None else count_text(tail.records, "record")
+
+
+def _copy_remarks(number: int, copy: CopyFacts) -> Iterator[str]:
+    """Yield the remaining facts about a copy: damage, read errors, notes."""
+    for damage in copy.damages[:MAX_SHOWN]:
+        yield f"{letter(number)} is damaged: {_bytes(damage)}: {damage.reason}"
+    if copy.damaged > MAX_SHOWN:
+        more = count_text(copy.damaged - MAX_SHOWN, "more byte range")
+        yield f"{letter(number)} is damaged in {more}; run kdump verify to list all"
+    if copy.tail is not None:
+        ending = f"{letter(number)} ends with {_bytes(copy.tail)}, {_tail(copy.tail)}"
+        yield f"{ending}: a broker truncates it at startup"
+    yield from (f"{letter(number)} could not be read: {text}" for text in copy.unread)
+    yield from (f"note: {text}" for text in copy.notes)
+
+
+def _bytes(damage: UnreadableSpan) -> str:
+    return (
+        f"{count_text(damage.place.size, 'byte')}"
+        f" at byte {damage.place.position} of {os.path.basename(damage.place.file)}"
+    )
+
+
+def _tail(damage: UnreadableSpan) -> str:
+    return "zeros" if damage.kind == "padding" else "an incomplete batch"

@@ -1,0 +1,199 @@
+"""Output of `kdump groups` for people: a summary, or groups one by one with their members and offsets."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from kdump.answer import answer_keys, answer_object
+from kdump.cluster.lag import LagContext, SharePosition, positions, share_positions
+from kdump.format.count_text import count_text, plain_count
+from kdump.questions.groups.answer import group_object, member_objects
+from kdump.render.escape import printable
+from kdump.render.sink import Sink
+from kdump.render.state_tables import StateTables, style
+from kdump.render.stdout import Output
+from kdump.render.table import Table
+from kdump.render.times import iso
+from kdump.state.groups import GroupCoordinatorState
+from kdump.state.offset_rewinds import Rewind
+
+Object = dict[str, Any]
+
+
+class GroupDescription(NamedTuple):
+    """A group as JSON objects: itself, its members and its offsets."""
+
+    group: Object
+    members: list[Object]
+    offsets: list[Object]
+    shares: list[Object]
+    rewinds: list[Rewind]
+
+
+def describe_groups(
+    groups: GroupCoordinatorState, context: LagContext, name: Callable[[str], bool], topic: Callable[[str], bool]
+) -> Iterator[GroupDescription]:
+    """Yield the selected groups, with their offsets in the selected topics."""
+    waiting = groups.pending_by_group()
+    for group in (groups.groups[each] for each in sorted(groups.groups) if name(each)):
+        own = [each for each in positions(groups, group.groupId, waiting, context) if topic(each.topic)]
+        shares = [each for each in share_positions(groups, group.groupId, context) if topic(each.topic)]
+        committed = groups.offsets.get(group.groupId, {})
+        rewinds = [each for each in groups.rewinds.of(group.groupId, committed) if topic(each.topic)]
+        yield GroupDescription(
+            group_object(group, own, shares, len(rewinds)),
+            member_objects(group, context),
+            list(map(answer_object, own)),
+            list(map(answer_object, shares)),
+            rewinds,
+        )
+
+
+def sort_key(name: str | None) -> Callable[[Object], Any]:
+    """Return a sort key for the JSON key of that name: numbers first, in descending order, then texts in ascending
+    order, unknown values last."""
+
+    def order(value: Object) -> Any:
+        found = value.get(name) if name is not None else None
+        if isinstance(found, (int, float)):
+            return (0, -found, "")
+        return (1, 0, str(found)) if found not in (None, "") else (2, 0, "")
+
+    return order
+
+
+def group_parts(each: GroupDescription, *, members: bool, offsets: bool) -> Iterator[Object]:
+    """Yield the JSON objects of a group: itself and, as asked for, its members and offsets."""
+    yield each.group
+    if members:
+        yield from each.members
+    if offsets:
+        yield from each.offsets
+        yield from each.shares
+
+
+REMARKS = 3
+"""Maximum number of remarks that are shown below a group of the summary."""
+SUMMARY, MEMBERS, OFFSETS, DETAILS = "summary", "members", "offsets", "details"
+"""What a GroupReport shows: a table of groups, of members or of offsets, or groups one by one."""
+
+
+class GroupReport(Sink[GroupDescription]):
+    """Writes described groups, `shown` as one of the above. If not `is_now`, they are as of an earlier time, and no lag
+    is known."""
+
+    def __init__(self, output: Output, tables: StateTables, shown: str, sort: str | None, is_now: bool) -> None:
+        self.output = output
+        self.tables = tables
+        self.shown = shown
+        self.sort = sort
+        self.is_now = is_now
+        self._remarks: dict[str, list[str]] = {}
+        """Lines below the row of a group in the summary."""
+        self._kept: list[Object] = []
+        """Rows that have to be sorted, or to be in a later table."""
+        self._shares: list[Object] = []
+        self._table: Table | None = None
+        self._shown = 0
+
+    def add(self, answer: GroupDescription) -> None:
+        if self.shown == DETAILS:
+            if self._shown:
+                self.output.line("")
+            self.details(answer)
+        elif self.shown == SUMMARY:
+            remarks = [
+                f"    {printable(each['topic'])}-{each['partition']}: {printable(each['remark'])}"
+                for each in (*answer.offsets, *answer.shares)
+                if each["remark"] and each.get("startOffset") != -1
+            ]
+            if len(remarks) > REMARKS:
+                remarks[REMARKS:] = [f"    … and {len(remarks) - REMARKS:,} more: kdump groups --offsets"]
+            self._remarks[answer.group["groupId"]] = [*remarks, *_went_back(answer)]
+            self._rows("group", (answer.group,), () if self.is_now else ("lagUnknown",))
+        elif self.shown == MEMBERS:
+            self._rows("groupMember", answer.members)
+        else:
+            self._rows("groupOffset", answer.offsets)
+            self._shares += answer.shares
+        self._shown += 1
+
+    def _rows(self, kind: str, rows: Iterable[Object], without: tuple[str, ...] = ()) -> None:
+        """Write rows of the table, or keep them until all can be sorted."""
+        if self._table is None:
+            self._table = self.tables.open(kind, without)
+        if self.sort is not None:
+            self._kept += rows
+            return
+        self._write(self._table, rows)
+
+    def _write(self, table: Table, rows: Iterable[Object]) -> None:
+        for row in rows:
+            table.add(row, style(row))
+            for text in self._remarks.pop(row["groupId"], ()):
+                table.line(text, "torn")
+
+    def end(self) -> None:
+        if self._table is None:
+            return
+        self._write(self._table, sorted(self._kept, key=sort_key(self.sort)))
+        self._table.flush()
+        # The offsets of share groups are in another table, if it has the selected columns.
+        names = self.tables.names
+        if names is not None and not set(names) <= {key.name for key in answer_keys(SharePosition)}:
+            return
+        if self._shares and self._table.has_rows:
+            self.output.line("")
+        self.tables.write("groupShare", sorted(self._shares, key=sort_key(self.sort)))
+
+    def details(self, each: GroupDescription) -> None:
+        """Write one group: its facts, its members, its offsets."""
+        group = each.group
+        name = printable(group["groupId"])
+        for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):
+            self.output.line(line.replace(name, self.output.paint(name, "head"), 1) if line.startswith(name) else line)
+        for text in _went_back(each):
+            for line in self.output.wrapped(text, 4):
+                self.output.line(self.output.paint(line, "torn"))
+        for kind, values in (("groupMember", each.members), ("groupOffset", each.offsets), ("groupShare", each.shares)):
+            if values:
+                self.output.line("")
+                self.tables.write(kind, sorted(values, key=sort_key(self.sort)), without=("groupId",))
+
+    def _facts(self, group: Object) -> str:
+        zone = self.tables.zone
+        facts = [f"{group['groupType']} group", group["state"]]
+        if group["isSimple"]:
+            facts.append("offsets only: no member has ever joined")
+        if group["epoch"] >= 0:
+            facts.append(f"{'generation' if group['groupType'] == 'classic' else 'epoch'} {group['epoch']}")
+        if group["assignmentEpoch"] >= 0:
+            facts.append(f"assignment of epoch {group['assignmentEpoch']}")
+        for name, label in (("protocolType", "protocol type"), ("protocol", "assignor"), ("leader", "leader")):
+            if group[name]:
+                facts.append(f"{label} {printable(group[name])}")
+        if group["topologyEpoch"] is not None:
+            facts.append(f"topology epoch {group['topologyEpoch']}")
+        facts += [f"topic {printable(name)} {state}" for name, state in group["shareTopics"].items()]
+        facts += [
+            f"regex {printable(name)} matches {plain_count(len(topics), 'topic')}"
+            for name, topics in group["regexes"].items()
+        ]
+        if group["stateTimestamp"] is not None:
+            facts.append(f"since {iso(group['stateTimestamp'], zone)}")
+        if group["lag"] is not None:
+            facts.append(f"lag {group['lag']}")
+        facts.append(f"in __consumer_offsets-{group['offsetsPartition']}")
+        return ", ".join(facts)
+
+
+def _went_back(each: GroupDescription) -> Iterator[str]:
+    """Yield a line on offsets that went back, with where the history of the group is shown."""
+    if each.rewinds:
+        first = each.rewinds[0]
+        more = f" and in {count_text(len(each.rewinds) - 1, 'more partition')}" if len(each.rewinds) > 1 else ""
+        name = shlex.quote(each.group["groupId"])
+        text = f"committed offsets went back: {first.text}{more}; when and how: --group {name} --history"
+        yield f"    {printable(text)}"

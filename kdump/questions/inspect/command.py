@@ -1,0 +1,340 @@
+"""`kdump inspect`: shows batches, records or annotated bytes of segments."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import tzinfo
+
+import click
+from click.core import ParameterSource
+
+from kdump.command_line.completion_words import one_of
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.output_options import CSV, FORMATS, JSON, TABLE, OutputOptions, output_options
+from kdump.command_line.params import RangeParam, read_once, time_range
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.redact_options import RedactOptions, redact_options
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
+from kdump.decode.record_decoder import FRAMED, DecodeOptions
+from kdump.log import file_system
+from kdump.log.file_kinds import KINDS
+from kdump.log.selection import Range, Selection
+from kdump.parallel_jobs import usual_jobs
+from kdump.questions.inspect.run import HEX, TEMPLATE, InspectRun, ShowOptions
+from kdump.questions.ls.run import LsOptions, is_log_directory, run_ls
+from kdump.render.escape import path_text
+from kdump.render.record_template import shows_decoded
+
+AS_HELP = f"Treat the files as this kind, whatever their names: {', '.join(KINDS)}."
+DECODER_HELP = (
+    "Decode records as offsets, transaction-log, share-group-state, cluster-metadata, remote-log-metadata, or with an "
+    "installed decoder.  [by topic name]"
+)
+FORMAT_HELP = (
+    "Decode keys as auto (text, else hex), utf-8, json, hex, base64, int8 to int64, uint8 to uint64, float32, float64, "
+    "uuid, boolean, avro or protobuf (in the framing of Confluent's clients), or with an installed decoder."
+)
+NO_DECODE_HELP = "Decode neither the records of Kafka's own topics nor, without --schemas, by a registry."
+SCHEMAS_HELP = (
+    "Decode keys and values with a schema ID by the registry whose topic _schemas is here, or by an export of it.  "
+    "[the registry on the same disk]"
+)
+SCHEMA_HELP = (
+    "Use this schema (.avsc, or a descriptor set) for values in avro or protobuf, or for keys if only they need one."
+)
+COMMITTED_HELP = (
+    "Show only what a read_committed consumer receives: no control or aborted records, and nothing at or above the "
+    "last stable offset."
+)
+FILE = click.Path(exists=True, dir_okay=False)
+EXAMPLES = """
+\b
+Examples:
+  kdump inspect 00000000000000000000.log
+  kdump inspect payments-0 --records --offset 40..60
+  kdump inspect 00000000000000000000.log --json --records | jq -r .key
+  kdump inspect 00000000000000000000.log --hex --offset 42
+  kdump inspect __consumer_offsets-7 --records --last 20
+  kdump inspect 00000000000000000000.log --offset 42 --extract value > poison
+
+\b
+Exit status: 0 on success; 1 if no record or batch matches; 2 for a usage error, an offset outside the log, or if
+something could not be read (the rest is shown). A search for keys, values or headers without a match also ends with 2
+if damage kept it from comparing all records.
+"""
+
+
+def _decoders() -> list[str]:
+    from kdump.decode.kafka_topics import ECOSYSTEM, KAFKA
+    from kdump.decode.plugins import plugin_names
+
+    return [*KAFKA, *ECOSYSTEM, *plugin_names()]
+
+
+def _formats() -> list[str]:
+    from kdump.decode.formats import FORMATS
+    from kdump.decode.plugins import plugin_names
+
+    return ["auto", *FORMATS, *FRAMED, *plugin_names()]
+
+
+@dataclass(frozen=True)
+class FilterOptions(CommandOptions):
+    """Options that select batches and records; the browser's prompt takes them, too."""
+
+    offsets: Range | None = option(
+        "-o", "--offset", type=RangeParam(), help="Show only offsets N, A..B, A.. or ..B, both ends included."
+    )
+    positions: Range | None = option(
+        "--position", type=RangeParam(), help="Show only batches at these bytes of the file."
+    )
+    times: str | None = option(
+        "--time",
+        metavar="A..B",
+        help="Show only records with timestamps in this range: ISO-8601, epoch ms, -2h.",
+    )
+    producer_ids: tuple[int, ...] = many(
+        "--producer-id", type=int, help="Show only batches of this producer; repeatable."
+    )
+    keys: tuple[str, ...] = many("--key", help="Show only records with exactly this key; repeatable.")
+    key_regex: str | None = option(
+        "--key-regex", help="Show only records with a match of this regular expression in the bytes of the key."
+    )
+    value_regex: str | None = option(
+        "--value-regex", help="Show only records with a match of this regular expression in the bytes of the value."
+    )
+    headers: tuple[str, ...] = many(
+        "--header", metavar="K[=V]", help="Show only records with this header; repeatable, all must match."
+    )
+    control: bool = flag("--control", help="Show only control batches.")
+    transactional: bool = flag("--transactional", help="Show only transactional batches.")
+
+
+@dataclass(frozen=True)
+class InspectOptions(CommandOptions):
+    """The options of the command. `limit` and `last` are numbers of rows."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    records: bool = flag("--records", help="Show records instead of batches.")
+    output: OutputOptions = added(output_options(formats=(*FORMATS, HEX)))
+    as_hex: bool = flag("--hex", help="Show an annotated hexdump; same as --format hex.")
+    template: str | None = option(
+        "-f", metavar="FORMAT", help=r"Write records by a format string as in kcat: '%o %k %s\n'."
+    )
+    extract: str | None = option(
+        "--extract",
+        type=click.Choice(["key", "value"]),
+        help="Write the raw key or value of the single matching record.",
+    )
+    topics: tuple[str, ...] = topic_option("In directories, show only partitions of these topics")
+    all_files: bool = flag("--all-files", help="In directories, also read .deleted, .swap and .cleaned segments.")
+    filters: FilterOptions = group(FilterOptions)
+    read_committed: bool = flag("--read-committed", help=COMMITTED_HELP)
+    limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
+    last: int | None = option(
+        "--last",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Show the last N rows; reads backward from the end of the file.",
+    )
+    follow: bool = flag("--follow", help="Keep reading as the last file grows, like tail -f.")
+    decoder: str | None = option(
+        "--decoder", metavar="NAME", shell_complete=one_of(_decoders, ask=True), help=DECODER_HELP
+    )
+    no_decode: bool = flag("--no-decode", help=NO_DECODE_HELP)
+    key_format: str | None = option(
+        "--key-format", metavar="FORMAT", shell_complete=one_of(_formats, ask=True), help=FORMAT_HELP
+    )
+    value_format: str | None = option(
+        "--value-format",
+        metavar="FORMAT",
+        shell_complete=one_of(_formats, ask=True),
+        help="Decode values; takes the same formats as --key-format.",
+    )
+    schemas: str | None = option("--schemas", metavar="PATH", help=SCHEMAS_HELP)
+    schema: str | None = option("--schema", metavar="FILE", type=FILE, help=SCHEMA_HELP)
+    key_schema: str | None = option(
+        "--key-schema", metavar="FILE", type=FILE, help="Use this schema for keys, if values need another one."
+    )
+    redaction: RedactOptions = added(redact_options("With --json: "))
+    reading: ReadingOptions = added(reading_options)
+    kind: str | None = option("--as", type=click.Choice(list(KINDS)), metavar="KIND", help=AS_HELP)
+    jobs: int | None = option(
+        "--jobs", type=click.IntRange(min=1), help="Write records as JSON in this many threads.  [CPU cores, at most 4]"
+    )
+    no_index: bool = flag("--no-index", help="Do not use .index and .timeindex to find where to start reading.")
+
+    @property
+    def form(self) -> str:
+        """The format of the output: one of FORMATS, HEX or TEMPLATE."""
+        if self.template is not None:
+            return TEMPLATE
+        return HEX if self.as_hex else self.output.format
+
+    def given(self, *names: str) -> list[str]:
+        """Return those of the options that were given, as they are typed."""
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
+
+
+@click.command(epilog=EXAMPLES)
+@takes(InspectOptions)
+def command(options: InspectOptions) -> None:
+    """Show the contents of segments: files, partition directories (segments in offset order), parent directories, - for
+    standard input, or URLs. For a log directory it shows the overview of kdump ls, unless an option applies to the
+    contents of files. Files compressed with gzip or zstd are decompressed. Bytes that belong to no batch are shown in
+    their place as torn, junk or padding. Nothing is written to the disk."""
+    _refuse_contradictions(options)
+    if _wants_ls(options):
+        run_ls(LsOptions(paths=options.paths, output=options.output))
+    selection = selection_of(options.filters, options.output.zone)
+
+    def run() -> int:
+        of_topic = topic_filter(options.topics)
+        show = InspectRun(_show_options(options), selection, options.reading.limits, options.paths, of_topic)
+        if options.extract:
+            show.extract(options.extract)
+        else:
+            show.run()
+        of_topic.knows_ids |= show.coverage is not None
+        is_unmatched = of_topic.is_named and any(of_topic.unmatched())
+        status = show.status
+        return 2 if status == 1 and is_unmatched else status
+
+    exit_with(run)
+
+
+OF_LS = {"paths", "as_json", "form", "full", "zone", "color", "pager"}
+"""Options that `kdump ls` has, too. All others select contents of the files."""
+
+
+def _wants_ls(options: InspectOptions) -> bool:
+    """Return True if all paths are log directories, and no option selects contents of their files."""
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    return given <= OF_LS and options.form in FORMATS and all(map(is_log_directory, options.paths))
+
+
+def _refuse_contradictions(options: InspectOptions) -> None:
+    output = options.output
+    chosen = [JSON] * output.as_json + [HEX] * options.as_hex
+    chosen += [output.form] if output.form and output.form not in chosen else []
+    chosen += options.given("template", "extract")
+    if len(chosen) > 1:
+        raise click.UsageError("choose one of --json, --hex, --format, -f and --extract")
+    if output.columns is not None and options.form not in (TABLE, CSV):
+        raise click.UsageError("--columns applies only to tables and CSV")
+    hidden = options.redaction
+    if (hidden.redact or hidden.redact_names) and options.form != JSON:
+        raise click.UsageError("--redact applies only to --json")
+    if options.limit and options.last:
+        raise click.UsageError("choose one of --limit and --last")
+    if options.extract and (options.last or output.columns is not None):
+        raise click.UsageError("--extract writes one record, and cannot be combined with --last or --columns")
+    if options.follow and (options.extract or options.limit):
+        raise click.UsageError("--follow does not end, and cannot be combined with --extract or --limit")
+    if options.read_committed and options.follow:
+        raise click.UsageError(
+            "--follow cannot be combined with --read-committed: later records decide what is committed"
+        )
+    if options.read_committed and options.filters.control:
+        raise click.UsageError("choose one of --control and --read-committed: consumers see no control records")
+    if options.follow and options.paths[-1] == "-":
+        raise click.UsageError("--follow needs a file; standard input is always read to its end")
+    directory = next(filter(file_system.isdir, options.paths), None)
+    if options.kind and directory is not None:
+        raise click.UsageError(
+            f"--as applies to files, and {path_text(directory)} is a directory; name the files in it"
+        )
+    read_once(options.paths)
+    _refuse_idle_decoders(options)
+
+
+def _refuse_idle_decoders(options: InspectOptions) -> None:
+    """Raise UsageError for decoders of something that is not shown, and for schemas that are not used."""
+    given = options.given("decoder", "key_format", "value_format", "schemas")
+    if given and options.extract:
+        raise click.UsageError(f"--extract writes raw bytes, and cannot be combined with {given[0]}")
+    if given and not options.records and options.form not in (TEMPLATE, HEX):
+        raise click.UsageError(f"{given[0]} applies to records; add --records")
+    if given and options.template is not None and not shows_decoded(options.template):
+        raise click.UsageError(f"{given[0]} has no effect: the format string contains neither %d (key) nor %D (value)")
+    if options.decoder and options.no_decode:
+        raise click.UsageError("choose one of --decoder and --no-decode")
+    if options.schema and options.key_format not in FRAMED and options.value_format not in FRAMED:
+        raise click.UsageError("--schema applies only to --key-format or --value-format avro or protobuf")
+    if options.key_schema and options.key_format not in FRAMED:
+        raise click.UsageError("--key-schema applies only to --key-format avro or protobuf")
+
+
+def _decode_options(options: InspectOptions) -> DecodeOptions:
+    value_has_schema = options.value_format in FRAMED
+    return DecodeOptions(
+        decoder=options.decoder,
+        by_topic=not options.no_decode,
+        key_format=options.key_format,
+        value_format=options.value_format,
+        key_schema=options.key_schema or (None if value_has_schema else options.schema),
+        value_schema=options.schema if value_has_schema else None,
+        schemas=options.schemas,
+        paths=options.paths,
+    )
+
+
+def selection_of(filters: FilterOptions, zone: tzinfo) -> Selection:
+    """Return the selection that the options describe. Raises click.UsageError."""
+    times: Range | None = time_range(filters.times, zone) if filters.times is not None else None
+    headers = []
+    for header in filters.headers:
+        key, equals, value = header.partition("=")
+        headers.append((_bytes(key), _bytes(value) if equals else None))
+    return Selection(
+        offsets=filters.offsets,
+        positions=filters.positions,
+        times=times,
+        producer_ids=frozenset(filters.producer_ids),
+        keys=frozenset(_bytes(key) for key in filters.keys),
+        key_regex=_regex("--key-regex", filters.key_regex),
+        value_regex=_regex("--value-regex", filters.value_regex),
+        headers=tuple(headers),
+        control=filters.control,
+        transactional=filters.transactional,
+    )
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _regex(option: str, text: str | None) -> re.Pattern[bytes] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(_bytes(text), re.DOTALL)
+    except re.error as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def _show_options(options: InspectOptions) -> ShowOptions:
+    return ShowOptions(
+        form=options.form,
+        records=options.records or options.template is not None,
+        template=options.template,
+        columns=options.output.names,
+        full=options.output.full,
+        zone=options.output.zone,
+        color=options.output.color,
+        pager=options.output.pager and not options.follow,
+        limit=options.limit,
+        last=options.last,
+        follow=options.follow,
+        all_files=options.all_files,
+        window=options.reading.run().window,
+        use_index=not options.no_index,
+        jobs=options.jobs or usual_jobs(),
+        kind=options.kind,
+        decode=_decode_options(options),
+        read_committed=options.read_committed,
+        redaction=options.redaction.redaction(),
+    )

@@ -1,0 +1,592 @@
+"""The work of `kdump inspect`: passes the selected regions of each file to a view."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import timezone, tzinfo
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from kdump.command_line.input_files import Files, print_error, unreadable_line
+from kdump.command_line.output_options import CSV, JSON, TABLE
+from kdump.core.row_writer import COMPILED
+from kdump.decode.decoder_interface import DecoderError
+from kdump.decode.record_decoder import DecodeOptions, KeyValueDecoder, RecordDecoder
+from kdump.format.errors import DecodeError
+from kdump.log.batch_records import records
+from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
+from kdump.log.errors import SourceError
+from kdump.log.file_kinds import BATCHES, KINDS, FileKind
+from kdump.log.follow import complete_end, follow, newer
+from kdump.log.paths import Target
+from kdump.log.record import Record
+from kdump.log.region import Batch, BatchRun, Problem, Region
+from kdump.log.region_scan import RegionScan
+from kdump.log.run import Limits, Run
+from kdump.log.search_coverage import SearchCoverage
+from kdump.log.selection import Range, Selection
+from kdump.log.source import FileSource
+from kdump.log.window import Window
+from kdump.questions.inspect.fast_entries import FastEntries
+from kdump.questions.inspect.fast_json import FastRecordWriter
+from kdump.questions.inspect.fast_rows import FastRows
+from kdump.questions.inspect.redacted_view import RedactedView
+from kdump.questions.inspect.views import CsvView, HexView, JsonView, TableView, TemplateView, View
+from kdump.render.escape import path_text
+from kdump.render.progress import Progress
+from kdump.render.record_template import TemplateError, compile_template, shows_decoded
+from kdump.render.redaction import Redaction
+from kdump.render.stdout import AUTO, Output
+from kdump.render.table import OtherColumns, UnknownColumn
+from kdump.render.times import iso
+
+if TYPE_CHECKING:
+    from kdump.questions.read_committed import ReadCommitted
+
+AS_USUAL = DecodeOptions()
+HEX, TEMPLATE = "hex", "template"
+"""Formats besides those of kdump.command_line.output_options."""
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """How to show files; `limit` and `last` count rows."""
+
+    form: str
+    records: bool
+    template: str | None
+    columns: list[str] | None
+    full: bool
+    zone: tzinfo
+    limit: int | None
+    last: int | None
+    follow: bool
+    window: int
+    use_index: bool
+    color: str = AUTO
+    pager: bool = False
+    jobs: int = 1
+    all_files: bool = False
+    kind: str | None = None
+    """Name of the file kind to assume for all files; None to detect it."""
+    decode: DecodeOptions = AS_USUAL
+    read_committed: bool = False
+    redaction: Redaction | None = None
+
+
+def notes_of(target: Target, text: str) -> None:
+    print_error(f"{path_text(target.path)}: {text}")
+
+
+def _furthest(progress: Progress, position: int, size: int | None) -> None:
+    progress.at(max(position, progress.done), size)
+
+
+class InspectRun:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        options: ShowOptions,
+        selection: Selection,
+        limits: Limits,
+        paths: tuple[str, ...],
+        of_topic: Callable[[str], bool] = lambda topic: True,
+    ) -> None:
+        self.options = options
+        self.selection = selection
+        self.output = Output(options.color)
+        if options.pager and options.form in (TABLE, HEX):
+            self.output.page()
+        self.left = options.limit
+        self.committed: ReadCommitted | None = None
+        if options.read_committed:
+            from kdump.questions.read_committed import ReadCommitted
+
+            self.committed = ReadCommitted(limits, print_error)
+            self.selection = replace(selection, gate=self.committed)
+        self.scan = RegionScan(self.selection, limits, options.records, options.window, options.use_index)
+        self.coverage = SearchCoverage(self.selection) if self.selection.looks_at_content else None
+        """What a search for keys, values or headers has read; None for everything else."""
+        self.files = Files(
+            paths,
+            KINDS.get(options.kind or ""),
+            self.scan,
+            of_topic,
+            follow=options.follow,
+            all_files=options.all_files,
+            coverage=self.coverage,
+        )
+        self.quick: FastRecordWriter | FastRows | None = None
+        """Writes the records of the current file directly from their columns; None if that is not possible."""
+        self._quick: FastRecordWriter | FastRows | None = None
+        self._fast_entries: FastEntries | None = None
+        """Writes the entries of indexes, many at a time; None if that is not possible."""
+        self._nothing = False
+        self._inputs: list[Target] = []
+        self._extracts = False
+        self._has_committed = False
+        """Whether a file was shown as a read_committed consumer sees it."""
+        self._csv: CsvView | None = None
+
+    @property
+    def status(self) -> int:
+        """The exit status: 2 if something selected by name, path or offset could not be shown; 1 if a filter leaves
+        nothing, which is then reported (--read-committed is a view of the log and not a filter)."""
+        if self._nothing:
+            return 2
+        if self.coverage is not None:
+            return self._search_status(self.coverage)
+        if self.files.failed:
+            return 2
+        self.output.flush()
+        is_empty = self.output.is_empty if self._csv is None else self._csv.rows.is_empty
+        if replace(self.selection, gate=None).is_all or not is_empty:
+            return 0
+        outside = self._outside()
+        print_error(outside or self._gap() or "nothing matches")
+        return 2 if outside else 1
+
+    def _search_status(self, coverage: SearchCoverage) -> int:
+        """The exit status of a search for content: 1 if nothing matches in all that was to be searched, 2 if nothing
+        matches in the part of it that could be."""
+        if self.selection.offsets is None:  # else, what may have a selected offset was shown
+            coverage.omitted(self.scan)
+        is_all = coverage.is_complete and not self.files.failed
+        outside = "" if coverage.matched else self._outside()
+        gaps = coverage.gaps()
+        if gaps:
+            print_error(f"NOT SEARCHED: {'; '.join(gaps)}")
+        if not coverage.matched and (coverage.files or not self.files.failed):
+            # With --last, batches are read more than once, so their number would be wrong.
+            batches = None if self.options.last else self.scan.batches
+            print_error(outside or coverage.result(batches, is_complete=is_all))
+        left_out = coverage.left_out()
+        if left_out:
+            print_error(left_out)
+        if self.files.failed or outside:
+            return 2
+        return 0 if coverage.matched else 1 if is_all else 2
+
+    def _outside(self) -> str:
+        """Return a message if the selected offsets are outside the log, with the log's first or end offset; else an
+        empty string."""
+        offsets, scan = self.selection.offsets, self.scan
+        low = [*self.files.named, *([scan.lowest] if scan.lowest is not None else [])]
+        high = [*self.files.named, *([scan.highest + 1] if scan.highest is not None else [])]
+        if offsets is None or not low:
+            return ""
+        if offsets.first is not None and offsets.first >= max(high, default=0):
+            return f"offset {offsets.first} does not exist: the log end offset is {max(high)}"
+        if offsets.last is not None and offsets.last < min(low):
+            return f"offset {offsets.last} does not exist: the first offset here is {min(low)}"
+        return ""
+
+    def _gap(self) -> str:
+        """Return a message if no record has the selected offsets, with the offset of the next one; else an empty
+        string."""
+        offsets = self.selection.offsets
+        if offsets is None or offsets.first is None or self.selection != Selection(offsets=offsets):
+            return ""
+        following = self._next_record(offsets.first)
+        if following is None:
+            return ""
+        last = "" if offsets.last in (None, offsets.first) else f"..{offsets.last}"
+        return f"offset {offsets.first}{last}: no record: compaction removed it, or it is lost; the next is {following}"
+
+    def _next_record(self, offset: int) -> int | None:
+        """Return the offset of the first record at `offset` or above; None if there is none, or it cannot be read."""
+        scan = RegionScan(Selection(offsets=Range(offset, None)), self.scan.limits, keeps=True)
+        for target in self._inputs:
+            try:
+                window = scan.open(target)
+                with closing(window.source):
+                    for region in scan.chosen(target, window):
+                        found = (record.offset for record in records(region)) if isinstance(region, Batch) else ()
+                        following = [each for each in found if each is not None and each >= offset]
+                        if following:
+                            return min(following)
+            except (SourceError, DecodeError):
+                return None
+        return None
+
+    def run(self) -> None:
+        """Show everything that is selected."""
+        if self.selection.times is not None:
+            first, last = (iso(end, self.options.zone) if end is not None else "" for end in self.selection.times)
+            print_error(f"time range {first}..{last}")
+        files = self._inputs = list(self.files)
+        self._say_unread(files)
+        following = self.options.follow and bool(files)
+        view = self._view(len(files) > 1 or following)
+        self._quicken(view)
+        try:
+            if self.options.last:
+                self._last(view, files)
+            else:
+                for target in files[:-1] if following else files:
+                    if self.left == 0:
+                        break
+                    self._file(view, target)
+            if following:
+                with Progress(""):
+                    self._follow(view, files[-1])
+            self._drained()
+        except (UnknownColumn, OtherColumns) as error:
+            raise click.UsageError(str(error)) from None
+        finally:
+            view.end()
+            self.files.report_refused()
+            self.files.notes()
+            self._left_out()
+
+    def _say_unread(self, files: list[Target]) -> None:
+        """Begin output for people with what cannot be read, as far as this shows before the files are read."""
+        if self.options.form not in (TABLE, HEX) or not files:
+            return
+        if len(files) > 1:
+            self.files.try_all(files)
+        line = unreadable_line()
+        if line:
+            self.output.line(line)
+
+    def _open(self, target: Target, *, keep: bool = False) -> tuple[Window, FileKind] | None:
+        """Return the opened file and its kind; None if it cannot be read. With --read-committed, also finds out what a
+        read_committed consumer sees of it."""
+        opened = self.files.open(target, keep=keep or self.committed is not None)
+        if opened is None:
+            return None
+        window, kind = opened
+        conditions = self.selection.conditions_on_records(kind)
+        if self._extracts and kind not in BATCHES:
+            conditions.append("--extract")
+        if conditions:
+            window.source.close()
+            self.files.refuse(target, kind, conditions)
+            return None
+        if self.committed is None or kind not in BATCHES:
+            return opened
+        self._drained()
+        try:
+            with Progress(f"{target.path}: transactions") as progress:
+                self.committed.turn_to(target, window, Run(more=progress.more))
+        except SourceError as error:
+            self.files.report_unreadable(error)
+            window.source.close()
+            return None
+        window.source.keep = keep
+        self._has_committed = True
+        return opened
+
+    def _left_out(self) -> None:
+        # With --last, batches are read more than once, so the counts would be wrong.
+        if self.committed is not None and self._has_committed and not self.options.last:
+            self.committed.end()
+
+    def extract(self, part: str) -> None:
+        """Write the raw key or value of the single matching record."""
+        if self.output.terminal:
+            raise click.UsageError(
+                "--extract writes raw bytes, which may contain terminal control sequences; redirect it to a file"
+            )
+        self.coverage = self.files.coverage = None
+        self._extracts = True
+        first, more = self._first_two()
+        if first is None:
+            self.files.report_refused()
+            return
+        if more is not None and self.options.limit != 1:
+            offsets = f"{first.offset} and {more.offset}"
+            raise click.UsageError(f"more than one record matches (offsets {offsets} …); choose one with --offset")
+        else:
+            start, size = first.key_start, first.keySize
+            if part == "value":
+                start, size = first.value_start, first.valueSize
+            if size >= 0:
+                if not first.batch.crcValid:
+                    print_error(
+                        f"the batch at byte {first.position} does not match its checksum: these bytes may be damaged"
+                    )
+                self.output.write_now(memoryview(first.data)[start : start + size])
+                self.output.flush()
+                return
+            print_error(f"the {part} of the record at offset {first.offset} is null")
+        self._nothing = True
+
+    def _first_two(self) -> tuple[Record | None, Record | None]:
+        """Return the first matching record, and the second, which should not exist."""
+        first = None
+        for target in self.files:
+            opened = self._open(target)
+            if opened is None:
+                continue
+            window, kind = opened
+            try:
+                for region in self.scan.chosen(target, window) if kind in BATCHES else ():
+                    if isinstance(region, Batch):
+                        region.crcValid  # noqa: B018  (taken while the batch can be read)
+                        for record in self.selection.records(region):
+                            if first is not None:
+                                return first, record
+                            first = record
+                            if self.options.limit == 1:
+                                return first, None
+            except SourceError as error:
+                self.files.report_unreadable(error)
+            finally:
+                window.source.close()
+        return first, None
+
+    def _view(self, several: bool) -> View:
+        options = self.options
+        try:
+            self.decoding = decoding = RecordDecoder(options.decode)
+            if options.form == TEMPLATE:
+                parts = compile_template(options.template or "", decoding)
+                shown = decoding if shows_decoded(options.template or "") else None
+                return TemplateView(self.output, parts, print_error, shown)
+            if options.redaction is not None:
+                return RedactedView(self.output, options.redaction, records=options.records)
+            if options.form == JSON:
+                return JsonView(self.output, records=options.records, decoding=decoding)
+            if options.form == CSV:
+                self._csv = CsvView(
+                    self.output, records=options.records, names=options.columns, complain=print_error, decoding=decoding
+                )
+                return self._csv
+            if options.form == HEX:
+                return HexView(
+                    self.output,
+                    records=options.records,
+                    full=options.full,
+                    zone=options.zone,
+                    titles=several,
+                    decoding=decoding,
+                )
+            return TableView(
+                self.output,
+                records=options.records,
+                names=options.columns,
+                full=options.full,
+                zone=options.zone,
+                titles=several,
+                decoding=decoding,
+            )
+        except (UnknownColumn, TemplateError, DecoderError) as error:
+            raise click.UsageError(str(error)) from None
+
+    def _quicken(self, view: View) -> None:
+        """Choose the fast path: JSON, and tables in a pipe, are written directly from columns if the core is compiled.
+        Not possible if rows are needed one by one: with a limit or, per file, with a decoder of keys and values."""
+        options = self.options
+        if options.limit or options.last or options.follow or options.redaction is not None:
+            return
+        is_plain = not self.output.terminal and not self.output.colour
+        in_table = is_plain and options.columns is None and options.zone is timezone.utc
+        if self.selection.is_all and (options.form == JSON or (options.form == TABLE and in_table)):
+            self._fast_entries = FastEntries(self.output, view)
+        if not COMPILED:
+            return
+        if options.form == JSON and options.records:
+            other = partial(JsonView, records=True)
+            self._quick = FastRecordWriter(
+                self.output, self.selection, options.jobs, other, self.coverage, self.decoding
+            )
+            return
+        if (options.form == JSON or (options.form == TABLE and in_table)) and (
+            options.records or self.selection.is_all
+        ):
+            self._quick = FastRows(self.output, view, self.selection, self.coverage, records=options.records)
+
+    def _begin(self, target: Target) -> None:
+        """Choose for this file whether records are written directly from columns."""
+        decoder = self.decoding.decoder(target) if self.options.records else None
+        schemas = decoder.schemas if isinstance(decoder, KeyValueDecoder) else None
+        self.quick = self._quick if decoder is None or schemas is not None else None
+        self.scan.whole_runs = self.quick is not None
+        if self.quick is None or schemas is not None:
+            self._drained()
+        if self.quick is not None:
+            self.quick.schemas = schemas
+
+    def _drained(self) -> None:
+        """Wait until the fast path has written its output, so that the output can be used here."""
+        if self._quick is not None:
+            self._quick.drain()
+
+    def _items(self, target: Target, window: Window, kind: FileKind) -> Iterator[Item]:
+        """Yield the selected items of one file: regions, or entries and the regions among them."""
+        if kind in BATCHES:
+            yield from self.scan.chosen(target, window)
+            return
+        for item in entries(kind, window, target.name_offset or 0):
+            self.scan.run.at(getattr(item, "position", 0), window.source.size)
+            if isinstance(item, Problem) or (
+                self.selection.entry(item.position, item.values)
+                if isinstance(item, Entry) and item.type
+                else self.selection.is_all
+            ):
+                yield item
+
+    def _in_runs(self, target: Target, window: Window, kind: FileKind) -> Iterator[EntryRun | Region]:
+        """Like `_items`, for all entries of an index."""
+        for item in entry_runs(kind, window, target.name_offset or 0):
+            self.scan.run.at(item.position, window.source.size)
+            yield item
+
+    def _file(self, view: View, target: Target) -> None:
+        view.file(target)
+        opened = self._open(target)
+        if opened is None:
+            return
+        window, kind = opened
+        target = target._replace(kind=kind)
+        self._begin(target)
+        self._counted(kind)
+        before, shown = self.scan.batches, 0
+        try:
+            with Progress(target.path) as progress:
+
+                def at(position: int, size: int | None) -> None:
+                    progress.at(position, size)
+                    if not isinstance(self.quick, FastRecordWriter):  # Quick does not hold rows back
+                        view.tick()
+
+                self.scan.run = Run(at=at)
+                if self._fast_entries is not None and kind in FIXED:
+                    found: Iterator[Item | EntryRun] = self._in_runs(target, window, kind)
+                else:
+                    found = self._items(target, window, kind)
+                for item in found:
+                    self._show(view, target, item, window)
+                    if isinstance(item, EntryRun):
+                        shown += item.rows
+                    else:
+                        shown += not isinstance(item, Entry) or bool(item.type)
+                    if self.left == 0:
+                        return
+            self.files.ended(target, window, kind, self.scan.batches - before if kind in BATCHES else shown)
+        except SourceError as error:
+            self.files.report_unreadable(error)
+        finally:
+            window.source.close()
+
+    def _counted(self, kind: FileKind) -> None:
+        if self.coverage is not None and kind in BATCHES:
+            self.coverage.files += 1
+
+    def _show(self, view: View, target: Target, item: Item | EntryRun, window: Window, skip: int = 0) -> None:
+        if isinstance(item, BatchRun):
+            assert self.quick is not None
+            self.quick.batch_run(target, item)
+            return
+        self._drained()
+        if isinstance(item, EntryRun):
+            assert self._fast_entries is not None
+            self._fast_entries.run(target, item)
+            return
+        if isinstance(item, Problem):
+            from kdump.check.engine.check_small_files import file_finding
+
+            view.finding(file_finding(target, item))
+            return
+        if isinstance(item, Entry):
+            rows = view.entry(target, item)
+        elif self.quick is not None and isinstance(item, Batch) and not item.isControlBatch:
+            rows = self.quick.batch(target, item)
+            if self.coverage is not None:
+                self.coverage.batch(target.path, item, rows)
+        elif isinstance(item, Batch):
+            records = self.selection.records(item)
+            if self.options.records:
+                records = islice(records, skip, None if self.left is None else skip + self.left)
+            rows = view.batch(target, item, records)
+            if self.coverage is not None:
+                self.coverage.batch(target.path, item, rows)
+        else:
+            view.region(target, item, window)
+            rows = 0
+            if self.coverage is not None:
+                self.coverage.region(item)
+        if self.left is not None:
+            self.left -= rows
+
+    def _last(self, view: View, files: list[Target]) -> None:
+        """Show the last rows of all files together, found by reading backward from the end."""
+        requested = self.options.last or 0
+        found: list[tuple[Target, Window, list[tuple[Item, int]]]] = []
+        total = 0
+        for target in reversed(files):
+            opened = self._open(target, keep=True)
+            if opened is None:
+                continue
+            window, kind = opened
+            self._counted(kind)
+            try:
+                with Progress(target.path) as progress:
+                    # Positions decrease where the last rows are read again.
+                    self.scan.run = Run(at=partial(_furthest, progress))
+                    rows = self._last_of(target, window, kind, requested - total)
+            except SourceError as error:
+                self.files.report_unreadable(error)
+                continue
+            self.files.ended(
+                target, window, kind, sum(not isinstance(item, Entry) or bool(item.type) for item, _ in rows)
+            )
+            target = target._replace(kind=kind)
+            total += sum(count for _, count in rows)
+            found.append((target, window, rows))
+            if total >= requested:
+                break
+        skip = max(0, total - requested)
+        for target, window, rows in reversed(found):
+            if rows:
+                view.file(target)
+            for item, count in rows:
+                tail = isinstance(item, Region) and not count and item.end == window.source.size
+                if not (self.options.follow and tail):  # a broker may still be writing it
+                    self._show(view, target, item, window, skip if count else 0)
+                skip = 0 if count else skip
+            window.source.close()
+
+    def _last_of(self, target: Target, window: Window, kind: FileKind, count: int) -> list[tuple[Item, int]]:
+        """Return the items with the last `count` rows of one file, each with its number of rows."""
+        if kind in BATCHES:
+            return list(self.scan.last(target, window, count))
+        kept: deque[tuple[Item, int]] = deque()
+        total = 0
+        for item in self._items(target, window, kind):
+            rows = int(isinstance(item, Entry) and bool(item.type))
+            kept.append((item, rows))
+            total += rows
+            while kept and total - kept[0][1] >= count:
+                total -= kept.popleft()[1]
+        return list(kept)
+
+    def _follow(self, view: View, target: Target) -> None:
+        """Show the last file as it grows (after its last rows, if --last was given), and then the segments that follow
+        it."""
+        last = self.options.last
+        following: Target | None = target
+        while following is not None:
+            target = following
+            window = self.scan.open(target)
+            if not isinstance(window.source, FileSource):
+                window.source.close()
+                raise click.UsageError(f"--follow needs a file that can grow, which {path_text(target.path)} cannot")
+            start = complete_end(target, window, 0, self.scan.limits) if last else 0
+            if not last:
+                view.file(target)
+            last = None
+            grown = follow(target, window, start, self.scan.limits, view.end, partial(notes_of, target))
+            for region in self.scan.chosen(target, window, start, grown):
+                self._show(view, target, region, window)
+                view.tick()
+            window.source.close()
+            following = newer(target)

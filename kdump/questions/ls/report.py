@@ -1,0 +1,211 @@
+"""Output of `kdump ls`: a few lines about each log directory, then a table of its partitions, topics or segments; or
+the same as JSON Lines. Table rows are made from the JSON objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import tzinfo
+from textwrap import wrap
+from typing import NamedTuple
+
+from kdump.answer import Object
+from kdump.cluster.directory_summary import LogDirectorySummary
+from kdump.format.count_text import count_text
+from kdump.questions.ls.answer import directory_object, partition_object, segment_object, topic_object, whole_size
+from kdump.questions.ls.columns import MORE, ls_columns
+from kdump.render.amounts import size_text
+from kdump.render.escape import path_text, printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import Table
+from kdump.render.times import iso
+from kdump.state.ls_rows import LsRow
+from kdump.state.partition_summary import PartitionSummary
+
+SHOWN = 5
+"""Maximum names that are printed of a list."""
+
+
+def row_object(row: LsRow) -> Object:
+    """Return the JSON object of a row."""
+    if row.segment is not None:
+        return segment_object(row.segment, row.parts[0].clean)
+    return topic_object(row.parts) if row.by_topic else partition_object(row.parts[0])
+
+
+class DirectoryStart(NamedTuple):
+    """A log directory, before its rows."""
+
+    facts: LogDirectorySummary
+    rows: Iterable[LsRow]
+
+
+class PartitionStart(NamedTuple):
+    """A partition, before the rows of its segments."""
+
+    facts: PartitionSummary
+
+
+class RowsEnd(NamedTuple):
+    """The end of the rows of a directory or partition: so many of them are `shown`. `partition`: whose segments they
+    are, if they are a partition's."""
+
+    shown: int
+    of: int
+    partition: PartitionSummary | None
+
+
+LsPart = DirectoryStart | PartitionStart | LsRow | RowsEnd
+
+
+def ls_objects(answer: LsPart) -> Iterator[Object]:
+    """Yield the JSON object of a part. A partition whose segments are listed follows them, because its end offset is
+    known only then."""
+    if isinstance(answer, DirectoryStart):
+        yield directory_object(answer.facts)
+    elif isinstance(answer, LsRow):
+        yield row_object(answer)
+    elif isinstance(answer, RowsEnd) and answer.partition is not None and answer.shown == answer.of:
+        answer.partition.sum_up()
+        yield partition_object(answer.partition)
+
+
+def ls_row_objects(answer: LsPart) -> Iterator[Object]:
+    """Yield the objects that are rows: not the partition that follows its segments."""
+    if isinstance(answer, LsRow):
+        yield row_object(answer)
+
+
+class LsReport(Sink[LsPart]):
+    """Writes text with tables. `by_size`: the rows are sorted by size, and show all sizes."""
+
+    def __init__(self, output: Output, *, zone: tzinfo, names: list[str] | None, full: bool, by_size: bool) -> None:
+        self.output = output
+        self.zone, self.names, self.full, self.by_size = zone, names, full, by_size
+        self.table: Table | None = None
+        self._begun = False
+        self._widest = 0
+        self._partial = False
+
+    def _begin(self, title: str) -> None:
+        if self._begun:
+            self.output.line("")
+        self._begun = True
+        self.output.line(self.output.paint(printable(path_text(title)), "head"))
+
+    def add(self, answer: LsPart) -> None:
+        if isinstance(answer, LsRow):
+            self._row(answer)
+        elif isinstance(answer, RowsEnd):
+            self._end(answer.shown, answer.of)
+        elif isinstance(answer, DirectoryStart):
+            self._directory(answer.facts, answer.rows)
+        else:
+            self._partition(answer.facts)
+
+    def _directory(self, facts: LogDirectorySummary, rows: Iterable[LsRow]) -> None:
+        self._begin(facts.directory.path)
+        for text, style in directory_lines(facts, self.zone):
+            self._text(text, style)
+        self.output.tick()
+        self._widest = max((len(path_text(row.name)) for row in rows), default=0)
+
+    def _partition(self, facts: PartitionSummary) -> None:
+        self._begin(facts.partition.path)
+        for text in partition_lines(facts):
+            self._text(text, "")
+
+    def _text(self, text: str, style: str) -> None:
+        lines = (
+            [printable(text)]
+            if self.output.width is None
+            else wrap(printable(text), self.output.width - 4, break_on_hyphens=False)
+        )
+        for number, line in enumerate(lines):
+            self.output.line(("    " if number else "  ") + self.output.paint(line, style))
+
+    def _row(self, row: LsRow) -> None:
+        fields = row_object(row)
+        self._partial = self._partial or fields["partial"]
+        if self.table is None:
+            columns = ls_columns(fields["type"], self.zone, self.names, self._widest, by_size=self.by_size)
+            self.table = Table(columns, self.output, full=self.full, chosen=self.names is not None)
+        self.table.add({**fields, "name": row.name}, "bad" if fields["damage"] or fields["errors"] else "")
+
+    def tick(self) -> None:
+        if self.table is not None:
+            self.table.tick()
+
+    def _end(self, shown: int, of: int) -> None:
+        if self.table is not None:
+            self.table.flush()
+        if shown < of:
+            self.output.line(self.output.paint(f"{shown:,} of {of:,} shown", "dim"))
+        self.table, self._widest = None, 0
+        self.output.tick()
+
+    def end(self) -> None:
+        if self._partial and (self.names is None or {"formats", "compressions"} & set(self.names)):
+            text = f"{MORE}: not all headers were read: there may be more formats and codecs, and older records"
+            self.output.line(self.output.paint(text, "dim"))
+
+
+def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str, str]]:
+    """Return a few lines that describe a log directory, each with its style."""
+    fields = directory_object(facts)
+    if fields["clusterId"] is None and fields["nodeId"] is None:
+        lines = [("no meta.properties with cluster and node IDs", "")]
+    else:
+        directory = f", directory {fields['directoryId']}" if fields["directoryId"] else ""
+        version = fields["metaPropertiesVersion"]
+        lines = [
+            (
+                f"cluster {fields['clusterId']}, node {fields['nodeId']}{directory} (meta.properties version"
+                f" {version})",
+                "",
+            )
+        ]
+    written = f" {iso(facts.dated, zone)}" if facts.dated is not None else ""
+    if facts.clean:
+        epoch = f", broker epoch {fields['brokerEpoch']}" if fields["brokerEpoch"] else ""
+        lines.append((f"clean shutdown: .kafka_cleanshutdown written{written}{epoch}", ""))
+    elif facts.clean is False:
+        lines.append(
+            (f"no clean shutdown: the broker is running or has crashed; last checkpoint written{written}", "torn")
+        )
+    counts = [count_text(fields[name], name[:-1]) for name in ("topics", "partitions", "segments")]
+    lines.append((f"{', '.join(counts)}: {size_text(fields['size'])}{_other_sizes(fields)}", ""))
+    stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
+    if facts.broken:
+        lines.append((f"damaged or unreadable: {_some(fields['broken'])}", "bad"))
+    lists = (
+        ("not live", stray),
+        ("not named topic-partition", fields["unknown"]),
+        ("not Kafka's files", fields["otherFiles"]),
+        ("directory missing", fields["absent"]),
+    )
+    lines += [(f"{heading}: {_some(names)}", "torn") for heading, names in lists if names]
+    if facts.remote_cache:
+        lines.append((f"cached remote indexes: {size_text(facts.remote_cache)}", ""))
+    return lines
+
+
+def partition_lines(facts: PartitionSummary) -> list[str]:
+    """Return one or two lines that describe a partition directory."""
+    fields = partition_object(facts)
+    lines = [f"{count_text(fields['segments'], 'segment')}: {size_text(fields['size'])}{_other_sizes(fields)}"]
+    checkpointed = {"log start": facts.log_start, "high watermark": facts.high_watermark}
+    checkpointed["recovery point"] = facts.checkpoints.get("recovery-point-offset")
+    offsets = ", ".join(f"{name} {offset}" for name, offset in checkpointed.items() if offset is not None)
+    return lines + ([offsets] if offsets else [])
+
+
+def _other_sizes(fields: Object) -> str:
+    """Return the sizes of the files that are not segments."""
+    text = f"; {size_text(fields['besideSize'])} of indexes and other files" if fields["besideSize"] else ""
+    text += f"; {size_text(fields['deletedSize'])} of .deleted files" if fields["deletedSize"] else ""
+    return text + (f"; {size_text(fields['unfinishedSize'])} of .swap and .cleaned" if fields["unfinishedSize"] else "")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")

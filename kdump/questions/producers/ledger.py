@@ -1,0 +1,290 @@
+"""The producers of one partition, collected batch by batch, and the state of each that a broker would rebuild.
+
+Source: ProducerStateManager (truncateAndReload, loadFromSnapshot, isProducerExpired), UnifiedLog.rebuildProducerState.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kdump.check.rule import BatchContext, Observer
+from kdump.check.rules.producers import break_text
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
+from kdump.format.producer_snapshot import PRODUCER_ENTRY
+from kdump.log import file_system
+from kdump.log.paths import Target
+from kdump.log.region import Batch
+from kdump.questions.partition_scan import PartitionScan
+from kdump.questions.producers.answer import EXPIRED, LIVE, UNKNOWN, PartitionProducers, ProducerEvent
+from kdump.questions.producers.answer import Producer as Row
+from kdump.questions.producers.history import ProducerHistory, replayed
+from kdump.state.producer_state import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak
+from kdump.state.transaction_tracker import CompletedTxn
+
+EVENTS = {GAP: "gap", DUPLICATE: "duplicate", EPOCH_DECREASED: "fenced", EPOCH_START: "epochStart"}
+FORGOTTEN = "forgotten"
+SORTED = 20_000
+"""Maximum number of producers that are sorted by ID; if there are more, they come in the order of the snapshot, then of
+the log."""
+LOG, NOTHING = "log", "nothing"
+
+NOT_IN_SNAPSHOT = "not in {name}, which the broker loads: it had expired, or its state was lost"
+ONLY_SNAPSHOT = "it has no batches on this disk: it is only in {name}"
+PART = "its current state in a broker depends on later segments, which were not selected"
+BELOW_START = "its batches are below the log start offset {start}, where the replay begins without a valid .snapshot"
+NO_STATE = "the broker was shut down cleanly, and there is no valid .snapshot: it starts without producer state"
+
+
+class ProducerLedger(Observer):
+    """Yields ProducerEvent if `with_events`, and at the end each Producer and PartitionProducers. `now` is in epoch ms,
+    `expiration` is producer.id.expiration.ms, `base` the snapshot that the broker loads first."""
+
+    def __init__(
+        self,
+        scan: PartitionScan,
+        coordinator: TransactionCoordinatorState | None,
+        now: int,
+        expiration: int,
+        base: Target | None,
+        *,
+        with_events: bool = False,
+    ) -> None:
+        self.scan = scan
+        self.known = scan.known
+        self.names = coordinator.history.names if coordinator else {}
+        self.now = now
+        self.expiration = expiration
+        self.base = base
+        self.with_events = with_events
+        self.is_part = self.known.last is False
+        self.starts_empty = not self.is_part and bool(self.known.clean) and not scan.partition.snapshots
+        self.counts = {LIVE: 0, EXPIRED: 0, UNKNOWN: 0}
+        self.broken = {"gaps": 0, "duplicates": 0, "fenced": 0, "starts": 0}
+        self.snapshot_only = 0
+        self.files: list[str] = []
+        """Paths of the segments so far."""
+        self._reported = bytearray()
+
+    def batch(self, seen: BatchContext) -> Iterator[Any]:
+        batch, producer_id = seen.batch, seen.batch.producerId
+        if not seen.is_valid or producer_id is None or producer_id < 0:
+            return
+        life = self.scan.producers.state.get(producer_id)
+        if not isinstance(life, ProducerHistory) or (batch.isControlBatch and seen.marker is None):
+            return
+        ended, broken = self.scan.transactions.ended, self.scan.producers.broken
+        if self.with_events:
+            yield from self._events(seen, life, ended, broken)
+        life.last_seen, life.file, life.position = batch.lastOffset, self._file(seen.part.target.path), batch.position
+        life.seen_epoch = life.highest_epoch
+        self._count(life, batch, ended, broken)
+        self.scan.producers.state.put(producer_id, life)
+
+    def _file(self, path: str) -> int:
+        """Return the index of a file in `files`: the last one, as segments come in order."""
+        if not self.files or self.files[-1] != path:
+            self.files.append(path)
+        return len(self.files) - 1
+
+    def _count(
+        self, life: ProducerHistory, batch: Batch, ended: CompletedTxn | None, broken: SequenceBreak | None
+    ) -> None:
+        if ended is not None:
+            life.ended = ended.offset
+            life.commits += ended.marker.type == "COMMIT" and not ended.repeats
+            life.aborts += ended.marker.type == "ABORT" and not ended.repeats
+            return
+        life.batches += 1
+        life.records += batch.possible_records
+        life.bytes += batch.size
+        life.last_data = batch.lastOffset
+        if life.first_offset < 0:
+            life.first_offset, life.first_timestamp = batch.baseOffset or 0, life.batch_timestamp
+        if broken is not None:
+            life.gaps += broken.kind == GAP
+            life.duplicates += broken.kind == DUPLICATE
+            life.fenced += broken.kind == EPOCH_DECREASED
+            life.starts += broken.kind == EPOCH_START
+
+    def _events(
+        self, seen: BatchContext, life: ProducerHistory, ended: CompletedTxn | None, broken: SequenceBreak | None
+    ) -> Iterator[ProducerEvent]:
+        """Yield the events of a batch. The producer state in `life` already includes the batch, its counts do not."""
+        batch = seen.batch
+        epoch = batch.producerEpoch or 0
+        if ended is not None:
+            raised = f", the epoch before was {ended.newest}" if 0 <= ended.newest != epoch else ""
+            data = " repeated by its coordinator" if ended.repeats else ""
+            data = data if ended.transaction is None else f" from offset {ended.transaction.first_offset}"
+            yield self._event(seen, ended.marker.type, (data or " without data here").strip() + raised)
+            return
+        if life.batches == 0:
+            yield self._event(seen, "first", f"starts with sequence {batch.baseSequence}")
+        elif broken is None and epoch > life.seen_epoch:
+            yield self._event(seen, "epoch", f"follows epoch {life.seen_epoch}, with no marker in between")
+        if broken is not None:
+            event = FORGOTTEN if broken.idle > self.expiration else EVENTS[broken.kind]
+            lost = "; there is damage between the two" if broken.damaged else ""
+            yield self._event(seen, event, break_text(broken) + lost)
+
+    def _event(self, seen: BatchContext, event: str, message: str) -> ProducerEvent:
+        batch, partition = seen.batch, self.scan.partition
+        producer_id = batch.producerId or 0
+        return ProducerEvent(
+            source=partition.source,
+            topic=self.known.topic,
+            partition=self.known.partition,
+            offset=batch.lastOffset if batch.baseOffset is None else batch.baseOffset,
+            timestamp=batch.maxTimestamp,
+            transactionalId=self.names.get(producer_id),
+            producerId=producer_id,
+            producerEpoch=batch.producerEpoch or 0,
+            event=event,
+            baseSequence=-1 if batch.baseSequence is None else batch.baseSequence,
+            lastSequence=-1 if batch.lastSequence is None else batch.lastSequence,
+            message=message,
+            file=seen.part.target.path,
+            position=batch.position,
+        )
+
+    def end(self) -> Iterator[Any]:
+        rows = self._rows()
+        if len(self.scan.producers.state) <= SORTED and (self.base is None or _entries(self.base) <= SORTED):
+            rows = iter(sorted(rows, key=lambda row: row.producerId))
+        yield from rows
+        yield self._partition()
+
+    def _rows(self) -> Iterator[Row]:
+        state = self.scan.producers.state
+        self._reported = bytearray(len(state))
+        if self.base is not None:
+            for position, entry in self.scan.neighbor_files.snapshot(self.base) or ():
+                life = state.get(entry["producerId"])
+                yield self._row(
+                    entry["producerId"], life if isinstance(life, ProducerHistory) else None, position, entry
+                )
+        for producer_id, life in state.items():
+            if isinstance(life, ProducerHistory) and not self._reported[state.row_of(producer_id)]:
+                yield self._row(producer_id, life, 0, None)
+
+    def _row(self, producer_id: int, life: ProducerHistory | None, position: int, entry: dict[str, int] | None) -> Row:
+        """Return the row of a producer: from its `life` in the log, its `entry` in the snapshot at byte `position`, or
+        both."""
+        base = self.base
+        log_start = -1 if self.known.log_start is None else self.known.log_start
+        since = log_start if base is None else base.name_offset or 0
+        remarks: list[str] = []
+        name = "" if base is None else base.path.rpartition("/")[2]
+        now: dict[str, int] | None = None
+        is_replayed = life is not None and life.last_seen >= since
+        if self.is_part:
+            remarks.append(PART)
+        elif life is not None and is_replayed and not self.starts_empty:
+            now = replayed(life, entry, since)
+        elif entry is not None:
+            now = entry
+        state = UNKNOWN
+        if now is not None:
+            expired = now["currentTxnFirstOffset"] < 0 and self.now - now["timestamp"] >= self.expiration
+            state = EXPIRED if expired else LIVE
+        elif base is not None and not self.is_part:
+            remarks.append(NOT_IN_SNAPSHOT.format(name=name))
+        elif self.starts_empty:
+            remarks.append(NO_STATE)
+        elif not self.is_part:
+            remarks.append(BELOW_START.format(start=log_start))
+        if life is None:
+            remarks.append(ONLY_SNAPSHOT.format(name=name))
+            self.snapshot_only += 1
+        self.counts[state] += 1
+        if life is not None:
+            self._reported[self.scan.producers.state.row_of(producer_id)] = True
+            for count in self.broken:
+                self.broken[count] += getattr(life, count)
+        broker_state = now or {}
+        partition = self.scan.partition
+        has_data = life is not None and life.batches > 0
+        is_counted = life is not None and life.last_seen >= 0
+        last = broker_state.get("timestamp", life.timestamp if life is not None else -1)
+        return Row(
+            source=partition.source,
+            topic=self.known.topic,
+            partition=self.known.partition,
+            transactionalId=self.names.get(producer_id),
+            producerId=producer_id,
+            firstEpoch=life.first_epoch if life else None,
+            lastEpoch=life.highest_epoch if life else None,
+            batches=life.batches if life else 0,
+            records=life.records if life else 0,
+            bytes=life.bytes if life else 0,
+            firstOffset=life.first_offset if has_data and life else None,
+            lastDataOffset=life.last_data if has_data and life else None,
+            firstTimestamp=_time(life.first_timestamp) if has_data and life else None,
+            lastBatchTimestamp=_time(life.timestamp) if life else None,
+            commits=life.commits if life else 0,
+            aborts=life.aborts if life else 0,
+            gaps=life.gaps if life else 0,
+            duplicates=life.duplicates if life else 0,
+            fenced=life.fenced if life else 0,
+            epochStarts=life.starts if life else 0,
+            state=state,
+            epoch=broker_state.get("epoch"),
+            lastSequence=broker_state.get("lastSequence"),
+            lastOffset=broker_state.get("lastOffset"),
+            offsetDelta=broker_state.get("offsetDelta"),
+            timestamp=broker_state.get("timestamp"),
+            coordinatorEpoch=broker_state.get("coordinatorEpoch"),
+            currentTxnFirstOffset=broker_state.get("currentTxnFirstOffset"),
+            stateFrom=self._from,
+            inSnapshot=None if base is None else entry is not None,
+            idle=self.now - last if last >= 0 else None,
+            file=self.files[life.file] if life and is_counted else base.path if base else partition.path,
+            position=life.position if life and is_counted else position,
+            remarks=tuple(remarks),
+        )
+
+    @property
+    def _from(self) -> str:
+        return self.base.path if self.base is not None else NOTHING if self.starts_empty or self.is_part else LOG
+
+    def _partition(self) -> PartitionProducers:
+        scan = self.scan
+        segments = scan.partition.segments
+        first = segments[0].offset if segments else None
+        return PartitionProducers(
+            source=scan.partition.source,
+            topic=self.known.topic,
+            partition=self.known.partition,
+            path=scan.partition.path,
+            logStartOffset=self.known.log_start_offset(first),
+            logEndOffset=scan.log_end,
+            producers=sum(self.counts.values()),
+            live=self.counts[LIVE],
+            expired=self.counts[EXPIRED],
+            unknown=self.counts[UNKNOWN],
+            gaps=self.broken["gaps"],
+            duplicates=self.broken["duplicates"],
+            fenced=self.broken["fenced"],
+            epochStarts=self.broken["starts"],
+            snapshotOnly=self.snapshot_only,
+            stateFrom=self._from,
+            stateOffset=None if self.base is None else self.base.name_offset,
+            segments=len(segments),
+            damages=0,
+            forgotten=scan.producers.state.forgotten,
+            kafkaVersion=self.known.release.release.number,
+            producerIdExpirationMs=self.expiration,
+        )
+
+
+def _time(timestamp: int) -> int | None:
+    return timestamp if timestamp >= 0 else None
+
+
+def _entries(target: Target) -> int:
+    """Estimate the number of entries of a snapshot from its size."""
+    try:
+        return file_system.getsize(target.path) // PRODUCER_ENTRY.size
+    except OSError:
+        return 0

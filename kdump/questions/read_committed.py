@@ -1,0 +1,208 @@
+"""What a consumer with isolation.level=read_committed receives of a segment: no control batches, no batches of aborted
+transactions, and nothing at or above the last stable offset.
+
+A segment alone does not show this: transactions begin in earlier segments and end in later ones. So the headers and
+markers of the log are first read up to its end, starting at this segment or at an earlier one whose producer snapshot
+lists the transactions open there; and so are the .txnindex files, which brokers use.
+
+Source: org.apache.kafka.clients.consumer.internals.CompletedFetch, TransactionIndex.collectAbortedTxns,
+UnifiedLog.fetchLastStableOffsetMetadata.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from kdump.check.engine.neighbor_files import NeighborFiles
+from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
+from kdump.check.rule import BatchContext, Observer, SegmentContext
+from kdump.check.totals import CheckTotals
+from kdump.check.watchers.txn_index_entries import close
+from kdump.log.batch_validity import impossible_count
+from kdump.log.entries import Entry
+from kdump.log.errors import SourceError
+from kdump.log.file_kinds import TXN_INDEX
+from kdump.log.log_directory import directory_above
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
+from kdump.log.paths import Target
+from kdump.log.region import Batch
+from kdump.log.run import PLAIN_RUN, Limits, Run
+from kdump.log.source import Source
+from kdump.log.window import Window
+from kdump.questions.partition_scan import PartitionScan
+from kdump.state.marker import ABORT
+from kdump.state.read_committed_view import (
+    MAX_ABORTED_TRANSACTIONS,
+    HiddenRecords,
+    ReadCommittedView,
+    describe_view,
+)
+
+Say = Callable[[str], None]
+
+
+class _Collect(Observer):
+    """Fills a ReadCommittedView while a partition is scanned."""
+
+    def __init__(self, scan: PartitionScan, view: ReadCommittedView) -> None:
+        self.scan = scan
+        self.view = view
+        if scan.seeded_from is not None:
+            view.snapshot = os.path.basename(scan.seeded_from.path)
+
+    def begin(self, part: SegmentContext) -> None:
+        self.view.segments += 1
+
+    def batch(self, seen: BatchContext) -> None:
+        self._by_index()
+        if seen.batch.isTransactional:
+            self.view.has_transactions = True
+        ended = self.scan.transactions.ended
+        if ended is not None and ended.marker.type == ABORT and ended.transaction is not None:
+            self.view.add(ended.producer_id, ended.transaction.first_offset, ended.offset)
+
+    def finish(self, part: SegmentContext) -> None:
+        self._by_index()
+
+    def _by_index(self) -> None:
+        """Add the transactions that only the .txnindex lists."""
+        entries = self.scan.entries_of_index
+        for found in (entries.lost, entries.unmatched):
+            for lost in found:
+                self.view.add_entry(lost.entry)
+            found.clear()
+
+
+class ReadCommitted:
+    """The gate of one run (kdump.log.selection.BatchFilter): call `turn_to` for each file before its batches are shown.
+    `say` is called with lines on what was taken into account and what was left out."""
+
+    def __init__(self, limits: Limits, say: Say) -> None:
+        self.limits = limits
+        self.say = say
+        self.view = ReadCommittedView()
+        self.left_out = HiddenRecords()
+        self._folder: str | None = None
+        self._run = PLAIN_RUN
+        self._lock = threading.Lock()  # batches are shown by several threads
+
+    def sees(self, batch: Batch) -> bool:
+        """Return True if the consumer receives the batch's records; else count them as left out."""
+        view, out = self.view, self.left_out
+        if batch.isControlBatch:
+            with self._lock:
+                out.control_batches += 1
+            return False
+        first = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        if batch.isTransactional and batch.producerId is not None:
+            marker = view.aborted(batch.producerId, first)
+            if marker is not None:
+                with self._lock:
+                    out.aborted_batches += 1
+                    out.aborted_records += batch.possible_records
+                    out.uncounted += impossible_count(batch) is not None
+                    if len(out.transactions) < MAX_ABORTED_TRANSACTIONS:
+                        out.transactions.add((batch.producerId, marker))
+                return False
+        if view.stable is not None and first >= view.stable:
+            with self._lock:
+                out.unstable_batches += 1
+                out.unstable_records += batch.possible_records
+                out.uncounted += impossible_count(batch) is not None
+            return False
+        return True
+
+    def turn_to(self, target: Target, window: Window, run: Run = PLAIN_RUN) -> None:
+        """Prepare for the batches of this file. Calls `run.more` with the number of bytes read. Raises
+        SourceError."""
+        self._run = Run(self.limits, more=run.more)
+        is_stream = target.path == "-" or "://" in target.path
+        folder = "" if is_stream else os.path.dirname(os.path.abspath(target.path))
+        name = os.path.basename(target.path)
+        place = None
+        if not is_stream:
+            above = directory_above(target.path)
+            place = above if isinstance(above, PartitionDirectory) else partition(folder)
+        index = None
+        if place is not None:
+            names = [os.path.basename(segment.log.path) if segment.log else "" for segment in place.segments]
+            index = names.index(name) if name in names else None
+        if place is None or index is None:
+            self._folder = None
+            self._read_view(
+                one_file(target, SegmentFiles("", target.name_offset or 0, target)), window, alone=True, name=name
+            )
+            return
+        if folder == self._folder and self.view.start <= place.segments[index].offset:
+            return
+        self._folder = folder
+        place = place.with_segments(place.segments[_start(place, index, self._options()) :])
+        self._read_view(place, None, alone=False, name=os.path.basename(folder))
+
+    def _options(self, window: Window | None = None) -> Options:
+        if window is None:
+            return Options.of(self._run)
+        return Options.of(self._run, open_source=lambda path: _Shared(window.source))
+
+    def _read_view(self, place: PartitionDirectory, window: Window | None, *, alone: bool, name: str) -> None:
+        totals = CheckTotals()
+        first = place.segments[0].offset
+        self.view = view = ReadCommittedView(start=first, alone=alone)
+        scan = PartitionScan(place, PartitionContext(last=None), self._options(window), totals)
+        for _ in scan.run(_Collect(scan, view)):
+            pass
+        for target in place.orphans:  # of segments that are missing here
+            if target.kind is TXN_INDEX and (target.name_offset or 0) >= first:
+                view.indexes += 1
+                for item in scan.neighbor_files.entries(target, TXN_INDEX):
+                    if isinstance(item, Entry):
+                        close(scan.transactions, item.values)
+                        view.add_entry(item.values)
+        view.indexes += scan.entries_of_index.files
+        view.sort()
+        tracker = scan.transactions.state
+        if view.is_full or tracker.untracked:
+            limit_text = f"{len(tracker.open)} open" if tracker.untracked else f"{MAX_ABORTED_TRANSACTIONS} aborted"
+            raise SourceError(f"{place.path}: more than {limit_text} transactions; pass its segments one by one")
+        view.stable, view.held_by = tracker.first_undecided, next(iter(tracker.open), None)
+        view.damages = scan.transactions.damages
+        view.unread = totals.unread
+        concerned = view.has_transactions or view.count or view.damages or view.snapshot or view.unread
+        for line in () if not concerned else describe_view(view, name, starts_late=first > 0 and not view.snapshot):
+            self.say(line)
+
+    def end(self) -> None:
+        """Report what was left out."""
+        text = self.left_out.text()
+        self.say(f"read committed: left out {text}" if text else "read committed: nothing was left out")
+
+
+def _start(place: PartitionDirectory, index: int, options: Options) -> int:
+    """Return the number of the last segment up to `index` with a valid producer snapshot at its base offset, which
+    lists the open transactions; 0 if there is none."""
+    snapshots = {target.name_offset: target for target in place.snapshots}
+    for number in range(index, 0, -1):
+        target = snapshots.get(place.segments[number].offset)
+        if target is not None and NeighborFiles(options, CheckTotals()).snapshot(target) is not None:
+            return number
+    return 0
+
+
+class _Shared:
+    """A source that the caller closes: it is read here before it is shown."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def release(self, position: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,165 @@
+"""Counts the schema IDs that the records of partitions carry."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+
+from kdump.cluster.read_groups import CoordinatorLog, log_records
+from kdump.decode.known_schemas import PREFIX, KnownSchemas, SchemaMark, marks_of, own_format_of
+from kdump.format.streams_record import TIMES
+from kdump.log.batch_records import records
+from kdump.log.directory_listing import length
+from kdump.log.internal_topics import INTERNAL_TOPICS
+from kdump.log.log_directory import LogDirectory
+from kdump.log.paths import target
+from kdump.log.record import Record
+from kdump.log.region import Batch
+from kdump.log.region_scan import RegionScan
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.selection import Range, Selection
+from kdump.questions.registry.answer import SchemaUsage
+from kdump.state.as_of import AsOf
+from kdump.state.schema_registry import HARD_DELETED, LIVE, SOFT_DELETED, SchemaVersion
+
+MAX_IDS = 1000
+"""Maximum number of different IDs in a partition; bytes with more are no IDs."""
+LONG = struct.Struct(">q")
+NONE = "none"
+MAX_SUBJECTS = 10
+
+
+class _Count:
+    """What is counted of one mark."""
+
+    __slots__ = ("all_long", "all_time", "first", "first_time", "last", "last_time", "records")
+
+    def __init__(self, offset: int, time: int | None) -> None:
+        self.records = 0
+        self.first, self.last = offset, offset
+        self.first_time, self.last_time = time, time
+        self.all_long = self.all_time = True
+
+    def add(self, offset: int, time: int | None, data: bytes) -> None:
+        self.records += 1
+        self.first, self.last = min(self.first, offset), max(self.last, offset)
+        if time is not None:
+            self.first_time = time if self.first_time is None else min(self.first_time, time)
+            self.last_time = time if self.last_time is None else max(self.last_time, time)
+        self.all_long = self.all_long and len(data) == LONG.size
+        self.all_time = self.all_time and len(data) > LONG.size and LONG.unpack_from(data)[0] in TIMES
+
+
+def usage(
+    logs: Iterable[CoordinatorLog],
+    known: KnownSchemas,
+    note: Callable[[str, str], None],
+    run: Run = PLAIN_RUN,
+    last_bytes: int | None = None,
+) -> Iterator[SchemaUsage]:
+    """Yield the schema IDs in each of `logs`. `note` is called with the directory and what is not valid there,
+    `run.more` with the number of bytes read since its last call. `last_bytes`: read only so much of the end."""
+    for log in logs:
+        yield from _partition_usage(log, known, note, run, last_bytes)
+
+
+def logs_with_records(directories: Iterable[LogDirectory], topics: Callable[[str], bool]) -> Iterator[CoordinatorLog]:
+    """Yield the logs of the partitions of `topics`, without Kafka's own."""
+    for directory in directories:
+        for partition in directory.partitions:
+            topic = partition.topic
+            if topic is None or partition.state or topic in INTERNAL_TOPICS or not topics(topic):
+                continue
+            paths = tuple(segment.log.path for segment in partition.segments if segment.log is not None)
+            yield CoordinatorLog(topic, partition.partition or 0, partition.path, paths)
+
+
+def _partition_usage(
+    log: CoordinatorLog,
+    known: KnownSchemas,
+    note: Callable[[str, str], None],
+    run: Run,
+    last_bytes: int | None,
+) -> Iterator[SchemaUsage]:
+    counts: dict[SchemaMark, _Count] = {}
+    full: set[str] = set()
+    found = log_records(log, AsOf(), lambda problem: note(log.path, problem), run)
+    for record in found if last_bytes is None else _last_records(log, last_bytes, run):
+        if record.is_control or record.is_cut:
+            continue
+        for mark in marks_of(record):
+            count = counts.get(mark)
+            if count is None:
+                if mark.part in full:
+                    continue
+                if mark.guid is not None and mark.where == PREFIX and not known.find(mark):
+                    continue  # any bytes after a 1 would be one
+                if len(counts) >= MAX_IDS:
+                    full.add(mark.part)
+                    note(log.path, f"{mark.part}s with more than {MAX_IDS} different first bytes: not all are listed")
+                    continue
+                counts[mark] = count = _Count(record.offset or 0, record.timestamp)
+            count.add(record.offset or 0, record.timestamp, (record.key if mark.part == "key" else record.value) or b"")
+    for mark, count in sorted(counts.items(), key=lambda each: (each[0].part, each[1].first)):
+        yield _answer(log, mark, count, known.find(mark), known.mirrored_from(log.topic))
+
+
+def _last_records(log: CoordinatorLog, size: int, run: Run) -> Iterator[Record]:
+    """Yield the records in the last bytes of the newest segment."""
+    for path in log.segments[-1:]:
+        start = max(0, (length(path) or 0) - size)
+        scan = RegionScan(Selection(positions=Range(start, None)), run.limits)
+        segment = target(path)
+        window = scan.open(segment)
+        with closing(window.source):
+            for region in scan.chosen(segment, window):
+                if isinstance(region, Batch) and region.crcValid:
+                    yield from records(region)
+                run.more(region.size)
+
+
+def _answer(
+    log: CoordinatorLog, mark: SchemaMark, count: _Count, found: list[SchemaVersion], mirrored: str
+) -> SchemaUsage:
+    states = {each.state for each in found}
+    state = next((each for each in (LIVE, SOFT_DELETED, HARD_DELETED) if each in states), NONE)
+    guid = None if mark.guid is None else mark.guid.hex()
+    return SchemaUsage(
+        topic=log.topic,
+        partition=log.partition,
+        part=mark.part,
+        id=mark.id,
+        guid=None if guid is None else "-".join((guid[:8], guid[8:12], guid[12:16], guid[16:20], guid[20:])),
+        where=mark.where,
+        state=state,
+        contexts=list(dict.fromkeys(each.context for each in found)),
+        subjects=list(dict.fromkeys(each.subject for each in found))[:MAX_SUBJECTS],
+        records=count.records,
+        firstOffset=count.first,
+        lastOffset=count.last,
+        firstTimestamp=count.first_time,
+        lastTimestamp=count.last_time,
+        doubt=_doubt(log.topic, mark, count, found, mirrored),
+        source=log.path,
+    )
+
+
+def _doubt(topic: str, mark: SchemaMark, count: _Count, found: list[SchemaVersion], mirrored: str) -> str | None:
+    if mark.where == PREFIX and mark.guid is None:
+        if count.all_long:
+            return "all are 8 bytes long: they may be numbers"
+        if count.all_time:
+            return "all begin with 8 bytes that are a timestamp: they may be a store's"
+    if mirrored and mark.guid is None:
+        return f"the topic is mirrored from {mirrored}: the IDs are those of its registry"
+    if not found:
+        return own_format_of(topic)
+    if all(each.state == HARD_DELETED for each in found):
+        return "the schema is deleted for good; its ID may have been given again"
+    if len({each.text for each in found}) > 1:
+        return f"the ID is in {len(found)} contexts, with different schemas; the records do not say which"
+    times = [each.timestamp for each in found if each.timestamp is not None]
+    if mark.guid is None and count.first_time is not None and times and count.first_time < min(times):
+        return "records are older than the schema's record: their ID may have been that of another schema"
+    return None

@@ -1,0 +1,142 @@
+"""`kdump reindex`: rebuilds the indexes of segments and compares the existing ones with them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import click
+
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.expected_size import segment_bytes
+from kdump.command_line.input_files import print_error, report_unreadable, unreadable
+from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.log.output_directory import OutputError
+from kdump.questions.reindex.report import ReindexReport
+from kdump.questions.reindex.run import LITTLE, Reindexed, ReindexSummary, reindex
+from kdump.questions.reindex.verdict import IDENTICAL, LEGAL, MISSING, WRONG
+from kdump.render.progress import Progress
+from kdump.render.stdout import Output
+
+EXAMPLES = """
+\b
+Examples:
+  kdump reindex indexed-1/payments-0/00000000000000000000.log --out rebuilt
+  kdump reindex clean-1 clean-2 --topic 'ledg*' --all
+  kdump reindex clean-2 --json | jq -r 'select(.type=="reindex") | .file, .indexes[].status'
+
+\b
+Exit status: 0 if a broker could have written the old indexes, 1 if an index is wrong or missing, or a segment is
+damaged, 2 for a usage error, or if something could not be read or rebuilt.
+"""
+
+
+@dataclass(frozen=True)
+class ReindexOptions(CommandOptions):
+    """The options of the command. `interval`: index.interval.bytes."""
+
+    paths: tuple[str, ...] = argument(metavar="SEGMENT…", nargs=-1, required=True)
+    out: str | None = option(
+        "--out", metavar="DIR", help="Write the rebuilt indexes to this new directory.  [only compare]"
+    )
+    topics: tuple[str, ...] = topic_option("Rebuild only these topics")
+    interval: int | None = option(
+        "--interval",
+        type=click.IntRange(0, (1 << 31) - 1),
+        help="Assume this index.interval.bytes.  [the topic's, or 4096]",
+    )
+    past_damage: bool = flag("--past-damage", help="Also index batches after damage, which no broker does.")
+    everything: bool = flag("--all", help="Also show segments whose indexes are identical.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: one reindex per segment, one reindexSummary.",
+            columns=CSV_COLUMNS_HELP,
+            full="Do not truncate values, and show every wrong entry that is kept.",
+            quiet="Print nothing; only write files and set the exit status.",
+            zone=False,
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(ReindexOptions)
+def command(options: ReindexOptions) -> None:
+    """Rebuild the .index, .timeindex and .txnindex of segments (files, partition directories, log directories) as a
+    broker's recovery does, and report whether the old ones are identical, differ in a way that a broker may write, or
+    are wrong: which entry, and what it should be. Nothing is written to the disks."""
+    exit_with(ReindexCommand(options, options.output.output()).run, OutputError)
+
+
+class ReindexCommand:
+    """One run of the command."""
+
+    def __init__(self, options: ReindexOptions, output: Output) -> None:
+        self.options = options
+        self.output = output
+        self.sink = options.output.sink(
+            output,
+            lambda: ReindexReport(
+                output,
+                full=options.output.full,
+                everything=options.everything,
+                named=options.paths,
+                out=options.out,
+            ),
+            (Reindexed,),
+            report=True,
+        )
+        self.counts: Counter[str] = Counter()
+
+    def run(self) -> int:
+        """Run the command and return its exit status."""
+        began = time.monotonic()
+        options = self.options
+        of_topic = topic_filter(options.topics)
+        with Progress("reindex", expected=lambda: segment_bytes(options.paths, of_topic)) as progress:
+            for made in reindex(
+                options.paths,
+                options.out,
+                interval=options.interval,
+                past_damage=options.past_damage,
+                is_selected=of_topic,
+                options=options.reading.run(only=LITTLE, unreadable=report_unreadable, **progress.listeners),
+            ):
+                self._made(made)
+        self._end(time.monotonic() - began)
+        self.output.flush()
+        if unreadable() or self.counts["refused"] or not self.counts["segments"]:
+            return 2
+        return int(bool(self.counts[WRONG] or self.counts[MISSING] or self.counts["cut"]))
+
+    def _made(self, made: Reindexed) -> None:
+        self.counts["segments"] += 1
+        self.counts["cut"] += made.is_cut
+        self.counts["refused"] += not made.is_rebuilt
+        for verdict in made.verdicts:
+            self.counts[verdict.status] += 1
+            self.counts["written"] += verdict.written is not None
+        self.sink.add(made)
+
+    def _end(self, seconds: float) -> None:
+        counts = self.counts
+        if not counts["segments"] and not unreadable() and not self.options.topics and not self.options.output.quiet:
+            print_error("no segment found")
+        found = ReindexSummary(
+            segments=counts["segments"],
+            identical=counts[IDENTICAL],
+            legal=counts[LEGAL],
+            wrong=counts[WRONG],
+            missing=counts[MISSING],
+            cut=counts["cut"],
+            refused=counts["refused"],
+            written=counts["written"],
+            unread=unreadable(),
+            seconds=round(seconds, 3),
+        )
+        self.sink.add(found)
+        self.sink.end()

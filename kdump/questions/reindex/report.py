@@ -1,0 +1,185 @@
+"""Text report of `kdump reindex`: one row per segment, followed by what was wrong with its indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kdump.format.count_text import count_text, plain_count
+from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.questions.reindex.run import Reindexed, ReindexSummary
+from kdump.questions.reindex.segment import EMPTIES, SPLITS, TRUNCATES, RecoveryEnd
+from kdump.questions.reindex.verdict import (
+    IDENTICAL,
+    LEGAL,
+    MISSING,
+    NOT_NEEDED,
+    REASONS,
+    UNREAD,
+    WRONG,
+    Verdict,
+    WrongEntry,
+)
+from kdump.render.escape import path_text, printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import PATH, Column, Table
+
+MAX_SHOWN = 3
+"""Maximum wrong entries per file, and damaged byte ranges per segment, that are printed unless --full is given."""
+NAMES: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
+
+
+class ReindexReport(Sink[Reindexed | ReindexSummary]):
+    """Writes the results of segments, one after the other. Those whose indexes are identical are only counted, unless
+    `everything` is asked for or the user has `named` them. `out`: where the rebuilt indexes were written."""
+
+    def __init__(
+        self,
+        output: Output,
+        *,
+        full: bool = False,
+        everything: bool = False,
+        named: tuple[str, ...] = (),
+        out: str | None = None,
+    ) -> None:
+        self.output = output
+        self.full = full
+        self.everything = everything
+        self.named = named
+        self.out = out
+        self.hidden = 0
+        columns = [
+            Column("file", "segment", lambda made: printable(path_text(made.file)), least=24, cuts=PATH),
+            Column("size", "bytes", lambda made: str(made.rebuilt.size), True, 5),
+            Column("batches", "batches", lambda made: str(made.rebuilt.batches), True, 4),
+            *(Column(kind.name, name, _cell(kind)) for kind, name in NAMES.items()),
+        ]
+        self.table = Table(columns, output, full=full)
+        self.written = False
+
+    def add(self, answer: Reindexed | ReindexSummary) -> None:
+        if isinstance(answer, ReindexSummary):
+            self._summary(answer)
+        elif self.everything or answer.file in self.named or not answer.is_ordinary:
+            self.write(answer)
+        else:
+            self.hidden += 1
+
+    def write(self, made: Reindexed) -> None:
+        """Write a segment's row, followed by its problems and notes."""
+        self.written = True
+        is_bad = not made.is_valid or made.is_cut or not made.is_rebuilt
+        self.table.add(made, "bad" if is_bad else "")
+        for ending in made.rebuilt.endings[: None if self.full else MAX_SHOWN]:
+            self._line(_ending(made, ending), "" if ending.is_usual else "bad")
+        if len(made.rebuilt.endings) > MAX_SHOWN and not self.full:
+            self._line(f"  and {len(made.rebuilt.endings) - MAX_SHOWN} more damaged byte ranges (--full, --json)")
+        for verdict in made.verdicts:
+            for text in self._verdict(verdict):
+                self._line(text)
+        for note in made.notes:
+            self._line(f"  note: {note}")
+
+    def _summary(self, summary: ReindexSummary) -> None:
+        self.table.flush()
+        if not summary.segments:
+            return
+        if self.written:
+            self.output.line("")
+        names = (IDENTICAL, LEGAL, WRONG, MISSING)
+        statuses = ", ".join(f"{getattr(summary, name):,} {name}" for name in names if getattr(summary, name)) or "none"
+        text = f"{count_text(summary.segments, 'segment')}; indexes: {statuses}"
+        if self.hidden:
+            shown = count_text(self.hidden, "segment with identical indexes is", "segments with identical indexes are")
+            text += f"; {shown} not shown; use --all"
+        self.output.text(text)
+        if summary.written:
+            self.output.text(f"{count_text(summary.written, 'file')} written to {self.out}")
+        if summary.wrong or summary.missing or summary.cut or summary.refused:
+            self._next(summary)
+
+    def _next(self, summary: ReindexSummary) -> None:
+        self.output.line("")
+        self.output.text("next steps")
+        is_wrong = summary.wrong or summary.missing
+        if self.out is None and is_wrong:
+            self.output.text("  run kdump reindex … --out DIR to write the rebuilt indexes to a new directory")
+        elif is_wrong:
+            self.output.text(f"  with the broker stopped, replace the old indexes with those in {self.out}")
+        if summary.cut or summary.refused:
+            self.output.text(
+                "  do not delete the .index of a damaged segment: without it the broker recovers the segment and "
+                "truncates it at the damage"
+            )
+        else:
+            self.output.text(
+                "  or, if kdump verify finds no damage in the log's segments: with the broker stopped, delete the "
+                "wrong .index and that of the log's last segment; at startup the broker recovers these segments and "
+                "rebuilds all three indexes of each"
+            )
+
+    def _line(self, text: str, style: str = "") -> None:
+        self.table.line(printable(path_text(text)), style)
+
+    def _verdict(self, verdict: Verdict) -> Iterator[str]:
+        name = NAMES[verdict.kind]
+        if verdict.status == MISSING and verdict.kind is TXN_INDEX:
+            aborted = (
+                f"{verdict.rebuiltEntries:,} transaction{'s were' if verdict.rebuiltEntries > 1 else ' was'} aborted"
+            )
+            yield f"  {name} is missing, but {aborted}: read_committed consumers receive the records"
+        if verdict.status in (LEGAL, WRONG):
+            for reason, count in verdict.reasons.items():
+                times = f" ({count:,} times)" if count > 1 else ""
+                yield f"  {name}, legal: {REASONS[reason]}{times}"
+        wrong_entries = verdict.wrong[: None if self.full else MAX_SHOWN]
+        for wrong in wrong_entries:
+            yield f"  {name}, {wrong.severity}: {_wrong(wrong)}"
+        more = verdict.wrongCount - len(wrong_entries)
+        if more:
+            yield f"  {name}, {more:,} more {'is' if more == 1 else 'are'} wrong or missing (--full, --json)"
+
+
+def _cell(kind: FileKind) -> Callable[[Reindexed], str]:
+    def cell(made: Reindexed) -> str:
+        for verdict in made.verdicts:
+            if verdict.kind is kind and verdict.status != NOT_NEEDED:
+                exists = verdict.status not in (MISSING, UNREAD)
+                return f"{verdict.status} {verdict.entries}" if exists else verdict.status
+        return ""
+
+    return cell
+
+
+def _wrong(wrong: WrongEntry) -> str:
+    expected = "" if wrong.expected is None else _values(wrong.expected)
+    if wrong.found is None:
+        where = "" if wrong.position is None else f"byte {wrong.position}: "
+        return f"{where}{wrong.what}" + (f": {expected}" if expected else "")
+    text = f"entry {wrong.number} at byte {wrong.position}: {wrong.what}"
+    return f"{text}; expected {expected}" if expected and expected != _values(wrong.found) else text
+
+
+def _values(values: dict[str, Any]) -> str:
+    return " ".join(f"{name} {value}" for name, value in values.items() if name != "version")
+
+
+def _ending(made: Reindexed, ending: RecoveryEnd) -> str:
+    left = made.rebuilt.size - ending.position
+    where = f"  at byte {ending.position} of {made.rebuilt.size}, {ending.reason}"
+    if ending.is_usual:
+        return f"{where}: left by preallocation or a batch that is being written; recovery truncates it"
+    if ending.does == SPLITS:
+        return f"{where}: recovery splits the segment here; nothing was rebuilt after this byte"
+    if ending.does == EMPTIES:
+        return f"{where}: recovery of the log empties the whole segment, and deletes those after it"
+    if ending.does != TRUNCATES:
+        return f"{where}: recovery throws an exception here, and the broker does not start"
+    text = f"{where}: recovery of the segment truncates it here, by {count_text(left, 'byte')}"
+    if made.segmentsBehind:
+        text += f", and recovery of the log also deletes the {plain_count(made.segmentsBehind, 'segment')} after it"
+    if ending.sound is not None:
+        text += f"; a valid batch starts at byte {ending.sound}"
+
+    return text

@@ -1,0 +1,308 @@
+"""`kdump.reindex`: rebuilds the indexes of segments as a broker does, and compares the existing ones with them.
+
+A broker does this at startup for a segment without an .index, or with a .timeindex or .txnindex that fails its sanity
+check; and, after an unclean shutdown, for the segment that contains the recovery point and those after it. Source:
+LogLoader.loadSegmentFiles, LogLoader.recoverLog, LogSegment.recover.
+
+A broker loads the newest producer snapshot up to that offset, and replays the batches after it; without a snapshot, it
+replays the batches from the log start. Source: LogLoader.recoverSegment, UnifiedLog.rebuildProducerState.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.check.options import Options
+from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
+from kdump.log.errors import SourceError, went_away
+from kdump.log.fault_tolerant import careful_source
+from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
+from kdump.log.output_directory import OutputDirectory, OutputError
+from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
+from kdump.log.paths import is_live
+from kdump.log.run import Run
+from kdump.questions.reindex.find_segments import ReindexInput, find_segments, is_last, is_unflushed, now
+from kdump.questions.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
+from kdump.questions.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
+
+ENDINGS: dict[FileKind, str] = {INDEX: ".index", TIME_INDEX: ".timeindex", TXN_INDEX: ".txnindex"}
+LITTLE = frozenset({"offsets"})
+"""Rule families for which as little as possible is read from the files around a partition."""
+
+
+@answer("reindex")
+@dataclass
+class Reindexed:
+    """One segment: its rebuilt indexes compared with the existing ones."""
+
+    topic: Annotated[str | None, Doc("topic in the directory's name; null if it has none")]
+    partition: Annotated[int | None, Doc("partition in the directory's name; null if it has none")]
+    file: Annotated[PathText, Doc("path of the segment")]
+    baseOffset: Annotated[int, Doc("base offset, from the segment's name", OFFSET)]
+    interval: Annotated[
+        int, Doc("index.interval.bytes used to rebuild", BYTES, name="indexInterval", after="lastOffset")
+    ]
+    rebuilt: RebuiltSegment
+    notes: Annotated[list[PathText], Doc("what could not be considered", after="indexes")] = field(default_factory=list)
+    segmentsBehind: Annotated[
+        int, Doc("number of later segments, which log recovery deletes if it truncates this one", after="endings")
+    ] = 0
+
+    @property
+    def size(self) -> Annotated[int, Doc("size of the segment", BYTES)]:
+        return self.rebuilt.size
+
+    @property
+    def validSize(
+        self,
+    ) -> Annotated[int, Doc("bytes that recovery accepts; less than size if it would truncate the log", BYTES)]:
+        return self.rebuilt.valid
+
+    @property
+    def batches(self) -> Annotated[int, Doc("number of indexed batches")]:
+        return self.rebuilt.batches
+
+    @property
+    def lastOffset(
+        self,
+    ) -> Annotated[int | None, Doc("last offset of the indexed batches; null if there are none", OFFSET)]:
+        return self.rebuilt.lastOffset
+
+    @property
+    def endings(
+        self,
+    ) -> Annotated[
+        list[RecoveryEnd],
+        Doc(
+            f"why recovery stops before the end, and with --past-damage each damaged byte range, each {NESTED}; "
+            "empty if recovery accepts everything"
+        ),
+    ]:
+        return self.rebuilt.endings
+
+    @property
+    def verdicts(
+        self,
+    ) -> Annotated[list[Verdict], Doc(f"verdicts on .index, .timeindex and .txnindex, each {NESTED}", name="indexes")]:
+        """Verdicts on the existing indexes; empty if the segment is too large, or its indexes cannot be built."""
+        return self.rebuilt.verdicts
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether a broker can use the existing indexes."""
+        return all(verdict.is_valid for verdict in self.verdicts)
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether there are indexes as a broker would have written them."""
+        return self.rebuilt.indexes is not None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether recovery stops before the end of the segment because of damage."""
+        return self.rebuilt.ending is not None and not self.rebuilt.ending.is_usual
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether there is nothing to report."""
+        as_rebuilt = all(verdict.status in (IDENTICAL, NOT_NEEDED) for verdict in self.verdicts)
+        return as_rebuilt and not self.rebuilt.endings and not self.notes
+
+    @property
+    def is_unread(self) -> bool:
+        return any(verdict.status == UNREAD for verdict in self.verdicts)
+
+
+def reindex(
+    paths: str | Iterable[str],
+    out: str | None = None,
+    *,
+    interval: int | None = None,
+    past_damage: bool = False,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+    options: Run | None = None,
+) -> Iterator[Reindexed]:
+    """Yield the segments that `paths` stand for: files, partition directories, log directories, or directories above.
+    Rebuilt indexes are written to `out`, a new directory, as topic-partition/<base offset>.index …; by default nothing
+    is written.
+
+    `interval`: index.interval.bytes, by default the topic's if the metadata is on the same disk, else 4096.
+    `past_damage`: also index batches after damage, which no broker does. `is_selected` selects topics by name;
+    `options.unreadable` is called with the SourceError for what could not be read. Raises SourceError, and
+    kdump.log.output_directory.OutputError."""
+
+    named = [paths] if isinstance(paths, str) else list(paths)
+    options = Options.given(options, only=LITTLE, open_source=careful_source)
+    output = None if out is None else OutputDirectory(out, named)
+    places = [each for each in find_segments(named, options) if is_selected(each.partition.topic or "")]
+    names = _names(places) if output is not None else [""] * len(places)
+    for listed, name in zip(places, names):
+        place = now(listed)
+        if not place.selected_segments:
+            options.unreadable(SourceError(went_away(place.partition.path)))
+            continue
+        question = RebuildOptions(
+            interval=place.known.index_interval if interval is None else interval,
+            largest=place.known.index_size,
+            compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
+            past_damage=past_damage,
+        )
+        with nullcontext() if output is None else output.synced_once():
+            for made in _Partition(place, question, options).run():
+                if output is not None and made.rebuilt.indexes is not None:
+                    _write(output, name, made)
+                yield made
+
+
+def _names(places: list[ReindexInput]) -> list[str]:
+    """Return the subdirectory of the output directory for each partition: topic-partition, preceded by the name of its
+    log directory if there are several. Raises OutputError if two are the same."""
+    directories = {place.directory for place in places}
+    names = []
+    for place in places:
+        name = place.partition.name if place.partition.topic is not None else ""
+        if len(directories) > 1 and place.directory is not None:
+            name = f"{os.path.basename(os.path.abspath(place.directory))}/{name}"
+        names.append(name)
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            one, other = places[names.index(name)].partition.path, places[number].partition.path
+            raise OutputError(f"{one} and {other} would be written to the same path; rebuild each with its own --out")
+    return names
+
+
+def _write(output: OutputDirectory, name: str, made: Reindexed) -> None:
+    """Write the files that a broker leaves next to the segment: a .txnindex only if it has entries, or existed before.
+    Indexes of a .deleted, .swap or .cleaned segment get the same suffix, because they are not live."""
+    stem, _, rest = os.path.basename(made.file).partition(".")
+    ending = "" if is_live(made.file) else rest.removeprefix("log")
+    indexes = made.rebuilt.indexes
+    assert indexes is not None
+    data = {INDEX: indexes.index, TIME_INDEX: indexes.timeindex, TXN_INDEX: indexes.txnindex}
+    for verdict in made.verdicts:
+        if verdict.kind is not TXN_INDEX or data[verdict.kind] or verdict.path is not None:
+            path = "/".join(part for part in (name, stem + ENDINGS[verdict.kind] + ending) if part)
+            output.write(path, data[verdict.kind])
+            verdict.written = output.path(path)
+
+
+@answer("reindexSummary")
+class ReindexSummary(NamedTuple):
+    """Totals of all segments."""
+
+    segments: Annotated[int, Doc("number of segments that were rebuilt or could not be")]
+    identical: Annotated[int, Doc("number of index files that equal the rebuilt ones byte for byte")]
+    legal: Annotated[int, Doc("number of index files that differ as a broker may write them")]
+    wrong: Annotated[int, Doc("number of index files that contradict their segment")]
+    missing: Annotated[int, Doc("number of missing index files that a broker needs")]
+    cut: Annotated[int, Doc("number of segments that recovery would truncate because of damage")]
+    refused: Annotated[int, Doc("number of segments that a broker does not recover, so that nothing was rebuilt")]
+    written: Annotated[int, Doc("number of files written")]
+    unread: Annotated[list[PathText], Doc("what could not be read, and why")]
+    seconds: Annotated[float, Doc("elapsed time", "s")]
+
+
+class _Partition:
+    """One partition. Its segments are read in order, because each needs the transactions that those before it left
+    open."""
+
+    def __init__(self, place: ReindexInput, question: RebuildOptions, options: Options) -> None:
+        self.place = place
+        self.question = question
+        self.options = options
+        self.transactions = OngoingTxns()
+        self.reached = -1
+        """Number of the segment at whose beginning `transactions` is valid; -1: of none."""
+        self.is_broken = False
+        """Whether the segment before that one was not replayed completely."""
+
+    def run(self) -> Iterator[Reindexed]:
+        segments = self.place.partition.segments
+        named = self.place.named
+        paths = None if named is None else {segment.log.path for segment in named if segment.log is not None}
+        for number, segment in enumerate(segments):
+            if paths is None or (segment.log is not None and segment.log.path in paths):
+                notes = self._lead_to(number)
+                made = self._segment(segment, notes)
+                self.reached = number + 1
+                if made is not None:
+                    yield made
+        live = {segment.log.path for segment in segments if segment.log is not None}
+        for segment in named or ():
+            if segment.log is not None and segment.log.path not in live:  # .deleted, .swap, .cleaned
+                made = self._segment(segment, self._begin(segment.offset))
+                if made is not None:
+                    yield made
+
+    def _lead_to(self, number: int) -> list[str]:
+        """Bring `transactions` to the beginning of a segment; return notes on what is unknown about them."""
+        place, offset = self.place.partition, self.place.partition.segments[number].offset
+        if self.reached == number:
+            if not self.is_broken:
+                return []
+            if snapshot_at(place, offset, self.options) is None:
+                return ["damage in the previous segment hides which transactions are open at the start of this one"]
+            return self._begin(offset)
+        first = first_needed(place, number, self.options)
+        notes = [] if first <= self.reached else self._begin(place.segments[first].offset)
+        for before in place.segments[max(first, self.reached) : number]:
+            self._segment(before, [], judged=False)
+        return notes
+
+    def _begin(self, offset: int) -> list[str]:
+        """Set `transactions` to what a broker knows at the beginning of a segment after a startup: the state in the
+        producer snapshot there, or nothing. Return notes on what is unknown."""
+        self.question.known_from = 0
+        loaded = snapshot_at(self.place.partition, offset, self.options) if offset > 0 else None
+        self.transactions = OngoingTxns() if loaded is None else loaded
+        if offset == 0 or loaded is not None:
+            return []
+        self.question.known_from = offset
+        problem = f"no valid producer snapshot at offset {offset}"
+        return [f"{problem}: a transaction that started before it is unknown, to a broker as well"]
+
+    def _segment(self, segment: SegmentFiles, notes: list[str], *, judged: bool = True) -> Reindexed | None:
+        assert segment.log is not None
+        place = self.place
+        self.question.is_last = is_last(place, segment)
+        self.question.open_end = place.known.may_be_open(self.question.is_last)
+        self.question.unflushed = is_unflushed(place, segment)
+        try:
+            rebuilt = rebuild(segment, self.transactions, self.question, self.options, judged=judged)
+        except SourceError as error:
+            self.options.unreadable(error)
+            self.is_broken = True
+            return None
+        self.is_broken = bool(rebuilt.endings)
+        for verdict in rebuilt.verdicts:
+            if verdict.unread:
+                self.options.unreadable(SourceError(verdict.unread))
+        matters = self.transactions.known or any(each.size for each in rebuilt.verdicts[2:])
+        target, interval = segment.log, self.question.interval
+        topic, number = place.partition.topic, place.partition.partition
+        following = sum(each.offset > segment.offset for each in place.partition.segments)
+        notes = notes if matters else []
+        return Reindexed(topic, number, target.path, segment.offset, interval, rebuilt, notes, following)
+
+
+def snapshot_at(partition: PartitionDirectory, offset: int, options: Options) -> OngoingTxns | None:
+    """Return the transactions that are open in the producer snapshot at that offset; None if there is no valid one."""
+    for target in partition.snapshots:
+        if target.name_offset == offset:
+            with suppress(SourceError):
+                ongoing = SnapshotFiles({offset: target}, options.open).read(offset)
+                return None if ongoing is None else OngoingTxns(ongoing)
+    return None
+
+
+def first_needed(partition: PartitionDirectory, number: int, options: Options) -> int:
+    """Return the number of the segment at which the replay for segment `number` has to start."""
+    for before in range(number, 0, -1):
+        if snapshot_at(partition, partition.segments[before].offset, options) is not None:
+            return before
+    return 0

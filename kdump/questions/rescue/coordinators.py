@@ -1,0 +1,72 @@
+"""What the logs of the group and transaction coordinators show: producer IDs, partitions of other topics, and how many
+partitions these logs had.
+
+Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, String.hashCode, Utils.abs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from kdump.cluster.read_groups import CoordinatorLog, read_groups
+from kdump.cluster.transaction_coordinator import read_coordinator
+from kdump.log.internal_topics import OFFSETS_TOPIC
+from kdump.log.run import Run
+from kdump.questions.rescue.data_copies import FoundTopic, LogCopy
+
+MOST_PARTITIONS = 10_000
+
+
+class Coordinators:
+    """`committed`: the highest partition of each topic that a group has an offset of; `producer_id`: the highest in
+    __transaction_state; `keys`: by topic of a coordinator, the groups or transactional IDs with their partitions."""
+
+    def __init__(self, offsets: FoundTopic | None, transactions: FoundTopic | None, run: Run) -> None:
+        self.committed: dict[str, int] = {}
+        self.producer_id = -1
+        self.keys: dict[str, dict[str, int]] = {}
+        run = Run(run.limits)
+        if offsets is not None:
+            self._groups(offsets, run)
+        for copy in transactions.every() if transactions is not None else ():
+            self._transactions(copy, run)
+
+    def _groups(self, topic: FoundTopic, run: Run) -> None:
+        logs = []
+        for number, mine in topic.copies.items():
+            best = max(mine, key=lambda each: each.rank)
+            segments = tuple(each.log.path for each in best.log.segments if each.log is not None)
+            logs.append(CoordinatorLog(OFFSETS_TOPIC, number, best.log.path, segments))
+        found = read_groups(logs, run=run)
+        self.keys[topic.name] = {name: group.partition for name, group in found.groups.items()}
+        for group in found.offsets:
+            for name, number in found.offsets[group]:
+                self.committed[name] = max(number, self.committed.get(name, 0))
+
+    def _transactions(self, copy: LogCopy, run: Run) -> None:
+        names = self.keys.setdefault(copy.key[0], {})
+        found = read_coordinator([copy.log.path], limits=run.limits)
+        for name, known in found.by_id.items() if found is not None else ():
+            names[name] = copy.key[1]
+            own = known.producerId, known.previousProducerId, known.nextProducerId
+            self.producer_id = max(self.producer_id, *own)
+
+
+def partition_count(keys: Mapping[str, int], least: int) -> int:
+    """Return the lowest number of partitions, at least `least`, with which each key is in its partition; `least` if
+    there is none, because the number was changed."""
+    hashes = [(abs(_hash_code(key)), number) for key, number in keys.items()]
+    for count in range(least, MOST_PARTITIONS):
+        if all(code % count == number for code, number in hashes):
+            return count
+    return least
+
+
+def _hash_code(text: str) -> int:
+    """Return String.hashCode; 0 for the one number whose absolute value Java does not have."""
+    code = 0
+    data = text.encode("utf-16-be", "surrogatepass")
+    for (unit,) in struct.iter_unpack(">H", data):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return 0 if code == 1 << 31 else code - (code >> 31 << 32)

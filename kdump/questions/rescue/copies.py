@@ -1,0 +1,143 @@
+"""The copies of a cluster's metadata log on the disks: which is the newest, where the others differ from it, and what
+is known to be committed.
+
+Source: KafkaRaftClient (a voter with a higher last epoch, then end offset, has the longer log; LeaderState: the high
+watermark is what a majority of the voters has).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from kdump.cluster.disks import Disks
+from kdump.format.numbers import parse_int
+from kdump.kafka.follower_truncation import EpochLineage
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
+from kdump.log import file_system
+from kdump.log.directory_listing import real_path
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.log.log_directory import LogDirectory
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.questions.rescue.answers import AHEAD, BEHIND, DIVERGES, EMPTY, SAME, USED, RescueCopy, RescueError
+from kdump.state.metadata_image import MetadataImage
+
+MAX_COPY_PROBLEMS = 20
+"""Maximum number of problems of a copy that are reported."""
+
+
+class MetadataHistories:
+    """The copies in log directories of one cluster. `source`: the path of the one that is used."""
+
+    def __init__(self, disks: Disks, chosen: str | None, run: Run = PLAIN_RUN) -> None:
+        self.disks = disks
+        self.places = [each for each in disks.directories if file_system.isdir(os.path.join(each.path, METADATA_LOG))]
+        newest = disks.copies.newest([each.path for each in self.places], run)[0]
+        self.images = {each.path: disks.copies.quorum(each.path) for each in self.places}
+        if not newest:
+            names = ", ".join(each.path for each in self.places)
+            raise RescueError(f"{names}: no copy of the metadata log has a segment or snapshot")
+        self.source = newest if chosen is None else self._chosen(chosen)
+
+    def _chosen(self, chosen: str) -> str:
+        for path, image in self.images.items():
+            if image is not None and real_path(path) == real_path(chosen):
+                return path
+        raise RescueError(f"--copy {chosen}: not one of the log directories with a copy of the metadata log")
+
+    @property
+    def used(self) -> MetadataImage:
+        image = self.images[self.source]
+        assert image is not None
+        return image
+
+    def node_id(self, place: LogDirectory) -> int | None:
+        return parse_int(self.disks.ids(place).get("node.id"))
+
+    def answers(self) -> list[RescueCopy]:
+        """Return the copies in the order of their paths."""
+        return [self._answer(each) for each in sorted(self.places, key=lambda each: each.path)]
+
+    def _answer(self, place: LogDirectory) -> RescueCopy:
+        image = self.images[place.path]
+        if image is None:
+            return RescueCopy(place.path, self.node_id(place), EMPTY)
+        used, own = lineage(self.used), lineage(image)
+        same = own.common_end(used)
+        rest = max(0, own.end - same)
+        if place.path == self.source:
+            state = USED
+        elif rest:
+            state = DIVERGES if same < used.end else AHEAD
+        else:
+            state = SAME if own.end == used.end else BEHIND
+        # The epoch in which it diverges may have begun before that.
+        after = [each.epoch for each in own.epochs if each.startOffset > same]
+        first = [each.epoch for each in own.epochs if each.startOffset <= same][-1:]
+        return RescueCopy(
+            place.path,
+            self.node_id(place),
+            state,
+            image.snapshot,
+            image.end_offset,
+            image.epoch,
+            image.end_time,
+            same,
+            rest,
+            tuple(first + after) if rest else (),
+            list(image.problems[:MAX_COPY_PROBLEMS]),
+        )
+
+    def committed(self, voters: Iterable[int]) -> int | None:
+        """Return the offset below which everything in the copy that is used is known to be committed; None if nothing
+        states it."""
+        used = lineage(self.used)
+        shared = {
+            place.path: lineage(image).common_end(used)
+            for place in self.places
+            if (image := self.images[place.path]) is not None
+        }
+        known = [
+            min(image.committed, shared[path])
+            for path, image in self.images.items()
+            if image is not None and image.committed and shared[path]
+        ]
+        wanted = set(voters)
+        ends: dict[int, int] = {}
+        for place in self.places:
+            node = self.node_id(place)
+            if node in wanted and node is not None and place.path in shared:
+                ends[node] = max(ends.get(node, 0), shared[place.path])
+        majority = len(wanted) // 2 + 1
+        if wanted and len(ends) >= majority:
+            known.append(sorted(ends.values(), reverse=True)[majority - 1])
+        return max(known, default=None)
+
+
+def lineage(image: MetadataImage) -> EpochLineage:
+    """Return the leader epochs of a copy, from its snapshot on."""
+    start = image.snapshot or 0
+    found = [EpochEntry(image.snapshot_epoch, start)] if start else []
+    for epoch, offset in image.epochs:
+        if offset >= start and (not found or epoch > found[-1].epoch):
+            if found and offset == found[-1].startOffset:
+                found.pop()
+            found.append(EpochEntry(epoch, offset))
+    return EpochLineage(tuple(found), start, image.end_offset)
+
+
+def one_cluster(disks: Disks, places: Sequence[LogDirectory]) -> str:
+    """Return the cluster ID of log directories. Raises RescueError if they are of several clusters, or of none."""
+    found: dict[str, str] = {}
+    for each in places:
+        cluster = disks.ids(each).get("cluster.id")
+        if cluster:
+            found.setdefault(cluster, each.path)
+    if not found:
+        raise RescueError(
+            "no meta.properties states the cluster ID; add a log directory of any node of the cluster that has one"
+        )
+    if len(found) > 1:
+        names = ", ".join(f"{path} of {cluster}" for cluster, path in found.items())
+        raise RescueError(f"these log directories are of different clusters: {names}; pass those of one")
+    return next(iter(found))

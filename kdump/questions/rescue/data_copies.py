@@ -1,0 +1,229 @@
+"""The partition directories on the disks of a cluster without metadata: which node has which partition of which topic.
+
+Source: PartitionMetadataFile (the topic ID in a directory), LogManager (-delete, -future and -stray directories).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kdump.cluster.disks import Disks, Node
+from kdump.kafka.offset_checkpoints import OffsetCheckpoints
+from kdump.kafka.small_files import topic_id
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.run import Run
+from kdump.questions.rescue.answers import RescueDirectory, RescueError
+from kdump.questions.rescue.config_file import GivenTopic
+from kdump.questions.rescue.log_facts import LogFacts
+from kdump.questions.rescue.rescuer import new_uuid
+
+STRAY, FUTURE, DELETE = "stray", "future", "delete"
+OTHER_ID, OTHER_NAME, TWICE, NO_ID, TAKEN = "otherId", "otherName", "twice", "noId", "used"
+CLEANED = "cleaner-offset"
+NOT_USED = (STRAY, OTHER_ID, OTHER_NAME, TWICE)
+"""States of directories with records that are lost unless something is done."""
+Key = tuple[str, int]
+
+
+@dataclass(eq=False)
+class LogCopy:
+    """A copy of a partition in a node's log directory. `directory_id`: of the log directory, None if it has none;
+    `topic_id`: None if its partition.metadata is missing or not valid."""
+
+    node: int
+    place: LogDirectory
+    offsets: OffsetCheckpoints
+    log: PartitionDirectory
+    directory_id: str | None
+    run: Run
+
+    @cached_property
+    def topic_id(self) -> str | None:
+        return topic_id(self.log)
+
+    @cached_property
+    def facts(self) -> LogFacts:
+        return LogFacts(self.log, self.offsets, self.place.is_clean, self.run)
+
+    @property
+    def key(self) -> Key:
+        return self.log.topic or "", self.log.partition or 0
+
+    @property
+    def live_path(self) -> str:
+        """The path that a broker would load it from."""
+        return os.path.join(self.place.path, f"{self.log.topic}-{self.log.partition}")
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The replica with the highest one has the log that counts (KIP-101): its last leader epoch, then its end."""
+        epochs = self.facts.lineage.epochs
+        return epochs[-1].epoch if epochs else -1, self.facts.lineage.end
+
+
+@dataclass
+class FoundTopic:
+    """A topic, with its copies by partition; those of a partition are on different nodes. `id_from`: see
+    RescueTopic."""
+
+    name: str
+    topic_id: str
+    id_from: str
+    copies: dict[int, list[LogCopy]] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> int:
+        return max((each.facts.newest for each in self.every()), default=-1)
+
+    def every(self) -> Iterator[LogCopy]:
+        for each in self.copies.values():
+            yield from each
+
+
+class DataCopies:
+    """What is on the disks: `topics` by name, and the `directories` that are not used as they are."""
+
+    def __init__(
+        self, disks: Disks, cluster_id: str, given: dict[str, GivenTopic], *, with_stray: bool, run: Run
+    ) -> None:
+        self.cluster_id, self.given, self.run = cluster_id, given, run
+        self.directories: list[RescueDirectory] = []
+        self.checkpointed: dict[str, int] = {}
+        """The highest partition that a checkpoint names of each topic."""
+        self.cleaned: set[str] = set()
+        """The topics that a cleaner-offset-checkpoint names, because they were compacted."""
+        every = [each for node in disks.nodes for each in self._of_node(node, disks)]
+        live = [each for each in every if not each.log.state]
+        here = {(each.node, *each.key) for each in live}
+        known = {each.topic_id for each in live} - {None}
+        names = {each.key for each in live}
+        for each in every:
+            state, place = each.log.state, (each.node, *each.key)
+            if not state:
+                continue
+            is_missing = each.key not in names if state == FUTURE else with_stray and place not in here
+            if state != DELETE and is_missing:
+                here.add(place)
+                live.append(each)
+                command = f"mv {shlex.quote(each.log.path)} {shlex.quote(each.live_path)}"
+                reason = "the only copy on these disks" if state == FUTURE else "as asked for (--with-stray)"
+                self._note(each, TAKEN, f"{reason}: rename it, or the broker begins with an empty log", command)
+            else:
+                self._note(each, state, _unused(each, each.topic_id in known))
+        self.topics = {each.name: each for each in self._topics(live)}
+
+    def _of_node(self, node: Node, disks: Disks) -> Iterator[LogCopy]:
+        """Yield the copies on a node's disks. Raises RescueError if it is not known which node it is."""
+        for place in node.directories:
+            logs = [each for each in place.partitions if each.topic not in (None, METADATA_TOPIC)]
+            if not logs:
+                continue
+            if node.node_id is None:
+                raise RescueError(
+                    f"{place.path}: no valid meta.properties states the node that it is of; write one with its "
+                    "node.id, cluster.id and version=1"
+                )
+            if node.is_copy:
+                raise RescueError(
+                    f"{place.path}: a copy of another log directory of node {node.node_id}; pass one of them"
+                )
+            offsets = OffsetCheckpoints(place)
+            for name, each in offsets.items():
+                for topic, number in each:
+                    self.checkpointed[topic] = max(number, self.checkpointed.get(topic, 0))
+                self.cleaned |= {topic for topic, _ in each} if name == CLEANED else set()
+            for log in logs:
+                if log.listing_errors:
+                    raise RescueError(log.listing_errors[0])
+                yield LogCopy(node.node_id, place, offsets, log, disks.ids(place).get("directory.id"), self.run)
+
+    def _note(self, copy: LogCopy, state: str, reason: str, command: str | None = None) -> None:
+        self.directories.append(RescueDirectory(copy.log.path, copy.node, state, copy.topic_id, reason, command))
+
+    def _topics(self, live: list[LogCopy]) -> Iterator[FoundTopic]:
+        """Return the topics: of two with one name, or with one ID, only one."""
+        by_name: dict[str, dict[str | None, list[LogCopy]]] = {}
+        for each in live:
+            by_name.setdefault(each.key[0], {}).setdefault(each.topic_id, []).append(each)
+        chosen: dict[str, FoundTopic] = {}
+        for name, copies in sorted(by_name.items()):
+            topic = self._of_name(name, copies)
+            other = chosen.get(topic.topic_id)
+            if other is not None:
+                topic, other = sorted((topic, other), key=lambda each: (len(list(each.every())), each.newest))[::-1]
+                for each in other.every():
+                    self._note(
+                        each, OTHER_NAME, f"{other.name} has the ID of {topic.name}, which has more copies: not used"
+                    )
+            chosen[topic.topic_id] = topic
+        return iter(chosen.values())
+
+    def _of_name(self, name: str, copies: dict[str | None, list[LogCopy]]) -> FoundTopic:
+        """Return the topic of a name, with one of the IDs that its directories have."""
+        given = self.given.get(name, GivenTopic())
+        nameless = copies.pop(None, [])
+        found = [_topic(name, each or "", "partition.metadata", mine) for each, mine in copies.items()]
+        by_id = {each.topic_id: each for each in found}
+        if given.topic_id is not None:
+            topic = by_id.get(given.topic_id) or FoundTopic(name, given.topic_id, "configs")
+        elif found:
+            topic = found[0] if len(found) == 1 else max(found, key=lambda each: (each.newest, each.topic_id))
+        else:
+            topic = FoundTopic(name, new_uuid(self.cluster_id, f"topic {name}"), "made")
+        for other in found:
+            for each in other.every() if other is not topic else ():
+                why = (
+                    "--configs states"
+                    if given.topic_id
+                    else "which has newer records,"
+                    if topic.newest > other.newest
+                    else ""
+                )
+                reason = f"the topic {name} now has the ID {topic.topic_id}"
+                self._note(each, OTHER_ID, f"{reason} {why}".rstrip(" ,") + ": the broker sets this one aside as stray")
+        for each in nameless:
+            topic.copies.setdefault(each.key[1], []).append(each)
+            text = shlex.quote(f"version: 0\ntopic_id: {topic.topic_id}\n").replace("\n", "\\n")
+            path = shlex.quote(os.path.join(each.log.path, "partition.metadata"))
+            reason = "it has no valid partition.metadata, without which the broker sets it aside as stray"
+            self._note(each, NO_ID, reason, f"printf {text} > {path}")
+        for number, mine in topic.copies.items():
+            topic.copies[number] = list(self._one_on_each_node(mine))
+        return topic
+
+    def _one_on_each_node(self, copies: Iterable[LogCopy]) -> Iterator[LogCopy]:
+        by_node: dict[int, list[LogCopy]] = {}
+        for each in copies:
+            by_node.setdefault(each.node, []).append(each)
+        for _, mine in sorted(by_node.items()):
+            best = max(mine, key=lambda each: each.rank) if len(mine) > 1 else mine[0]
+            yield best
+            for each in mine:
+                if each is not best:
+                    aside = f"{each.place.path.rstrip('/')}-{os.path.basename(each.log.path)}.before-rescue"
+                    reason = f"the node also has {best.log.path}, and does not start with both"
+                    self._note(each, TWICE, reason, f"mv {shlex.quote(each.log.path)} {shlex.quote(aside)}")
+
+
+def _topic(name: str, topic: str, id_from: str, copies: Iterable[LogCopy]) -> FoundTopic:
+    found = FoundTopic(name, topic, id_from)
+    for each in copies:
+        found.copies.setdefault(each.key[1], []).append(each)
+    return found
+
+
+def _unused(copy: LogCopy, is_live: bool) -> str:
+    """Return why a directory that is not live is not used."""
+    if copy.log.state == DELETE:
+        return "its topic was deleted, or this replica was moved away: the broker deletes it"
+    if copy.log.state == FUTURE:
+        return "it was to replace a live copy, which is used"
+    if is_live:
+        return "the broker had set it aside; its topic is rebuilt from other copies (--with-stray uses it, too)"
+    return "the broker had set it aside, and its topic is NOT REBUILT: --with-stray rebuilds it"

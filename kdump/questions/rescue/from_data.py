@@ -1,0 +1,375 @@
+"""Rebuilds a cluster's metadata from the partition directories of its brokers, if no copy of it is left.
+
+Leaders: the replica with the highest last leader epoch, then the highest end, has the records that the last leader had
+(KIP-101). In sync are those with the same records up to the same end: whoever of them registers last may lead.
+
+Source: ReplicationControlManager.replay (partitions of brokers that are not registered yet), ClusterControlManager
+.registerBroker (brokers register by themselves, each with the end offset of the metadata log as its epoch).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from kdump.cluster.disks import Disks
+from kdump.cluster.release_evidence import LEVEL, completed, disk_release, level_name
+from kdump.format.count_text import count_text, first_of
+from kdump.format.kafka_release import KafkaRelease
+from kdump.format.known_releases import at_most
+from kdump.log import file_system
+from kdump.log.internal_topics import METADATA_LOG, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
+from kdump.log.log_directory import LogDirectory
+from kdump.log.run import Run
+from kdump.questions.rescue.answers import (
+    Rescue,
+    RescueError,
+    RescueInvention,
+    RescueLoss,
+    RescueStep,
+    RescueSummary,
+    RescueTopic,
+    RescueUnknown,
+)
+from kdump.questions.rescue.config_file import GivenConfigs, GivenTopic, given_configs
+from kdump.questions.rescue.coordinators import Coordinators, partition_count
+from kdump.questions.rescue.data_copies import NOT_USED, DataCopies, FoundTopic, LogCopy
+from kdump.questions.rescue.rescuer import LEDGER, WITH_DIRECTORY_ID, Rescuer, RescueRequest
+from kdump.questions.rescue.steps import aside_step, steps
+from kdump.questions.rescue.topic_configs import HELD, HOLD, RETENTION, topic_configs
+from kdump.questions.rescue.write_log import NewLog
+from kdump.questions.restart_plan.refused_records import config_exception
+from kdump.state.metadata_image import BROKER as BROKER_TYPE
+from kdump.state.metadata_image import TOPIC, MetadataImage, ProducerIds, TopicImage
+from kdump.state.partition_table import PartitionRegistration
+
+UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""DirectoryId.UNASSIGNED: the broker chooses a log directory."""
+QUORUM_FEATURE = "kraft.version"
+FAR_OFFSETS, FAR_EPOCHS = 1_000_000_000, 1_000_000
+"""How far the offset and the epoch of the new log are above those that were found: usually, none is found."""
+MAX_NAMED = 10
+"""Maximum number of topics that a line names."""
+
+
+class DataRescuer(Rescuer):
+    """Rebuilds the state from partition directories."""
+
+    more_offsets, more_epochs = FAR_OFFSETS, FAR_EPOCHS
+
+    def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
+        super().__init__(disks, asked, run)
+        self.epoch_places = ()  # the state is made of them
+        self._old = [each for each in self.places if file_system.isdir(os.path.join(each.path, METADATA_LOG))]
+        self._refuse_copies()
+        self.release = self._release()
+        self.given = GivenConfigs() if asked.configs is None else self._checked(given_configs(asked.configs))
+        self.notes = [f"not taken from {asked.configs}: {each}" for each in self.given.skipped]
+        self.copies = DataCopies(disks, self.cluster_id, self.given.topics, with_stray=asked.with_stray, run=run)
+        self.topics: list[RescueTopic] = []
+        self.losses: list[RescueLoss] = []
+        found = self.copies.topics
+        self.coordinators = Coordinators(found.get(OFFSETS_TOPIC), found.get(TRANSACTION_TOPIC), run)
+        self.image = self._state()
+        self.voters = self.named_voters()
+
+    def _refuse_copies(self) -> None:
+        """Raise RescueError if a copy of the metadata is left, which has all that the partitions do not show."""
+        path, image = self.disks.newest_metadata(*(each.path for each in self._old)) if self._old else ("", None)
+        if image is not None and image.topics:
+            raise RescueError(
+                f"{path}: its metadata log has {count_text(len(image.topics), 'topic')}, up to offset "
+                f"{image.end_offset - 1}: rescue that, without --from-data; if you do not want its state, move "
+                f"{METADATA_LOG} out of the log directory"
+            )
+        for each in self.places:
+            ids = self.disks.ids(each)
+            if "broker.id" in ids and ids.get("version", "0") == "0":
+                raise RescueError(
+                    f"{each.path}: the disk of a broker with ZooKeeper: KRaft cannot take over its partitions as they "
+                    "are; restore ZooKeeper's data. The records can be saved with kdump salvage"
+                )
+
+    def _release(self) -> KafkaRelease:
+        """Return the release that runs: nodes start with no level that is above what they know."""
+        found = [disk_release([each.path for each in node.directories], None) for node in self.disks.nodes]
+        if self.asked.release is not None:
+            return completed(self.asked.release, found[0])
+        for each in found:
+            if each.since != each.until or not each.is_stated or each.newer:
+                raise RescueError(
+                    "nothing on these disks states which release of Kafka runs: name the oldest one that a node of the "
+                    "cluster runs with --kafka-version"
+                )
+        return min((each.release for each in found), key=lambda each: each.line)
+
+    def _checked(self, given: GivenConfigs) -> GivenConfigs:
+        """Return what --configs states. Raises RescueError for a config with which no broker starts."""
+        for name, topic in given.topics.items():
+            for config, value in (topic.configs or {}).items():
+                exception = config_exception(config, value, self.release)
+                if exception:
+                    raise RescueError(f"--configs {self.asked.configs}: {config}={value} of {name}: {exception}")
+        return given
+
+    def _state(self) -> MetadataImage:
+        image = MetadataImage()
+        levels = at_most(self.release.line).new_levels
+        image.features = {name: level for name, level in levels.items() if level and name != QUORUM_FEATURE}
+        image.kraft_version = int(self.asked.dynamic_quorum)
+        if self.asked.dynamic_quorum and not levels.get(QUORUM_FEATURE):
+            raise RescueError(f"--dynamic-quorum: Kafka {self.release.number} has none")
+        remote = [each.remote_log(None, self.run.limits) for each in self.disks.nodes]
+        tiered = {topic_id for each in remote for topic_id, _ in each.ends}
+        facts = [each.facts for topic in self.copies.topics.values() for each in topic.every()]
+        highest = max((each.epoch for each in facts), default=0)
+        coordinators = max((each.coordinator_epoch for each in facts), default=0)
+        for name, topic in self.copies.topics.items():
+            made = image.topics[name] = image.by_id[topic.topic_id] = TopicImage(name, topic.topic_id)
+            least = max(coordinators, 0) if name == TRANSACTION_TOPIC else 0
+            for number in range(self._count(topic)):
+                made.partitions[number] = self._partition(topic, number, highest, least)
+            sizes = [len(each.replicas) for each in made.partitions.values()]
+            given = self.given.topics.get(name, GivenTopic())
+            values, shown = dict(given.configs or {}), ["configs of --configs"]
+            if given.configs is None:
+                is_cleaned = name in self.copies.cleaned
+                values, shown = topic_configs(
+                    topic, max(sizes), is_cleaned=is_cleaned, is_tiered=topic.topic_id in tiered
+                )
+            made.configs = image.configs[TOPIC, name] = values
+            lost = [number for number in made.partitions if number not in topic.copies]
+            self.topics.append(
+                RescueTopic(
+                    name, topic.topic_id, topic.id_from, len(sizes), lost, max(sizes), min(sizes), values, shown
+                )
+            )
+        for broker, values in self.given.brokers.items():
+            image.configs[BROKER_TYPE, broker] = values
+        ids = [self.coordinators.producer_id, *(each.producer_id for each in facts)]
+        image.producer_ids[""] = ProducerIds(-1, -1, max(ids) + 1)
+        return image
+
+    def _count(self, topic: FoundTopic) -> int:
+        """Return how many partitions a topic has, as far as anything names them."""
+        named = [number + 1 for number in topic.copies]
+        given = self.given.topics.get(topic.name, GivenTopic())
+        named += [each.get(topic.name, -1) + 1 for each in (self.copies.checkpointed, self.coordinators.committed)]
+        count = max(*named, given.partitions, *(each + 1 for each in given.replicas))
+        return count if given.partitions else partition_count(self.coordinators.keys.get(topic.name, {}), count)
+
+    def _partition(self, topic: FoundTopic, number: int, highest: int, least: int) -> PartitionRegistration:
+        """Return a partition. `highest`: leader epoch on any disk, for one without a copy; `least`: below its own."""
+        copies = topic.copies.get(number, [])
+        given = self.given.topics.get(topic.name, GivenTopic()).replicas.get(number, [])
+        if copies:
+            rank = max(each.rank for each in copies)
+            equal = [each for each in copies if each.rank == rank]
+            # A copy of the same end whose epochs differ has other records.
+            first = equal[number % len(equal)]
+            equal = [each for each in equal if _common(first, each) >= rank[1]]
+            self._note_losses(topic, number, first, copies)
+            leader, in_sync, epoch = first.node, [each.node for each in equal], max(each.facts.epoch for each in copies)
+        else:
+            nodes = given or self._nodes_for(topic, number)
+            leader, in_sync, epoch = nodes[0], nodes[:1], highest
+            given = nodes
+            reason = (
+                "no copy of this partition is on these disks: it begins EMPTY; a disk that has it would be set aside"
+            )
+            self.losses.append(RescueLoss(topic.name, number, leader, None, None, None, None, None, None, reason))
+        holders = {each.node: each for each in copies}
+        order = [each for each in dict.fromkeys((*given, leader, *holders)) if each in holders or each in given]
+        if not given:
+            order = [leader, *(each for each in order if each != leader)]
+        directories: tuple[str, ...] = ()
+        ids = [holders[each].directory_id if each in holders else UNASSIGNED for each in order]
+        if self.line >= WITH_DIRECTORY_ID and None not in ids:
+            directories = tuple(each for each in ids if each is not None)
+        return PartitionRegistration(
+            tuple(order), directories, leader, max(epoch, least, 0), tuple(in_sync), partitionEpoch=0
+        )
+
+    def _nodes_for(self, topic: FoundTopic, number: int) -> list[int]:
+        """Return the nodes of a partition that none has: as many as its neighbours have, in turn."""
+        nodes = sorted({each.node for each in topic.every()})
+        size = max((len(each) for each in topic.copies.values()), default=1)
+        return [nodes[(number + each) % len(nodes)] for each in range(min(size, len(nodes)))]
+
+    def _note_losses(self, topic: FoundTopic, number: int, leader: LogCopy, copies: Iterable[LogCopy]) -> None:
+        end = leader.facts.lineage.end
+        if leader.facts.damaged is not None:
+            reason = (
+                "the leader's log is damaged there: after an unclean shutdown, its broker cuts it (kdump restart-plan)"
+            )
+            place = leader.node, end, leader.node, leader.log.path
+            self.losses.append(RescueLoss(topic.name, number, *place, leader.facts.damaged, None, None, reason))
+        for each in copies:
+            own = each.facts.lineage
+            first = max(_common(leader, each), leader.facts.lineage.start)
+            if each is leader or own.end <= first:
+                continue
+            marks = [
+                min(mark, _common(copy, each))
+                for copy in copies
+                if (mark := copy.facts.lineage.highWatermark) is not None
+            ]
+            committed = max(marks) > first if marks else None
+            reason = "the leader has a higher leader epoch, in which other records were written or these were truncated"
+            self.losses.append(
+                RescueLoss(
+                    topic.name,
+                    number,
+                    leader.node,
+                    end,
+                    each.node,
+                    each.log.path,
+                    first,
+                    own.end - 1,
+                    committed,
+                    reason,
+                )
+            )
+
+    @property
+    def images(self) -> list[MetadataImage]:
+        found = [self.disks.copies.quorum(each.path) for each in self._old]
+        return [*(each for each in found if each is not None), self.image]
+
+    def found_directory(self, number: int) -> LogDirectory | None:
+        own = [each for node in self.disks.nodes if node.node_id == number for each in node.directories]
+        return next((each for each in own if each in self._old), next(iter(own), None))
+
+    def answers(self, made: Rescue) -> None:
+        made.topics, made.directories = self.topics, self.copies.directories
+        # Records that were committed, and whole partitions, first.
+        made.losses = sorted(self.losses, key=lambda each: (each.nodeId is not None, not each.committed))
+        made.unknowns = list(self._unknowns())
+
+    def invent(self, log: NewLog) -> None:
+        reason = "as kafka-storage.sh format chooses them for this release"
+        levels = ", ".join(f"{name} {level_name(name, level)}" for name, level in self.image.features.items())
+        self.inventions.append(RescueInvention("feature levels", None, levels, reason))
+        for each in self.topics:
+            if each.idFrom == "made":
+                reason = "none of its directories states one"
+                self.inventions.append(RescueInvention(f"topic ID of {each.topic}", None, each.topicId, reason))
+        super().invent(log)
+
+    def summary(self, log: NewLog, count: int, out: str | None) -> RescueSummary:
+        image = self.image
+        return RescueSummary(
+            self.cluster_id,
+            str(self.release),
+            None,
+            out,
+            None if out is None else os.path.join(out, LEDGER),
+            None,
+            0,
+            None,
+            0,
+            None,
+            None,
+            log.offset,
+            log.epoch,
+            level_name(LEVEL, image.features[LEVEL]) if LEVEL in image.features else None,
+            image.kraft_version or 0,
+            count,
+            0,
+            0,
+            0,
+            len(image.topics),
+            sum(len(each.partitions) for each in image.topics.values()),
+            sum(map(len, image.configs.values())),
+            0,
+            0,
+            True,
+            sum(len(each.lost) for each in self.topics),
+            sum(
+                each.lastOffset - each.firstOffset + 1
+                for each in self.losses
+                if each.firstOffset is not None and each.lastOffset is not None
+            ),
+            sum(each.state in NOT_USED for each in self.copies.directories),
+            list(self._notes()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        yield from self.notes
+        for each in self.topics:
+            if each.fewest < each.replicas:
+                yield (
+                    f"{each.topic}: its partitions have {each.fewest} to {each.replicas} replicas: others were on "
+                    "disks that are not here, or a reassignment was in progress; kafka-reassign-partitions.sh makes "
+                    "new ones"
+                )
+        for name in (OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_TOPIC):
+            made = self.image.topics.get(name)
+            if made is not None and not self.given.topics.get(name, GivenTopic()).partitions:
+                yield (
+                    f"{name} is taken to have {count_text(len(made.partitions), 'partition')}: with another number "
+                    "than before, coordinators do not find what is in it; compare server.properties"
+                )
+        gone = sorted(set(self.coordinators.committed) - set(self.image.topics))
+        if gone:
+            yield f"groups have offsets of {first_of(gone, MAX_NAMED)}, of which no disk has a partition: NOT REBUILT"
+        for topic in self.copies.topics.values():
+            for copy in topic.every():
+                facts = copy.facts
+                configs = self.image.topics[topic.name].configs
+                if facts.remote_start is not None and configs.get("remote.storage.enable") != "true":
+                    yield (
+                        f"{copy.log.path}: its log starts at offset {facts.remote_start}, and its first segment later: "
+                        "if the topic has remote storage, state remote.storage.enable=true in --configs"
+                    )
+
+    def steps(self, made: Rescue) -> list[RescueStep]:
+        controllers = {each.found for each in made.controllers}
+        why = "it is of another history, without topics"
+        others = (each for each in self._old if each.path not in controllers)
+        return steps(
+            made, self.disks, (aside_step(each.path, self.disks.node_of(each).node_id, why) for each in others)
+        )
+
+    def _unknowns(self) -> Iterator[RescueUnknown]:
+        """Yield what only the metadata had."""
+        configs = "kafka-configs.sh --bootstrap-server HOST:PORT --alter"
+        held = [each.topic for each in self.topics if RETENTION in each.configs and HELD in each.shown]
+        if held:
+            command = f"{configs} --entity-type topics --entity-name TOPIC --add-config NAME=VALUE "
+            command += f"--delete-config {','.join(HOLD)}"
+            yield RescueUnknown(f"configs of {count_text(len(held), 'topic')}", HELD, command)
+        if not self.given.brokers:
+            command = f"{configs} --entity-type brokers --entity-default --add-config NAME=VALUE"
+            yield RescueUnknown("dynamic configs of brokers", "server.properties applies", command)
+        yield RescueUnknown(
+            "users (SCRAM credentials)",
+            "they cannot log in",
+            f"{configs} --entity-type users --entity-name USER --add-config 'SCRAM-SHA-512=[password=PASSWORD]'",
+        )
+        yield RescueUnknown(
+            "ACLs",
+            "without any, allow.everyone.if.no.acl.found decides: everyone or nobody has access",
+            "kafka-acls.sh --bootstrap-server HOST:PORT --add --allow-principal User:USER --operation OPERATION "
+            "--topic TOPIC",
+        )
+        yield RescueUnknown(
+            "quotas",
+            "clients are not throttled",
+            f"{configs} --entity-type users --entity-name USER --add-config producer_byte_rate=BYTES",
+        )
+        yield RescueUnknown(
+            "configs of groups and of client metrics",
+            "the brokers' defaults apply",
+            f"{configs} --entity-type groups --entity-name GROUP --add-config NAME=VALUE",
+        )
+        yield RescueUnknown(
+            "delegation tokens",
+            "clients that use one cannot log in",
+            "kafka-delegation-tokens.sh --bootstrap-server HOST:PORT --create --max-life-time-period MS",
+        )
+
+
+def _common(one: LogCopy, other: LogCopy) -> int:
+    """Return the offset up to which two copies have the same records."""
+    return one.facts.lineage.common_end(other.facts.lineage)

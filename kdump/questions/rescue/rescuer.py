@@ -1,0 +1,259 @@
+"""What both kinds of rescue do: find the controllers, choose numbers above those of the disks, and write the state."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kdump.answer import answer_object
+from kdump.cluster.disks import Disks
+from kdump.format.count_text import count_text
+from kdump.format.kafka_release import KafkaRelease
+from kdump.format.kafka_uuid import uuid_text
+from kdump.format.known_releases import Line, at_most
+from kdump.jsonl import line
+from kdump.log.log_directory import LogDirectory
+from kdump.log.output_directory import OutputDirectory
+from kdump.log.run import Run
+from kdump.questions.rescue.answers import (
+    Rescue,
+    RescueController,
+    RescueError,
+    RescueInvention,
+    RescueStep,
+    RescueSummary,
+)
+from kdump.questions.rescue.copies import one_cluster
+from kdump.questions.rescue.numbers import (
+    MORE_EPOCHS,
+    MORE_OFFSETS,
+    LeaderEpochs,
+    new_epoch,
+    new_offset,
+    new_producer_id,
+)
+from kdump.questions.rescue.write_log import NewDirectory, NewLog, write_logs
+from kdump.questions.restart_plan.lock_holder import lock_holder
+from kdump.state.as_of import AsOf
+from kdump.state.image_records import image_records
+from kdump.state.metadata_image import Endpoint, MetadataImage, ProducerIds, Voter
+
+LEDGER = "ledger.jsonl"
+WITH_DIRECTORY_ID = (3, 7)
+LISTENER = "CONTROLLER"
+"""Name of the controllers' listener, if no voter states another one."""
+END = AsOf()
+
+
+class NewController(NamedTuple):
+    """A controller of the rescued cluster; `host` and `port`: as the voters are named (controller.quorum.voters)."""
+
+    node_id: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.node_id}@{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class RescueRequest:
+    """What to rescue. `copy`: the log directory whose copy is used, None for the newest; `leave_out`: offsets of
+    records; `controllers`: none for the voters that the metadata names; `release`: None for the one that the disks
+    state; `while_running`: also read the disks of nodes at work.
+
+    `from_data`: rebuild the metadata from the partition directories; only then, `configs`: path of a file with the
+    topics' configs, `with_stray`: also rebuild topics that only stray directories have, `dynamic_quorum`: nodes find
+    the controllers by controller.quorum.bootstrap.servers."""
+
+    moment: AsOf = END
+    copy: str | None = None
+    leave_out: frozenset[int] = frozenset()
+    controllers: tuple[NewController, ...] = ()
+    release: KafkaRelease | None = None
+    while_running: bool = False
+    from_data: bool = False
+    configs: str | None = None
+    with_stray: bool = False
+    dynamic_quorum: bool = False
+
+
+class Rescuer:
+    """One rescue. A subclass sets `release` and `image`, then `voters`."""
+
+    release: KafkaRelease
+    image: MetadataImage
+    voters: list[Voter]
+    more_offsets, more_epochs = MORE_OFFSETS, MORE_EPOCHS
+    epoch_places: Sequence[LogDirectory]
+    """Log directories whose partitions may have higher leader epochs than the state."""
+
+    def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
+        self.disks, self.asked, self.run = disks, asked, run
+        self.places = self.epoch_places = disks.directories
+        self.cluster_id = one_cluster(disks, self.places)
+        refuse_running(self.places, asked.while_running)
+        self.inventions: list[RescueInvention] = []
+
+    @property
+    def line(self) -> Line:
+        return at_most(self.release.line).line
+
+    @property
+    def images(self) -> list[MetadataImage]:
+        """What was found in copies of the metadata log, and the state that is written."""
+        raise NotImplementedError
+
+    def summary(self, log: NewLog, count: int, out: str | None) -> RescueSummary:
+        """Return the summary of what has been, or would be, written: the number of its records is `count`."""
+        raise NotImplementedError
+
+    def answers(self, made: Rescue) -> None:
+        """Add what is in the ledger, but for the inventions."""
+        raise NotImplementedError
+
+    def steps(self, made: Rescue) -> list[RescueStep]:
+        """Return what to do next."""
+        raise NotImplementedError
+
+    def found_directory(self, number: int) -> LogDirectory | None:
+        """Return the log directory of a node that has its metadata log, or is to get it."""
+        raise NotImplementedError
+
+    def named_voters(self) -> list[Voter]:
+        """Return the voters of the rescued cluster, each with its directory and endpoints as far as they are known.
+        Raises RescueError if none is."""
+        known = self.image.voters
+        asked = {each.node_id: each for each in self.asked.controllers}
+        numbers = list(asked) or sorted(known)
+        if not numbers:
+            raise RescueError(
+                "no controller is known: nothing on these disks names one; name each with --controller ID@HOST:PORT"
+            )
+        listener = next((each.name for voter in known.values() for each in voter.endpoints), LISTENER)
+        voters = []
+        for number in numbers:
+            voter = known.get(number, Voter(number))
+            endpoints = voter.endpoints
+            if number in asked:
+                endpoints = (Endpoint(listener, asked[number].host, asked[number].port),)
+            voters.append(Voter(number, self._directory_id(number, voter), endpoints))
+        for voter in voters if self.image.kraft_version else ():
+            if not voter.endpoints:
+                raise RescueError(f"no address of controller {voter.voterId} is known; name it with --controller")
+        if known and set(numbers) != set(known):
+            reason = "named with --controller"
+            self.inventions.append(RescueInvention("voters", sorted(known), sorted(numbers), reason))
+        return voters
+
+    def _directory_id(self, number: int, voter: Voter) -> str | None:
+        """Return the directory.id of a controller: that of its log directory, the one that the voters have, or a new
+        one. None if the release has none."""
+        place = self.found_directory(number)
+        found = None if place is None else self.disks.ids(place).get("directory.id")
+        if found is not None or self.line < WITH_DIRECTORY_ID:
+            return found
+        if voter.voterDirectoryId is not None:
+            return voter.voterDirectoryId
+        made = new_uuid(self.cluster_id, str(number))
+        reason = "neither a log directory of it nor the log states one"
+        self.inventions.append(RescueInvention(f"directory.id of controller {number}", None, made, reason))
+        return made
+
+    def result(self, directory: OutputDirectory | None, out: str | None) -> Rescue:
+        """Write everything, or nothing if `directory` is None. `out`: its path as it was given."""
+        images = self.images
+        log = NewLog(
+            new_offset(images, self.places, self.more_offsets),
+            new_epoch(images, self.places, self.more_epochs),
+            self.image.end_time or 0,
+            self.image.kraft_version or 0,
+            self.voters,
+        )
+        self.invent(log)
+        controllers = [self._controller(each, out) for each in self.voters]
+        names = [
+            NewDirectory(f"controller-{each.voterId}", self.cluster_id, each.voterId, each.voterDirectoryId)
+            for each in self.voters
+        ]
+        leader_epochs = LeaderEpochs(self.epoch_places)
+        values = image_records(self.image, self.line, leader_epochs.raise_epoch)
+        made = Rescue(self.summary(log, 0, out), [], [], self.inventions, controllers)
+        self.answers(made)
+        try:
+            if directory is None:
+                count = sum(1 for _ in values)
+                self._raised(leader_epochs)
+            else:
+                with directory.whole() as passing:
+                    count = write_logs(passing, names, log, values)
+                    self._raised(leader_epochs)
+                    with passing.writing(LEDGER) as file:
+                        for each in made.ledger:
+                            file.write(line(answer_object(each)).encode() + b"\n")
+        except ValueError as error:
+            raise RescueError(f"a record cannot be written: {error}") from error
+        made.summary.records = count
+        made.steps = self.steps(made)
+        return made
+
+    def invent(self, log: NewLog) -> None:
+        """Add what is written and is in no copy, and change the state accordingly."""
+        found = "above those of every copy, quorum-state and broker epoch that was found"
+        self.inventions.append(RescueInvention("end offset", self.image.end_offset, log.offset, found))
+        reason = f"{found}: a node that still has its old copy fetches the new snapshot"
+        self.inventions.append(RescueInvention("leader epoch", self.image.epoch, log.epoch, reason))
+        block = self.image.producer_ids.get("")
+        new = new_producer_id(self.image)
+        self.image.producer_ids[""] = ProducerIds(-1, -1, new)
+        reason = "above every block that may have been assigned since, so that no producer ID is assigned twice"
+        was = None if block is None else block.nextProducerId
+        self.inventions.append(RescueInvention("next producer ID", was, new, reason))
+        gone = sorted(set(self.image.controllers) - {each.voterId for each in self.voters})
+        for number in gone:
+            del self.image.controllers[number]
+            reason = "it is not a controller of the rescued cluster"
+            self.inventions.append(RescueInvention(f"registration of controller {number}", "registered", None, reason))
+
+    def _raised(self, epochs: LeaderEpochs) -> None:
+        if epochs.raised:
+            what = f"leader epochs of {count_text(epochs.raised, 'partition')}"
+            reason = (
+                "each is above those in the state and on the disks: with an older one, replicas may truncate records"
+            )
+            self.inventions.append(RescueInvention(what, None, f"up to {epochs.highest}", reason))
+
+    def _controller(self, voter: Voter, out: str | None) -> RescueController:
+        endpoint = next(iter(voter.endpoints), None)
+        place = self.found_directory(voter.voterId)
+        return RescueController(
+            voter.voterId,
+            None if out is None else os.path.join(out, f"controller-{voter.voterId}"),
+            voter.voterDirectoryId,
+            None if endpoint is None else f"{endpoint.host}:{endpoint.port}",
+            None if place is None else place.path,
+        )
+
+
+def refuse_running(places: Sequence[LogDirectory], while_running: bool) -> None:
+    """Raise RescueError if a node is running on one of the log directories, and that was not asked for."""
+    for each in places:
+        process = None if while_running else lock_holder(each.path)
+        if process is not None:
+            raise RescueError(
+                f"{each.path}: a node is running on it (process {process}), so that it may change, and its copy may be "
+                "behind; stop it, or pass --while-running"
+            )
+
+
+def new_uuid(cluster_id: str, name: str) -> str:
+    """Return an ID for something of a cluster, the same on every run; as Kafka's, it does not begin with a dash
+    (Uuid.randomUuid)."""
+    digest = hashlib.sha256(f"kdump rescue {cluster_id} {name}".encode())
+    while (text := uuid_text(digest.digest()[:16])).startswith("-"):
+        digest.update(b"-")
+    return text

@@ -1,0 +1,266 @@
+"""Rescues a cluster's metadata from the copies on its disks, as log directories for its controllers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from kdump.cluster.disks import Disks
+from kdump.cluster.metadata_files import MetadataFiles, Unreachable, metadata_files
+from kdump.cluster.metadata_log import replay_metadata
+from kdump.cluster.metadata_refusals import FEATURE_LEVEL, record_rule, refusals
+from kdump.cluster.release_evidence import LEVEL, NEWER_NUMBER, applied_release, level_name
+from kdump.format.kafka_release import KafkaRelease
+from kdump.format.known_releases import at_most
+from kdump.format.metadata_record import decode_metadata_record, is_usual
+from kdump.format.schema import by_api_key
+from kdump.kafka.quorum_state import complete_quorum
+from kdump.log import file_system
+from kdump.log.command_line_paths import missing, no_kafka_files
+from kdump.log.errors import SourceError, Unread, raise_error
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.log.log_directory import LogDirectory
+from kdump.log.output_directory import OutputDirectory
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.questions.rescue.answers import Rescue, RescueError, RescueStep, RescueSummary
+from kdump.questions.rescue.copies import MetadataHistories
+from kdump.questions.rescue.from_data import DataRescuer
+from kdump.questions.rescue.ledger import ledger
+from kdump.questions.rescue.rescuer import END, LEDGER, Rescuer, RescueRequest
+from kdump.questions.rescue.steps import steps, steps_of_copies
+from kdump.questions.rescue.write_log import NewLog
+from kdump.questions.restart_plan.refused_records import config_exception
+from kdump.state.internal_records import ROOM_METADATA
+from kdump.state.metadata_image import TOPIC, MetadataImage
+from kdump.state.metadata_node_handlers import TRANSACTION_TYPES
+from kdump.state.metadata_refusal import Rule
+from kdump.state.metadata_replay import NESTED
+from kdump.state.record_choice import RecordChoice
+
+CONFIG = "ConfigRecord"
+BY_CONTENT = {FEATURE_LEVEL, CONFIG, *NESTED}
+"""Records of which the release takes some and not others."""
+
+
+def rescue(
+    paths: str | Iterable[str],
+    out: str | None = None,
+    *,
+    request: RescueRequest | None = None,
+    run: Run = PLAIN_RUN,
+) -> Rescue:
+    """Find the copies of a cluster's metadata in the log directories `paths`, of any of its nodes, and write a log
+    directory for each of its controllers to `out`, a new directory; without `out`, only say what would be written.
+    With `from_data` in the request, no copy is left, and the metadata is rebuilt from the partition directories.
+
+    `run.at` is called with the bytes of metadata read so far and the total, and `run.more` with those of partitions.
+
+    Raises RescueError if there is nothing to rescue, or a decision is needed; SourceError if a path cannot be read or
+    has no log directory, because a copy in it may be the newest; OutputError. Nothing has been written then.
+    """
+    asked = request or RescueRequest()
+    paths = [paths] if isinstance(paths, str) else list(paths)
+    directory = None if out is None else OutputDirectory(out, paths)
+    for path in paths:
+        if not file_system.exists(path):
+            raise missing(path)
+    run = replace(run, unreadable=raise_error)
+    disks = Disks.at(paths, run)
+    for path in paths:
+        if not disks.below(path):
+            raise no_kafka_files(path, f"{path}: no Kafka log directory here or below")
+    kind: type[Rescuer] = DataRescuer if asked.from_data else CopyRescuer
+    return kind(disks, asked, run).result(directory, out)
+
+
+class CopyRescuer(Rescuer):
+    """Rescues the state that a copy of the metadata log has."""
+
+    def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
+        _refuse_missing(disks)
+        super().__init__(disks, asked, run)
+        disks.copies.keeps_keys = True
+        self.histories = MetadataHistories(disks, asked.copy, run)
+        self.source = self.histories.source
+        self.release = self._release()
+        self._taken: set[bytes] = set()
+        """Types and versions of records that the release takes whatever their content is."""
+        self.choice = RecordChoice(self._rule, self.line)
+        self.files = MetadataFiles("")
+        self.image = self._state()
+        self.voters = self.named_voters()
+
+    def _release(self) -> KafkaRelease:
+        """Return the release whose rules apply."""
+        node = self.disks.node_of(next(each for each in self.places if each.path == self.source))
+        _, image = self.disks.newest_metadata(self.source)
+        applied = applied_release([each.path for each in node.directories], image, self.asked.release)
+        if applied.newer and self.asked.release is None:
+            raise RescueError(
+                f"{self.source}: written by a release {NEWER_NUMBER} ({applied.newer[0]}): what it means is not known, "
+                "and would be lost; use a newer kdump, or name the release that is to run with --kafka-version"
+            )
+        return applied.release
+
+    def _rule(self, offset: int | None, name: str, value: bytes) -> Rule | None:
+        """Return why a record is left out, whatever the state is."""
+        if offset is not None and offset in self.asked.leave_out:
+            return Rule()
+        if value[:3] in self._taken:
+            return None
+        known = record_rule(value, at_most(self.release.line))
+        if known is None and name not in BY_CONTENT and is_usual(value):
+            self._taken.add(value[:3])
+        if known is None and name == CONFIG:
+            values = decode_metadata_record(value).values or {}
+            if values.get("resourceType") == TOPIC and values.get("value") is not None:
+                exception = config_exception(values["name"], values["value"], self.release)
+                return Rule(loader=exception) if exception else None
+        return known
+
+    def _state(self) -> MetadataImage:
+        """Replay the copy that is used. Raises RescueError if the result is not the state at the moment."""
+        folder = os.path.join(self.source, METADATA_LOG)
+        moment = self.asked.moment
+        try:
+            self.files = metadata_files(folder)
+        except OSError as error:
+            raise SourceError(f"{folder}: {error.strerror}") from error
+        used = self.histories.used
+        try:
+            image = self._whole() or replay_metadata(
+                self.files, moment, room=ROOM_METADATA, run=self.run, choice=self.choice
+            )
+        except Unreachable as error:
+            raise RescueError(f"--as-of: {error}; another copy may go back further (--copy)") from error
+        unread = [each for found in (image, *self.histories.images.values()) if found for each in found.problems]
+        for text in unread:
+            if isinstance(text, Unread):
+                raise SourceError(text)
+        if image.is_too_large or self.choice.is_full:
+            what = "too large to keep in memory" if image.is_too_large else "with too many records that are left out"
+            raise RescueError(f"{folder}: the metadata is {what}")
+        if image.gap is not None and image.end_offset > image.gap:
+            raise RescueError(_damaged(folder, image, self._others()))
+        if image.is_partial and image.gap is None:
+            raise RescueError(f"{folder}: {image.problems[0] if image.problems else 'records are missing'}")
+        if moment.offset is not None and moment.offset >= used.end_offset:
+            raise RescueError(f"--as-of: {folder} ends at offset {used.end_offset}")
+        if LEVEL not in image.features and self.line >= (4, 0):
+            raise RescueError(
+                f"{folder}: the state at offset {image.end_offset} has no {LEVEL}, without which no node "
+                f"of Kafka {self.release.number} loads it"
+            )
+        if not image.features and not image.topics and not image.brokers:
+            raise RescueError(f"{folder}: the metadata log describes no cluster yet")
+        missing = self.asked.leave_out - {each.refusal.offset for each in self.choice.left_out}
+        if missing:
+            raise RescueError(
+                f"--leave-out {min(missing)}: {folder} has no metadata record at this offset after its snapshot"
+            )
+        complete_quorum(image, folder)
+        return image
+
+    def _whole(self) -> MetadataImage | None:
+        """Return the state that was found when the copies were compared, if nothing in it is to be left out, so that it
+        need not be replayed again: that takes a second for each 50,000 records."""
+        image = self.disks.copies.replayed(self.source)
+        if image is None or self.asked.moment != END or self.asked.leave_out:
+            return None
+        is_whole = not (image.is_partial or image.is_too_large or image.problems or image.refusals)
+        known = by_api_key("metadata")
+        has_transactions = any(key not in known or known[key].name in TRANSACTION_TYPES for key, _, _ in image.frames)
+        if not is_whole or has_transactions or refusals(image, self.release):
+            return None
+        topics = (configs for (kind, _), configs in image.configs.items() if kind == TOPIC)
+        settings = {item for configs in topics for item in configs.items()}
+        return None if any(config_exception(*item, self.release) for item in settings) else image
+
+    def _others(self) -> list[str]:
+        return [path for path, image in self.histories.images.items() if path != self.source and image is not None]
+
+    def found_directory(self, number: int) -> LogDirectory | None:
+        """Return the log directory of a node that has its metadata log."""
+        return next((each for each in self.histories.places if self.histories.node_id(each) == number), None)
+
+    @property
+    def images(self) -> list[MetadataImage]:
+        return [each for each in (*self.histories.images.values(), self.image) if each is not None]
+
+    def answers(self, made: Rescue) -> None:
+        made.copies = self.histories.answers()
+        made.records = list(ledger(self.files, self.image, self.histories.used.end_offset, self.choice, made.copies))
+
+    def steps(self, made: Rescue) -> list[RescueStep]:
+        return steps(made, self.disks, steps_of_copies(made, self.histories, self.release))
+
+    def summary(self, log: NewLog, count: int, out: str | None) -> RescueSummary:
+        image, left_out = self.image, self.choice.left_out
+        dependents = sum((each.last or 0) - (each.refusal.offset or 0) + 1 for each in left_out if each.is_dependent)
+        level = image.features.get(LEVEL)
+        return RescueSummary(
+            self.cluster_id,
+            str(self.release),
+            self.source,
+            out,
+            None if out is None else os.path.join(out, LEDGER),
+            image.snapshot,
+            image.end_offset,
+            image.end_time,
+            image.epoch,
+            None if image.gap is None or self.histories.used.end_offset > image.gap else image.gap,
+            self.histories.committed(self.histories.used.voters),
+            log.offset,
+            log.epoch,
+            None if level is None else level_name(LEVEL, level),
+            image.kraft_version or 0,
+            count,
+            sum(not each.is_dependent for each in left_out),
+            dependents,
+            len(image.brokers),
+            len(image.topics),
+            sum(len(each.partitions) for each in image.topics.values()),
+            sum(map(len, image.configs.values())),
+            len(image.acls),
+            len(image.scram),
+            notes=list(self._notes()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        for problem in self.image.problems:
+            if "at offset" not in problem:  # those of records are in the ledger
+                yield problem
+        if self.image.newer:
+            yield f"left out: {', '.join(self.image.newer)}"
+
+
+def _refuse_missing(disks: Disks) -> None:
+    """Raise RescueError if no log directory has a copy of the metadata log."""
+    places = disks.directories
+    if any(file_system.isdir(os.path.join(each.path, METADATA_LOG)) for each in places):
+        return
+    names = ", ".join(each.path for each in places)
+    for each in places:
+        ids = disks.ids(each)
+        if "broker.id" in ids and ids.get("version", "0") == "0":
+            raise RescueError(
+                f"{each.path}: the disk of a broker with ZooKeeper, which has the cluster's metadata; restore that. "
+                "The records can be saved with kdump salvage"
+            )
+    raise RescueError(
+        f"{names}: no copy of the metadata log ({METADATA_LOG}); add the disks of the other nodes, or, if all are "
+        "lost, rebuild it from the partitions with --from-data"
+    )
+
+
+def _damaged(folder: str, image: MetadataImage, others: Sequence[str]) -> str:
+    """Return what is damaged in the log, and what to do."""
+    where = next((each for each in image.problems if " at byte " in each), "")
+    text = f"{folder}: damaged from offset {image.gap} on, with valid records after that, up to {image.end_offset - 1}"
+    text += f" ({where})" if where else ""
+    if others:
+        copies = " ".join(f"--replica {os.path.join(each, METADATA_LOG)}" for each in others)
+        text += f"; fill it from the other copies: kdump salvage {folder} {copies} --out DIR"
+    before = (image.gap or 0) - 1
+    return text + (f"; or take the state before it with --as-of {before}" if before >= 0 else "")

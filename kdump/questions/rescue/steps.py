@@ -1,0 +1,112 @@
+"""What to do with the rescued metadata, in order. kdump runs none of these commands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+
+from kdump.cluster.disks import Disks
+from kdump.cluster.metadata_refusals import refusals, refused_text
+from kdump.format.kafka_release import KafkaRelease
+from kdump.log import file_system
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.questions.rescue.answers import CONTROLLER_STEP, Rescue, RescueStep
+from kdump.questions.rescue.copies import MetadataHistories
+from kdump.state.metadata_image import MetadataImage
+
+STOP, CHECK, BROKER, START, LOOK = "stop", "check", "broker", "start", "look"
+ASIDE = ".before-rescue"
+
+
+def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> list[RescueStep]:
+    """Return the steps. `copies`: what is to be done with copies of the metadata log that no controller uses."""
+    return list(_steps(made, disks, copies))
+
+
+def _steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[RescueStep]:
+    yield RescueStep(STOP, "stop every node of the cluster, and start none before its step below")
+    if made.summary.out is None:
+        yield RescueStep(CHECK, "run this command again without --dry-run, with --out DIR")
+        return
+    for place in made.directories:
+        if place.command is not None:
+            yield RescueStep(BROKER, f"node {place.nodeId}: {place.path}: {place.reason}", place.command)
+    first = made.controllers[0].directory or ""
+    paths = " ".join(shlex.quote(each.path) for each in disks.directories)
+    text = "check the brokers' disks with the rescued metadata: no partition is to become stray"
+    yield RescueStep(CHECK, text, f"kdump restart-plan {shlex.quote(first)} {paths}")
+    for each in made.controllers:
+        new = each.directory or ""
+        if each.found is None:
+            text = f"controller {each.nodeId}: put this in the place of its metadata.log.dir, or the first of log.dirs"
+            yield RescueStep(CONTROLLER_STEP, text, f"cp -a {shlex.quote(new)}/. LOG_DIR/")
+            continue
+        old = os.path.join(each.found, METADATA_LOG)
+        new_log = f"cp -a {shlex.quote(os.path.join(new, METADATA_LOG))} {shlex.quote(each.found)}/"
+        if not file_system.isdir(old):
+            text = f"controller {each.nodeId}: put this into its metadata.log.dir, or the first of its log.dirs"
+            yield RescueStep(CONTROLLER_STEP, text, new_log)
+            continue
+        text = f"controller {each.nodeId}: move its own copy out of log.dirs, and put this in its place"
+        aside = f"mv {shlex.quote(old)} {shlex.quote(_aside(each.found))}"
+        yield RescueStep(CONTROLLER_STEP, text, f"{aside} && {new_log}")
+    yield from copies
+    yield RescueStep(
+        START,
+        "check that the owner of the new files is the user that runs Kafka, and that controller.quorum.voters or "
+        "controller.quorum.bootstrap.servers of every node names these controllers: "
+        + ", ".join(f"{each.nodeId}@{each.endpoint or 'its address'}" for each in made.controllers),
+    )
+    yield RescueStep(START, "start the controllers, and look for a leader", _quorum(made))
+    text = "start the brokers, one first: its log must not say that a partition is stray (kdump explain)"
+    yield RescueStep(START, text)
+    for unknown in made.unknowns:
+        yield RescueStep(LOOK, f"set again, from your records: {unknown.what}; {unknown.reason}", unknown.command)
+    if not made.unknowns:
+        text = "set again what the ledger lists as leftOut or dependent, and compare topics, ACLs and users with your "
+        yield RescueStep(LOOK, text + "records")
+
+
+def steps_of_copies(made: Rescue, histories: MetadataHistories, release: KafkaRelease) -> Iterator[RescueStep]:
+    """Yield what is to be done with the copies that are not on a controller's disk."""
+    stay = []
+    for place in histories.places:
+        node = histories.node_id(place)
+        if any(each.found == place.path for each in made.controllers):
+            continue
+        why = _must_go(histories.images[place.path], release)
+        if why:
+            yield aside_step(place.path, node, why)
+        else:
+            stay.append(str(node))
+    if stay:
+        whose = f"the copy of node {stay[0]}" if len(stay) == 1 else f"the copies of nodes {', '.join(stay)}"
+        yield RescueStep(BROKER, f"{whose} can stay: with its lower epoch, a node fetches the new snapshot")
+
+
+def aside_step(path: str, node: int | None, why: str) -> RescueStep:
+    """Return that a node's own metadata log must go."""
+    command = f"mv {shlex.quote(os.path.join(path, METADATA_LOG))} {shlex.quote(_aside(path))}"
+    return RescueStep(BROKER, f"node {node}: move its own copy out of log.dirs: {why}", command)
+
+
+def _quorum(made: Rescue) -> str:
+    address = next((each.endpoint for each in made.controllers if each.endpoint), "HOST:PORT")
+    return f"kafka-metadata-quorum.sh --bootstrap-controller {address} describe --status"
+
+
+def _aside(directory: str) -> str:
+    """Return where a metadata log is moved: next to the log directory, in which a broker takes every directory for a
+    partition."""
+    return f"{directory.rstrip('/')}{METADATA_LOG}{ASIDE}"
+
+
+def _must_go(image: MetadataImage | None, release: KafkaRelease) -> str:
+    """Return why a node does not start with its own copy; empty if it does."""
+    if image is None:
+        return ""
+    found = next((each for each in refusals(image, release) if each.stops_broker(release.line)), None)
+    if found is not None:
+        return f"a node cannot read the {refused_text(found, image)}"
+    return f"it is damaged from offset {image.gap} on" if image.gap is not None else ""

@@ -1,0 +1,204 @@
+"""What a startup has to recover, from names, sizes and checkpoints alone: no segment is read for it.
+
+A broker loads the logs of a directory in the order in which the file system lists them, and recovers of each the
+segment that contains the recovery point, every later one, and those without an .index. One that is both is read twice:
+when its index is missed, and after all segments have been opened.
+
+Source: kafka.log.LogManager.loadLogs, LogLoader.loadSegmentFiles and recoverLog, LogSegments.values(recoveryPoint) (2.8
+to 4.3).
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from kdump.format.numbers import LONG_MAX
+from kdump.kafka.checkpoint_file import BadLine, offsets
+from kdump.kafka.segment_recovery import first_unflushed
+from kdump.log import file_system
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import SeenDirectory
+from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.questions.restart_plan.replica_moves import parse_name
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+MAX_DIGITS = 19
+"""Digits of the largest offset; a file name with more is not a segment's."""
+
+
+@dataclass
+class LogWork:
+    """What is to be done for one log. `position`: its number in the order of loading, from 0. `bases` and `sizes`: base
+    offset and size in bytes of each segment that is recovered, in order. `againBytes`: bytes of those that are read a
+    second time. `producerBytes`: bytes before the first of them of whose batches the headers are read for producer
+    state, because no snapshot is there. `segments`: number of all segments."""
+
+    topic: str
+    partition: int
+    path: str
+    position: int
+    segments: int = 0
+    bases: array[int] = field(default_factory=lambda: array("q"))
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    againBytes: int = 0
+    producerBytes: int = 0
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the segments that are recovered."""
+        return sum(self.sizes)
+
+    def segment(self, number: int) -> str:
+        """Return the path of a recovered segment without its ending."""
+        return os.path.join(self.path, f"{self.bases[number]:020}")
+
+
+@dataclass
+class DirectoryWork:
+    """A log directory; `logs` in the order in which a broker loads them. `inOrder`: whether that order is known: a
+    bundle does not have it. `unread`: what could not be listed, or read."""
+
+    path: str
+    clean: bool
+    logs: list[LogWork] = field(default_factory=list)
+    inOrder: bool = True
+    unread: list[str] = field(default_factory=list)
+
+    @property
+    def recovered(self) -> list[LogWork]:
+        return [each for each in self.logs if each.bases]
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.bytes for each in self.logs)
+
+
+def directory_work(path: str, run: Run = PLAIN_RUN) -> DirectoryWork:
+    """Return what a broker has to recover in a log directory. `run.begin` is called after each partition."""
+    directory = DirectoryReader(path)
+    work = directory.work
+    work.inOrder = file_system.tree_at(path) is None
+    for inside in _subdirectories(work):
+        try:
+            directory.add(inside, _files(inside))
+        except FileNotFoundError:  # deleted in the meantime
+            continue
+        except OSError as error:
+            work.unread.append(f"{error.filename or inside}: {error.strerror}")
+        run.begin(inside)
+    return work
+
+
+class DirectoryReader:
+    """Fills in the DirectoryWork of a log directory, partition by partition."""
+
+    def __init__(self, path: str) -> None:
+        self.work = DirectoryWork(path, file_system.exists(os.path.join(path, CLEAN_MARK)))
+        self._points: dict[tuple[str, int], int] = {}
+        checkpoint = os.path.join(path, RECOVERY_POINTS)
+        try:
+            self._points = offsets(checkpoint)
+        except (BadLine, SourceError) as error:
+            self.work.unread.append(f"{checkpoint}: {error}; everything counts as unflushed")
+
+    def add(self, path: str, files: Iterable[tuple[str, int]]) -> None:
+        """Add a partition directory with these names and sizes of files; another directory is skipped. Raises what
+        iterating over the files raises."""
+        parsed = parse_name(os.path.basename(path))
+        if parsed is None or parsed[0] == METADATA_TOPIC:
+            return
+        topic, partition, state = parsed
+        log = LogWork(topic, partition, path, len(self.work.logs))
+        self.work.logs.append(log)
+        recovers = not self.work.clean and state != "delete"  # LogLoader.load
+        try:
+            _fill(log, self._points.get((topic, partition), 0), files, recovers=recovers)
+        except FileNotFoundError:
+            self.work.logs.pop()
+            raise
+
+
+class StartupWorks:
+    """Collects what is to be recovered while a startup is predicted, which lists the partitions, not in the broker's
+    order."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, DirectoryReader] = {}
+        self._seen: set[str] = set()
+
+    def on_seen(self, path: str, seen: SeenDirectory) -> None:
+        """Take what is in a partition directory, the first time that it is listed."""
+        if path in self._seen:
+            return
+        self._seen.add(path)
+        root = os.path.dirname(path)
+        if root not in self._readers:
+            self._readers[root] = DirectoryReader(root)
+            self._readers[root].work.inOrder = False
+        self._readers[root].add(path, ((name, seen.identities[name].size) for name in seen.files))
+
+    @property
+    def works(self) -> list[DirectoryWork]:
+        return [reader.work for reader in self._readers.values()]
+
+
+def _subdirectories(work: DirectoryWork) -> Iterator[str]:
+    """Yield the paths of directories in the order in which the file system lists them."""
+    try:
+        with file_system.scandir(work.path) as entries:
+            for entry in entries:
+                if entry.is_dir() and entry.name != REMOTE_CACHE:
+                    yield entry.path
+    except OSError as error:
+        work.unread.append(f"{work.path}: {error.strerror}")
+
+
+def _files(path: str) -> Iterator[tuple[str, int]]:
+    """Yield names and sizes of files; 0 for those whose size does not matter. Raises OSError."""
+    with file_system.scandir(path) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # deleted in the meantime
+                if not entry.is_dir():
+                    yield entry.name, entry.stat().st_size if entry.name.endswith(".log") else 0
+
+
+def _fill(log: LogWork, point: int, files: Iterable[tuple[str, int]], *, recovers: bool) -> None:
+    """Note the segments that are recovered."""
+    sizes: dict[int, int] = {}
+    indexed, snapshots = set(), []
+    for name, size in files:
+        stem, _, ending = name.rpartition(".")
+        if not (stem.isdigit() and stem.isascii() and len(stem.lstrip("0")) <= MAX_DIGITS):
+            continue
+        base = int(stem)
+        if base > LONG_MAX:
+            continue
+        if ending == "log":
+            sizes[base] = size
+        elif ending == "index":
+            indexed.add(base)
+        elif ending == "snapshot":
+            snapshots.append(base)
+    bases = sorted(sizes)
+    log.segments = len(bases)
+    first = first_unflushed(bases, point) if recovers else len(bases)
+    chosen = [base for number, base in enumerate(bases) if number >= first or base not in indexed]
+    log.bases.extend(chosen)
+    log.sizes.extend(sizes[base] for base in chosen)
+    log.againBytes = sum(sizes[base] for base in bases[first:] if base not in indexed)
+    if chosen:
+        # Before the first one is recovered, the producer state at its base offset is loaded, or read.
+        loaded = max((each for each in snapshots if each <= chosen[0]), default=bases[0])
+        between = bases[max(0, bisect_right(bases, loaded) - 1) :]
+        log.producerBytes = sum(sizes[base] for base in between if base < chosen[0] and loaded < chosen[0])

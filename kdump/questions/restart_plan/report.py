@@ -1,0 +1,497 @@
+"""Output of `kdump restart-plan` for people: first the verdict, then what is lost and what to copy, last the other
+steps."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+from kdump.answer import Object, answer_object
+from kdump.format.count_text import count_text, plain_count
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.questions.restart_plan.plan_text import (
+    UNKNOWN_START,
+    loss_texts,
+    no_loss_text,
+    release_texts,
+    saved_text,
+    unknown_text,
+)
+from kdump.questions.restart_plan.plan_values import (
+    CLEAN,
+    DEGRADED,
+    DELETED,
+    HIDDEN,
+    RECOVERY,
+    STOPPED,
+    TRUNCATED,
+    UNKNOWN,
+    USUAL,
+    PartitionPlan,
+    RemovedBytes,
+    RestartPlan,
+    StartupFailure,
+    Step,
+)
+from kdump.questions.restart_plan.recovery.recovery_time import RecoveryTime
+from kdump.questions.restart_plan.recovery.report import short_line
+from kdump.questions.restart_plan.replica_answer import ClusterSummary, PartitionReplicas
+from kdump.questions.restart_plan.replicas_report import (
+    MAX_PARTITIONS,
+    order_lines,
+    partition_lines,
+    replicas_verdict,
+)
+from kdump.questions.restart_plan.summary import summary, totals
+from kdump.render.amounts import size_text
+from kdump.render.escape import path_text, printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import NAME, TEXT, Column, Table
+from kdump.state.other_replicas import who_has_it
+
+NAMED = 20
+"""Maximum number of missing partitions that are shown; --full and JSON show all."""
+MAX_SHOWN = 5
+"""Maximum number of items of one kind that are shown of a partition; --full and JSON show all."""
+MAX_STEPS = 20
+"""Maximum number of steps that are shown of all partitions together; --full and JSON show all."""
+STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad", UNKNOWN: "torn"}
+GOES = {TRUNCATED: "truncated", DELETED: "deleted", HIDDEN: "left in the file after the log end"}
+
+
+class PlanEnd(NamedTuple):
+    """The whole plan, which was made in so many seconds, and how long recovery takes (None: nothing is recovered, or
+    only some topics were examined)."""
+
+    plan: RestartPlan
+    seconds: float
+    recovery: RecoveryTime | None = None
+
+
+PlanAnswer = PartitionPlan | PlanEnd | PartitionReplicas | ClusterSummary
+
+
+def plan_objects(answer: PlanAnswer) -> Iterator[Object]:
+    """Yield the JSON object of an answer; at the end of a broker's plan those of the directories, and the summary."""
+    if not isinstance(answer, PlanEnd):
+        yield answer_object(answer)
+        return
+    yield from map(answer_object, answer.plan.directories)
+    if answer.recovery is not None:
+        yield answer_object(answer.recovery)
+    yield answer_object(summary(answer.plan, answer.seconds))
+
+
+class RestartReport(Sink[PlanAnswer]):
+    """Writes the plans of all brokers at the end; of several, first what their replicas lose. `of_topics`: whether
+    --topic excludes other partitions."""
+
+    shows_unread = True
+
+    def __init__(
+        self, output: Output, *, full: bool = False, everything: bool = False, of_topics: bool = False
+    ) -> None:
+        self.output = output
+        self.full = full
+        self.everything = everything
+        self.of_topics = of_topics
+        self.plans: list[PlanEnd] = []
+        self.replicas: list[PartitionReplicas] = []
+        self.summary: ClusterSummary | None = None
+
+    def add(self, answer: PlanAnswer) -> None:
+        if isinstance(answer, PlanEnd):
+            self.plans.append(answer)
+        elif isinstance(answer, PartitionReplicas):
+            self.replicas.append(answer)
+        elif isinstance(answer, ClusterSummary):
+            self.summary = answer
+
+    def end(self) -> None:
+        if self.summary is not None:
+            self._joined(self.summary)
+        for number, each in enumerate(self.plans):
+            if number or self.summary is not None:
+                self.output.line("")
+            self.write(each.plan, each.recovery)
+
+    def _joined(self, summary: ClusterSummary) -> None:
+        """Write what the replicas of several brokers lose, the worst first."""
+        head, details = replicas_verdict(summary)
+        names = ", ".join(map(str, summary.nodes))
+        style = (
+            "bad"
+            if summary.worstLost or summary.quorumLoses or summary.halting or summary.hasQuorum is False
+            else "torn"
+            if summary.metadataOffset is None
+            else "name"
+        )
+        self.output.text(f"nodes {names} together: {head}{details}", head, style)
+        for line in order_lines(summary, everything=self.full):
+            self.output.text(f"  {line}")
+        ordered = sorted(self.replicas, key=lambda each: each.worst.cost if each.worst else (0, 0, 0), reverse=True)
+        shown = ordered if self.full else ordered[:MAX_PARTITIONS]
+        for each in shown:
+            self.output.line("")
+            for line in partition_lines(each):
+                self.output.text(line)
+        if len(shown) < len(ordered):
+            self.output.text(
+                f"… and {count_text(len(ordered) - len(shown), 'more partition')} whose replicas differ (--full)"
+            )
+        self.output.title("assumed of the cluster")
+        for text in summary.assumptions:
+            self.output.text(f"  {text}")
+
+    def write(self, plan: RestartPlan, recovery: RecoveryTime | None = None) -> None:
+        names = ", ".join(each.path for each in plan.directories)
+        head, details = verdict(plan)
+        if self.of_topics:
+            details += "; other topics were not examined"
+        style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
+        self.output.text(f"{names}: {head}{details}", head, style)
+        for line in release_texts(plan):
+            self.output.text(line)
+        for line in quorum_lines(plan):
+            self.output.text(line)
+        of = f" (Kafka {plan.release.version})" if plan.release is not None and plan.verdict == UNKNOWN else ""
+        for stop in plan.allStops:
+            self._stop(stop, of)
+        for directory in plan.directories:
+            for text in directory.warnings:
+                self.output.text(f"warning: {text}", "warning", "torn")
+        if plan.verdictOfRules == STOPPED:
+            self.output.line("")
+            self.output.text("The rest of this plan applies after the problem above is fixed.")
+        self._losses(plan)
+        self._table(plan)
+        self._steps(plan)
+        if recovery is not None and recovery.segments:
+            self.output.title("how long it takes")
+            self.output.text(f"  {short_line(recovery)}")
+        for text in plan.unread:
+            self.output.text(f"not read: {text}", "not read", "bad")
+        self.output.title("assumed")
+        for text in plan.assumptions:
+            self.output.text(f"  {text}")
+
+    # --- parts ---
+
+    def _stop(self, stop: StartupFailure, of: str) -> None:
+        effect = ("the broker exits" if stop.kind == "exit" else "the log directory goes offline") + of
+        self.output.line("")
+        self.output.text(f"{effect}: {stop.message}", effect, "bad")
+        where = stop.file if stop.position is None else f"{stop.file}, byte {stop.position}"
+        self.output.text(f"  where: {where}" + (f", offset {stop.offset}" if stop.offset is not None else ""))
+        self.output.text(f"  its log will show: {stop.exception}")
+        self.output.text(f"  action: {stop.remedy}")
+
+    def _losses(self, plan: RestartPlan) -> None:
+        gone = [each for each in plan.partitions if each.missing]
+        if gone:
+            self.output.title("missing partitions", "bad")
+        for line in missing(gone, everything=self.full):
+            self.output.text(line)
+        losing = [each for each in plan.partitions if (each.loses or each.stray) and not each.missing]
+        if losing:
+            self.output.title("losses" if any(each.loses for each in losing) else "stray partitions", "bad")
+        for line in strays([each for each in losing if each.stray], everything=self.full):
+            self.output.text(line)
+        for each in losing:
+            for line in losses(each):
+                self.output.text(line)
+            lines = [] if each.stray else cut_lines(each.cuts, apart=self.full)
+            for line in lines:
+                self.output.text(f"    {line}")
+        if plan.copyFirst:
+            self.output.title("copy elsewhere first")
+        for path in plan.copyFirst:
+            # Not wrapped, so that it can be copied.
+            self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
+        saved = [each for each in plan.partitions if each.salvage]
+        if saved:
+            self.output.title("save what the startup removes")
+        for each in saved:
+            self.output.line(printable(f"  {path_text(each.salvage)}"))
+            self.output.text(f"    saves {saved_text(each)}")
+
+    def _table(self, plan: RestartPlan) -> None:
+        """Write the partitions about which there is something to report, and the few that take longest to recover."""
+        logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC or not each.is_plain]
+        shown = plan.partitions if self.everything else [each for each in logs if not each.is_plain]
+        if not self.everything:
+            plain = sorted(
+                (each for each in logs if each.is_plain and each.recovered), key=lambda each: -each.bytesRead
+            )
+            longest = {id(each) for each in plain[:MAX_SHOWN]}
+            shown = [each for each in logs if not each.is_plain or id(each) in longest]
+        if shown:
+            self.output.line("")
+            table = Table(columns(), self.output, full=self.full)
+            for each in shown:
+                table.add(each, "bad" if each.loses or each.stops else "")
+            table.flush()
+        listed = {id(each) for each in shown}
+        left = [each for each in plan.partitions if id(each) not in listed]
+        others = [each for each in left if each.topic != METADATA_TOPIC]
+        recovered = sum(1 for each in others if each.recovered)
+        parts = [count_text(len(others), "more partition" if shown else "partition")] if others else []
+        parts[0:] = [f"{parts[0]} ({recovered:,} recovered)"] if parts and recovered else parts
+        if len(others) < len(left):
+            parts.append("the metadata log")
+        if parts:
+            self.output.text(f"{' and '.join(parts)}: no losses (--all)")
+        new = sum(each.newPartitions for each in plan.directories)
+        if new:
+            what = "that the metadata assigns to the broker, with neither a directory nor a checkpointed offset here"
+            text = f"{count_text(new, 'partition')} {what}"
+            self.output.text(f"{text}: created with empty logs")
+
+    def _steps(self, plan: RestartPlan) -> None:
+        listed = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
+        lines = [step_text(step) for step in listed]
+        for each in plan.partitions:
+            steps = [step for step in each.steps if not each.missing and (self.full or is_notable(step, each))]
+            shown = steps if self.full else steps[:MAX_SHOWN]
+            lines += [step_text(step) for step in shown]
+            if len(shown) < len(steps):
+                lines.append(f"… and {count_text(len(steps) - len(shown), 'more step')} of {each.name} (--full)")
+            lines += [f"{each.name}: {note}" for note in each.notes]
+        if lines:
+            self.output.title("other steps")
+        limit = len(lines) if self.full else MAX_STEPS
+        for line in lines[:limit]:
+            self.output.text(f"  {line}")
+        if limit < len(lines):
+            self.output.text(f"  … and {len(lines) - limit:,} more (--full)")
+
+
+STATES = {
+    "leader": "it is the only voter, and leads at once",
+    "resigned": "it led in epoch {0.epoch}, and waits for an election",
+    "candidate": "it asks for votes in epoch {0.epoch}",
+    "follower": "it follows {0.leaderId} in epoch {0.epoch}",
+    "unattached": "it knows no leader",
+}
+
+
+def quorum_lines(plan: RestartPlan) -> Iterator[str]:
+    """Yield a line on the controller quorum, if the node is a voter of several, or of a dynamic quorum."""
+    quorum = plan.quorum
+    if quorum is None or not quorum.isVoter or (len(quorum.voters) == 1 and not quorum.kraftVersion):
+        return
+    voters = ", ".join(str(each.voterId) for each in quorum.voters)
+    several = f"voters {voters}, {quorum.majority} of which elect a leader" if len(quorum.voters) > 1 else "one voter"
+    yield f"quorum: kraft.version {quorum.kraftVersion}, {several}; {STATES[quorum.state].format(quorum)}"
+
+
+def verdict(plan: RestartPlan) -> tuple[str, str]:
+    """Return the verdict, and the rest of its sentence."""
+    if plan.verdict == UNKNOWN:
+        return UNKNOWN_START, f": {unknown_text(plan)}"
+    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
+    numbers = totals(logs)
+    read = size_text(numbers.bytesRead)
+    work = f"recovers {count_text(numbers.recoveredPartitions, 'log')}, reading {read}"
+    parts = loss_texts(plan)
+    if plan.verdict == STOPPED:
+        stops = [stop for stop in plan.allStops if stop.kind == "exit"] or list(plan.allStops)
+        more = f"; {len(stops) - 1} more" if len(stops) > 1 else ""
+        why = f": {stops[0].message}{more}" if stops else ""
+        return "DOES NOT START", f"{why}; once it does, it {' and '.join(parts)}" if parts else why
+    if plan.withoutMetadata:
+        logs = [each for each in logs if each.state not in ("delete", "stray") and not each.stray]
+        count = f"{'all ' if len(logs) > 1 else ''}{count_text(len(logs), 'partition')}"
+        heading = "there is no metadata log here"
+        if plan.withoutTopics:
+            heading = "the metadata log here has no topics"
+        parts.append(f"{heading}: if the controllers have none either, MAKES {count} STRAY" if logs else heading)
+    tail = f"; {', '.join(parts)}" if parts else f"; {no_loss_text(plan)}; {unchecked(plan)}"
+    if plan.unread:
+        tail += ", as far as the files could be read; unreadable files may change this"
+    if plan.verdict == DEGRADED:
+        return "STARTS WITHOUT A LOG DIRECTORY", f": {', '.join(plan.offline)} goes offline{tail if parts else ''}"
+    if plan.verdict == CLEAN:
+        if numbers.recoveredPartitions:
+            return "STARTS", f" after a clean shutdown; it still {work}{tail}"
+        is_normal = not parts and not plan.warnings
+        return "STARTS", f"{' normally' if is_normal else ''} after a clean shutdown{tail}"
+    return "STARTS", f" after an unclean shutdown; it {work}{tail}"
+
+
+def unchecked(plan: RestartPlan) -> str:
+    """Return what a startup that loses nothing does not read: a broker reads no records and, after a clean shutdown, no
+    batches either, so the prediction does not cover damage there."""
+    segments = sum(each.segments for each in plan.partitions)
+    left = segments - sum(each.recovered for each in plan.partitions)
+    text = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
+    return f"{text}, so damage there stays; run kdump verify"
+
+
+def columns() -> list[Column]:
+    return [
+        Column("partition", "partition", _name, least=16, cuts=NAME),
+        Column("recoveryPoint", "recoveryPoint", lambda each: _number(each.recoveryPoint), True, 4),
+        Column("logStart", "logStart", lambda each: _number(each.logStartOffset), True, 5),
+        Column("logEnd", "logEnd", lambda each: _number(each.logEndOffset), True),
+        Column("segments", "segments", lambda each: str(each.segments), True, 3),
+        Column("recovered", "re-read", lambda each: str(each.recovered) if each.recovered else "", True, 8),
+        Column("bytesRead", "reads", lambda each: size_text(each.bytesRead) if each.bytesRead else "", True, 7),
+        Column("bytesCut", "removed", lambda each: size_text(each.bytesCut) if each.bytesCut else "", True, 8),
+        Column("does", "", startup_remarks, False, 8, 20, TEXT),
+    ]
+
+
+def _name(each: PartitionPlan) -> str:
+    return printable(each.name + (f" ({each.state})" if each.state else ""))
+
+
+def is_notable(step: Step, each: PartitionPlan) -> bool:
+    """Return True if a step is not part of every startup, and not reported elsewhere."""
+    if step.kind in USUAL or step.kind == "truncate":
+        # Every startup writes the epochs up to the log end; only other changes are worth a line.
+        epochs = step.kind == "write" and os.path.basename(step.file) == "leader-epoch-checkpoint"
+        return epochs and not each.state and epochs_change(each)
+    return not (step.kind == "delete" and step.file.endswith(".log") and each.cuts)
+
+
+def epochs_change(each: PartitionPlan) -> bool:
+    """Return True if epochs change below the log end. An epoch that began without a record is always removed."""
+    before, after, end = each.epochsBefore or (), each.epochsAfter or (), each.logEndOffset or 0
+    return [entry for entry in before if entry.startOffset < end] != list(after) or bool(each.cuts)
+
+
+def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
+    """Yield lines on stray directories: one entry for all partitions with the same reason."""
+    for (stray, remedy), group in groupby(plans, key=lambda each: (each.stray, each.remedy)):
+        names = [each.name for each in group]
+        shown = names if everything else names[:MAX_SHOWN]
+        text = ", ".join(shown) + (f" and {len(names) - len(shown):,} more (--full)" if len(shown) < len(names) else "")
+        subject = "its directory is" if len(names) == 1 else "their directories are"
+        is_deleted = any(each.strayDeleted for each in plans)
+        effect = "deleted, a minute after startup" if is_deleted else "renamed to -stray and no longer served"
+        yield f"  {text}: {subject} {effect}: {stray}"
+        if remedy:
+            yield f"    {remedy}"
+
+
+def missing(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
+    """Yield lines on partitions without a directory, and what to do."""
+    for each in plans if everything else plans[:NAMED]:
+        effect = "the broker creates an empty log" if each.steps else "the broker does not create it"
+        if each.acknowledged:
+            offsets = f"the offsets below the high watermark {each.highWatermark}"
+            effect += f"; {offsets} are no longer on this disk: consumers may have read them"
+        yield f"  {each.name}: its directory is missing; {effect}"
+    if len(plans) > NAMED and not everything:
+        yield f"  … and {len(plans) - NAMED:,} more (--full)"
+    for remedy in dict.fromkeys(each.remedy for each in plans):
+        yield f"    {remedy}"
+
+
+def losses(each: PartitionPlan) -> Iterator[str]:
+    """Yield lines on what is lost, and how much of it is valid."""
+    if each.stray:
+        return
+    checked = [cut for cut in each.cuts if cut.kind != DELETED]
+    unchecked = [cut for cut in each.cuts if cut.kind == DELETED and cut.batches]
+    valid = sum(cut.batches for cut in checked)
+    damaged = sum(cut.damagedBatches for cut in each.cuts)
+    first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
+    last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
+    end = first if each.logEndOffset is None else each.logEndOffset
+    covered, lost = each.coveredTo, f"  {each.name}: {size_text(each.bytesCut)}; the log"
+    if first is None or last is None:
+        yield f"{lost} ends at offset {end}"
+    elif covered is None:
+        yield f"{lost} ends at offset {end} and loses offsets {first}..{last}"
+    else:
+        yield f"{lost} is emptied and starts at offset {covered}"
+        if first < covered:
+            yield f"    offsets {first}..{min(last, covered - 1)} are covered by the metadata snapshot up to {covered}"
+        if last >= covered:
+            yield f"    offsets {max(first, covered)}..{last} are lost on this node; the controllers may have them"
+    if valid:
+        batches = f"{count_text(valid, 'VALID batch', 'VALID batches')} ({_records(checked)})"
+        verb, them = ("are", "them") if valid > 1 else ("is", "it")
+        yield f"    {batches} {verb} lost because of the damage before {them}; save {them} first"
+    if unchecked:
+        unreachable = sum(cut.batches for cut in unchecked)
+        batches = f"{count_text(unreachable, 'batch', 'batches')} ({_records(unchecked)}, from headers alone)"
+        verb, them = ("are", "them") if unreachable > 1 else ("is", "it")
+        yield f"    {batches} {verb} lost with deleted segments; save {them} first"
+    if damaged:
+        yield f"    {count_text(damaged, 'damaged batch', 'damaged batches')}"
+    if any(cut.kind == HIDDEN for cut in each.cuts):
+        yield "    new records are appended after these bytes, where no consumer can read them"
+        if each.logEndIfRecovered is not None:
+            instead = f"ends at offset {each.logEndIfRecovered}, with nothing after it"
+            yield f"    without .kafka_cleanshutdown, the broker recovers its logs, and this one then {instead}"
+    if each.acknowledged:
+        offsets = count_text(each.acknowledged, "of these offsets is", "of these offsets are")
+        below = f"{offsets} below the high watermark {each.highWatermark}"
+
+        yield f"    {below}: consumers may have read them; {who_has_it(each.replicas)}"
+
+
+def _records(cuts: list[RemovedBytes]) -> str:
+    known = [cut.records for cut in cuts]
+    count = sum(count for count in known if count is not None)
+    return f"{count_text(count, 'record')}{' and more' if None in known else ''}"
+
+
+def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
+    """Yield a line for each byte range if `apart`; otherwise one for consecutive ones with the same reason."""
+    for (kind, reason), group in groupby(cuts, key=lambda cut: (cut.kind, cut.reason)):
+        alike = list(group)
+        for some in [[cut] for cut in alike] if apart else [alike]:
+            first, last = (os.path.basename(each.file) for each in (some[0], some[-1]))
+            size = size_text(sum(cut.size for cut in some))
+            where = (
+                f"{plain_count(len(some), 'file')}, {first} to {last}"
+                if len(some) > 1
+                else f"{first} at byte {some[0].position}"
+            )
+
+            yield f"{GOES[kind]}: {size}, {where}: {reason}"
+
+
+def startup_remarks(each: PartitionPlan) -> str:
+    """Return what is unusual, in few words."""
+    remarks = []
+    if each.stops:
+        remarks.append("startup fails")
+    if each.stray:
+        remarks.append("deleted as stray" if each.strayDeleted else "becomes stray")
+    if each.missing:
+        remarks.append("missing")
+    if each.state == "delete":
+        remarks.append("deleted")
+    words = {"truncated": f"truncated to offset {each.logEndOffset}", "deleted": "segments deleted"}
+    words["hidden"] = f"ends early at offset {each.logEndOffset}"
+    for kind in dict.fromkeys(cut.kind for cut in each.cuts):
+        remarks.append(words.get(kind, kind))
+    kinds = [step.kind for step in each.steps]
+    if "rebuild" in kinds or ("create" in kinds and not each.missing):
+        remarks.append("index or snapshot rebuilt")
+    if "split" in kinds:
+        remarks.append("segment split")
+    if "rename" in kinds and not each.stray:
+        remarks.append("renames files")
+    if each.unread:
+        remarks.append("not all was read")
+    return printable(", ".join(remarks))
+
+
+def step_text(step: Step) -> str:
+    where = "/".join(step.file.rstrip("/").split("/")[-2:])
+    position = f" at byte {step.position}" if step.position is not None else ""
+    return f"{step.kind} {where}{position}" + (f": {step.reason}" if step.reason else "")
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else str(value)

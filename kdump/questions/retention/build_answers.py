@@ -1,0 +1,283 @@
+"""Builds the answers from what was found in a partition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kdump.answer import of_fact
+from kdump.cluster.read_groups import CoordinatorLog, log_records
+from kdump.format.count_text import count_text, offsets_text
+from kdump.format.streams_record import key_structure
+from kdump.log.directory_listing import length
+from kdump.log.internal_topics import CHANGELOG, state_in
+from kdump.log.run import ignore
+from kdump.questions.find_partitions import PartitionInput
+from kdump.questions.retention.answers import (
+    FREE,
+    HELD,
+    STRAY,
+    UNKNOWN,
+    PartitionRetention,
+    RetentionBlocker,
+    SegmentRetention,
+)
+from kdump.questions.retention.blockers import RetentionCase
+from kdump.questions.retention.configs import Setting, Settings
+from kdump.questions.retention.deletion import HELD as IS_HELD
+from kdump.questions.retention.deletion import LATER, NOW
+from kdump.questions.retention.deletion import UNKNOWN as IS_UNKNOWN
+from kdump.questions.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
+from kdump.questions.transactions.answer import PartitionTransactions
+from kdump.state.as_of import AsOf
+from kdump.state.topic_config import NOWHERE
+
+NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
+OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
+UNCOUNTED = "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
+NO_KEY = "whether retention deletes state that must stay is unknown: no record here shows whether its store has windows"
+IS_STRAY = "the cluster does not assign this replica here; brokers never delete stray directories"
+IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
+
+
+COPY_DISABLED = (
+    "remote.log.copy.disable=true: nothing more is copied to remote storage, and retention.*, not local.retention.*, "
+    "deletes the segments here"
+)
+
+
+def segment_answers(case: RetentionCase, only: set[str] | None) -> Iterator[SegmentRetention]:
+    """Yield the answer for each segment, in order; with `only`, just for files with these names."""
+    for number, segment in enumerate(case.segments):
+        if only is not None and os.path.basename(segment.target.path) not in only:
+            continue
+        gone = case.deletions[number]
+        cleaned = case.compaction.segments[number] if case.compaction is not None else None
+        stones, markers = segment.tombstones, segment.markers if cleaned is not None else None
+        in_batch = segment.is_read and segment.timestamp_from == BATCH
+        yield SegmentRetention(
+            source=case.source,
+            topic=case.topic,
+            partition=case.partition,
+            file=segment.target.path,
+            baseOffset=segment.base,
+            lastOffset=segment.last,
+            isActive=number + 1 == len(case.segments),
+            size=segment.size,
+            batches=segment.batches,
+            records=segment.records,
+            largestTimestamp=segment.timestamp if segment.is_read else None,
+            timestampFrom=segment.timestamp_from if segment.is_read else None,
+            timestampPosition=segment.largest_at if in_batch else None,
+            timestampOffset=segment.largest_offsets[0] if in_batch else None,
+            deletion=gone.state,
+            deletionRule=gone.rule,
+            deletesAt=gone.at,
+            deletesAfterBytes=gone.after_bytes,
+            waitsFor=case.segments[gone.by].base if gone.by is not None else None,
+            blockedBy=gone.blocked or None,
+            compaction=cleaned.state if cleaned is not None else None,
+            uncleanableBecause=cleaned.because if cleaned is not None else (),
+            cleanableAt=cleaned.at if cleaned is not None else None,
+            tombstones=stones.total if stones is not None else None,
+            tombstonesDue=stones.due if stones is not None else None,
+            markers=markers.total if markers is not None else None,
+            markersDue=markers.due if markers is not None else None,
+            emptyBatches=segment.empty,
+            nextDeleteHorizonMs=segment.next_horizon,
+        )
+
+
+def _sum(segments: Iterable[ObservedSegment], name: str) -> Tombstones | None:
+    """Return the sum over all segments; None if one was not examined."""
+    total = Tombstones()
+    for segment in segments:
+        found: Tombstones | None = getattr(segment, name)
+        if found is None:
+            return None
+        total.unstamped += found.unstamped
+        total.due += found.due
+        total.pending += found.pending
+        total.undecoded += found.undecoded
+        total.legacy += found.legacy
+    return total
+
+
+def _verdict(case: RetentionCase, blockers: list[RetentionBlocker]) -> str:
+    if any(hold.isAgainstPolicy for hold in blockers):
+        return HELD
+    unread = not all(segment.is_read for segment in case.segments)
+    return UNKNOWN if unread or any(each.state == IS_UNKNOWN for each in case.deletions) else FREE
+
+
+def partition_answer(
+    case: RetentionCase, blockers: list[RetentionBlocker], summary: PartitionTransactions
+) -> PartitionRetention:
+    """Return the answer for the partition, which sums up its segments."""
+    pairs = list(zip(case.segments, case.deletions))
+    now = [segment for segment, each in pairs if each.state == NOW]
+    held = [segment for segment, each in pairs if each.state == IS_HELD]
+    cleaned = case.compaction
+    stones = _sum(case.segments, "tombstones")
+    markers = _sum(case.segments, "markers") if cleaned is not None else None
+    horizons = [segment.next_horizon for segment in case.segments if segment.next_horizon is not None]
+    return of_fact(
+        PartitionRetention,
+        case,
+        verdict=_verdict(case, blockers),
+        cleanupPolicy=policy(case.settings),
+        settings=shown_settings(case.settings),
+        isConfigKnown=case.settings.is_known,
+        segments=len(case.segments),
+        bytes=sum(segment.size for segment in case.segments),
+        deletableSegments=len(now),
+        deletableBytes=sum(segment.size for segment in now),
+        heldSegments=len(held),
+        heldBytes=sum(segment.size for segment in held),
+        nextDeletionAt=next((each.at for each in case.deletions if each.state in (LATER, IS_HELD)), None),
+        stateLostAt=_state_lost_at(case),
+        logStartOffset=summary.logStartOffset,
+        logEndOffset=summary.logEndOffset,
+        highWatermark=summary.highWatermark,
+        lastStableOffset=case.log.last_stable,
+        cleanerCheckpoint=cleaned.checkpoint if cleaned else None,
+        firstDirtyOffset=cleaned.first_dirty if cleaned else None,
+        resetBecause=cleaned.reset or None if cleaned else None,
+        firstUncleanableOffset=cleaned.first_uncleanable if cleaned else None,
+        cleanBytes=cleaned.clean_bytes if cleaned else None,
+        cleanableBytes=cleaned.cleanable_bytes if cleaned else None,
+        dirtyRatio=round(cleaned.ratio, 6) if cleaned and cleaned.ratio is not None else None,
+        wouldClean=cleaned.is_taken
+        and bool(case.settings["log.cleaner.enable"])
+        and not (case.moves_to or case.offline)
+        if cleaned
+        else None,
+        overdueAt=cleaned.overdue_at if cleaned else None,
+        missingBytes=cleaned.missing_bytes if cleaned else None,
+        rollsAfter=cleaned.rolls_after if cleaned else None,
+        unknown=summary.unknown,
+        tombstones=stones.total if stones else None,
+        tombstonesDue=stones.due if stones else None,
+        tombstonesUnstamped=stones.unstamped if stones else None,
+        markers=markers.total if markers else None,
+        markersDue=markers.due if markers else None,
+        nextDeleteHorizonMs=min(horizons, default=None),
+        withoutHorizon=stones.legacy + (markers.legacy if markers else 0) if stones else None,
+        kafkaVersion=case.release.number,
+        keys=case.drop.keys if case.drop else None,
+        keysFit=case.drop.fits if case.drop else None,
+        cleanedRecords=case.drop.records if case.drop else None,
+        cleanedBytes=case.drop.records_bytes if case.drop else None,
+        droppedRecords=case.drop.dropped if case.drop else None,
+        droppedBytes=case.drop.bytes if case.drop else None,
+        damages=summary.damages,
+        notes=(*case.notes, *_notes(case)),
+    )
+
+
+def _state_lost_at(case: RetentionCase) -> int | None:
+    """Return when the first segment of a topic goes whose records must stay; None if no rule deletes it."""
+    first = case.deletions[0]
+    if not state_in(case.topic) or not case.settings.deletes or first.state not in (NOW, LATER, IS_HELD):
+        return None
+    if state_in(case.topic) == CHANGELOG and (not _is_of_streams(case) or _is_windowed(case) is not False):
+        return None
+    return case.log.now if first.state == NOW else first.at
+
+
+def _is_of_streams(case: RetentionCase) -> bool:
+    """Return whether Streams created the topic: others may have such a name. Source: InternalTopicConfig."""
+    return "message.timestamp.type" in case.settings.own
+
+
+def _is_windowed(case: RetentionCase) -> bool | None:
+    """Return whether a changelog is that of a window or session store: Streams itself sets policies that delete for
+    these. None if no record shows it. Source: InternalTopologyBuilder, WindowStoreBuilder (retainDuplicates)."""
+    paths = tuple(segment.target.path for segment in case.segments)
+    log = CoordinatorLog(case.topic or "", case.partition or 0, case.path, paths)
+    keys = (each.key for each in log_records(log, AsOf(), ignore) if not each.is_control)
+    key = next((each for each in keys if each is not None), None)
+    return None if key is None else key_structure(key) in ("streams-window-store", "streams-session")
+
+
+def _notes(case: RetentionCase) -> Iterator[str]:
+    may_lose = state_in(case.topic) == CHANGELOG and case.settings.deletes and _is_of_streams(case)
+    if may_lose and _is_windowed(case) is None:
+        yield NO_KEY
+    if case.settings["remote.storage.enable"] and case.settings["remote.log.copy.disable"]:
+        yield COPY_DISABLED
+    if case.lacks:
+        yield NOWHERE.format(offsets=offsets_text(case.lacks))
+    if any(each.blocked == "tierUnknown" for each in case.deletions):
+        yield NO_TIER
+    files = [segment for segment in case.segments if segment.timestamp_from == FILE and segment.size]
+    if files and case.settings.deletes:
+        yield OF_FILE.format(count=len(files), segments="segment" if len(files) == 1 else "segments")
+    uncounted = sum(segment.uncounted for segment in case.segments)
+    if uncounted:
+        yield UNCOUNTED.format(batches=count_text(uncounted, "batch", "batches"))
+
+
+def policy(settings: Settings) -> str:
+    return ",".join(settings["cleanup.policy"])
+
+
+def shown_settings(settings: Settings) -> dict[str, Setting]:
+    """Return the configs by name, lists as text."""
+    return {
+        name: each._replace(value=",".join(each.value)) if isinstance(each.value, tuple) else each
+        for name, each in settings.values.items()
+    }
+
+
+def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlocker | PartitionRetention]:
+    """Yield the answers for a directory that is no longer a live log, which retention ignores."""
+    partition, known = place.partition, place.known
+    is_stray = partition.state == "stray"
+    files = [segment.log for segment in partition.segments if segment.log is not None]
+    size = sum(length(target.path) or 0 for target in files)
+    none: dict[str, Any] = dict.fromkeys(PartitionRetention._fields)
+    none.update(
+        source=partition.source,
+        topic=known.topic,
+        partition=known.partition,
+        path=partition.path,
+        state=partition.state,
+        verdict=HELD if is_stray else FREE,
+        cleanupPolicy=policy(settings),
+        settings=shown_settings(settings),
+        isConfigKnown=settings.is_known,
+        segments=len(files),
+        bytes=size,
+        deletableSegments=0 if is_stray else len(files),
+        deletableBytes=0 if is_stray else size,
+        heldSegments=len(files) if is_stray else 0,
+        heldBytes=size if is_stray else 0,
+        notes=(IS_STRAY if is_stray else IS_DELETED,),
+        unknown=[
+            known.checkpoint_files.why(key, "", partition.state)
+            for key in ("logStartOffset", "logEndOffset", "highWatermark", "lastStableOffset")
+        ],
+    )
+    if is_stray:
+        yield RetentionBlocker(
+            source=partition.source,
+            topic=known.topic,
+            partition=known.partition,
+            hold=STRAY,
+            isAgainstPolicy=True,
+            keeps="deletion",
+            segments=len(files),
+            bytes=size,
+            file=partition.path,
+            position=None,
+            offset=None,
+            timestamp=None,
+            until=None,
+            producerId=None,
+            transactionalId=None,
+            message=IS_STRAY,
+            fix="delete the directory once you no longer need its records",
+        )
+    yield PartitionRetention(**none)

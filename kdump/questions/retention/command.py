@@ -1,0 +1,183 @@
+"""`kdump retention`: explains why segments are not deleted or compacted."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from kdump.answer import Note
+from kdump.command_line.input_files import print_error
+from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.output_options import OutputOptions, output_options
+from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option
+from kdump.command_line.properties_option import NodeProperties, properties_option
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.release_option import release_option
+from kdump.command_line.state_options import Notes, parse_now, run_command
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.format.count_text import count_text
+from kdump.format.kafka_release import KafkaRelease
+from kdump.kafka.server_properties import ServerProperties
+from kdump.questions.find_partitions import PartitionInput
+from kdump.questions.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.questions.retention.configs import ConfigOverrides, broker_names, check, known_names
+from kdump.questions.retention.partition import RetentionQuery
+from kdump.questions.retention.report import HoldTable, RetentionReport
+from kdump.questions.retention.run import run_query
+from kdump.render.escape import path_text
+from kdump.render.progress import Progress
+from kdump.render.sink import Sink
+from kdump.render.state_tables import StateTables
+
+CONFIG_HELP = "Override a topic config, or set a broker default (log.retention.hours=1); repeatable."
+METADATA_HELP = "Read topic configs from this log directory or __cluster_metadata-0.  [the same disk]"
+EXAMPLES = """
+\b
+Examples:
+  kdump retention /var/lib/kafka/clicks-0
+  kdump retention /var/lib/kafka --properties /etc/kafka/server.properties
+  kdump retention /var/lib/kafka --json | jq -c 'select(.type=="retentionHold")'
+  kdump retention clicks-0 --config retention.ms=3600000 --now 2026-11-21T09:00
+
+\b
+Exit status: 0 if nothing is kept longer than the configs require, 1 if something is, 2 for a usage error, or if
+something could not be read or determined.
+"""
+
+
+@dataclass(frozen=True)
+class RetentionOptions(CommandOptions):
+    """The options of the command. `transaction_timeout` is in milliseconds."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
+    listing: bool = flag("--list", help="Show each partition in full.  [log directory: one row per partition]")
+    holds: bool = flag("--holds", help="Show only what keeps data longer than the configs require, one row per cause.")
+    config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
+    metadata: str | None = option("--metadata", metavar="DIR", help=METADATA_HELP)
+    server: ServerProperties | None = properties_option(found=True)
+    now: str | None = option(
+        "--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]"
+    )
+    transaction_timeout: int = timeout_option(OLD_TRANSACTION)
+    headers: bool = flag("--headers", help="Read batch headers only: faster, but tombstones are not counted.")
+    keys: bool = flag("--keys", help="Also read keys, and show what the next cleaning of a compacted log would remove.")
+    kafka_version: KafkaRelease | None = release_option("Apply the rules")
+    output: OutputOptions = added(output_options())
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(RetentionOptions)
+def command(options: RetentionOptions) -> None:
+    """Explain why segments are not deleted or compacted: which are deleted now, which later and when, and by which
+    config; what is clean and dirty, and whether the log cleaner would clean it; and what is kept longer than the
+    configs require, and by which record, transaction or bytes. A path is a segment, a partition directory, a log
+    directory, or a parent directory. Nothing is written."""
+    if options.keys and options.headers:
+        raise click.UsageError("choose one of --keys and --headers")
+    if options.holds and options.listing:
+        raise click.UsageError("choose one of --list and --holds")
+    read_once(options.paths)
+    run_command(RetentionCommand(options))
+
+
+def given(options: tuple[str, ...], node: NodeProperties) -> ConfigOverrides:
+    """Return the configs from --config and --properties. Raises click.UsageError."""
+    found = {}
+    for text in options:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--config: {text!r} is not KEY=VALUE")
+        if name not in known_names():
+            raise click.UsageError(f"--config: unknown config {name!r}; use {', '.join(sorted(known_names()))}")
+        try:
+            check(name, value)
+        except ValueError:
+            raise click.UsageError(f"--config {name}: {value!r} is not a valid value") from None
+        found[name] = value
+    server = node.server
+    values = server.values if server is not None else {}
+    if server is not None and node.is_given and not broker_names() & values.keys():
+        print_error(
+            f"--properties {path_text(server.path)}: sets none of the configs used here, such as log.retention.ms"
+        )
+    return ConfigOverrides(found, values)
+
+
+class RetentionCommand:
+    """One run of the command."""
+
+    def __init__(self, options: RetentionOptions) -> None:
+        self.options = options
+        self.node = NodeProperties(options.server, options.paths)
+        self.output = options.output.output()
+        now = parse_now(options.now, options.output.zone)
+        self.now = round(time.time() * 1000) if now is None else now
+        row = RetentionBlocker if options.holds else SegmentRetention if options.listing else PartitionRetention
+        self.sink = options.output.sink(self.output, self._text, (row,))
+        self.notes = Notes(self.sink)
+        self.status = 0
+        self.seen = 0
+        """Number of partitions; `holds`: of what keeps data longer than the configs require."""
+        self.holds = 0
+
+    def _text(self) -> Sink[Any]:
+        options, shown = self.options, self.options.output
+        tables = StateTables(self.output, shown.zone, shown.names, shown.full)
+        if options.holds:
+            return HoldTable(tables)
+        if options.listing and shown.columns:
+            raise click.UsageError("--columns applies only to the rows of partitions, or to those of --holds")
+        return RetentionReport(self.output, tables, self.now, single=options.listing)
+
+    def run(self) -> int:
+        options = self.options
+        self.node.show(options.output, self.output, self.sink)
+        question = RetentionQuery(
+            given=given(options.config, self.node),
+            metadata=options.metadata,
+            deep=not options.headers,
+            keys=options.keys,
+            topic=topic_filter(options.topics),
+        )
+        with Progress("retention") as progress:
+
+            def begin(place: PartitionInput) -> None:
+                self.seen += 1
+                self.sink.part(place.partition.path, was_named=place.was_named)
+
+            for answer in run_query(
+                options.paths,
+                question,
+                run=options.reading.run(
+                    now=self.now,
+                    transaction_timeout=options.transaction_timeout,
+                    kafka_version=options.kafka_version,
+                    unreadable=self.notes.add_unreadable,
+                    begin=begin,
+                    **progress.listeners,
+                ),
+            ):
+                self._status(answer)
+                if isinstance(answer, Note):
+                    self.notes.add(answer.source, answer.message)
+                elif not options.holds or isinstance(answer, RetentionBlocker):
+                    self.holds += isinstance(answer, RetentionBlocker)
+                    self.sink.add(answer)
+        if not self.seen and not self.notes.failed:
+            if not options.topics:
+                print_error("no partition with a segment found")
+            self.notes.failed = True
+        if options.holds and not self.holds:
+            print_error(f"nothing is kept longer than the configs require in {count_text(self.seen, 'partition')}")
+        self.sink.end()
+        return self.status
+
+    def _status(self, answer: SegmentRetention | RetentionBlocker | PartitionRetention | Note) -> None:
+        if isinstance(answer, PartitionRetention):
+            status = {"held": 1, "unknown": 2}.get(answer.verdict, 0)
+            self.status = max(self.status, status)

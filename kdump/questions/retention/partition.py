@@ -1,0 +1,276 @@
+"""Determines the answers for one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kdump.answer import Note
+from kdump.check.finding import Finding
+from kdump.check.totals import CheckTotals
+from kdump.cluster.read_groups import CoordinatorLog, read_groups
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
+from kdump.format.numbers import INT_MAX
+from kdump.log.bundle_tree import has_records
+from kdump.log.directory_listing import length, parent
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
+from kdump.log.run import Run
+from kdump.questions.find_partitions import PartitionInput
+from kdump.questions.partition_scan import PartitionScan, is_damage
+from kdump.questions.retention.answers import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.questions.retention.blockers import RetentionCase, find_blockers
+from kdump.questions.retention.build_answers import leftover, partition_answer, segment_answers
+from kdump.questions.retention.cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
+from kdump.questions.retention.clusters import Clusters
+from kdump.questions.retention.compaction import compaction, settle_tombstones, unreadable
+from kdump.questions.retention.configs import ConfigOverrides, Settings, settings
+from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
+from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
+from kdump.questions.transactions.answer import ABORTED, PartitionTransactions, Transaction
+from kdump.questions.transactions.ledger import TransactionLedger
+from kdump.state.groups import GroupCoordinatorState
+from kdump.state.releases import DECOMPRESSED_LIMIT
+from kdump.state.topic_config import COPY_RATE, MOVE_RATE, broker_config
+
+RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
+KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"
+MOVING = "a replica that is being moved here from another log directory: the cleaner skips it until then"
+OLD_CONFIGS = "the metadata could not be read completely, so configs may be outdated"
+NOT_KNOWN = "the topic's configs are not here: Kafka's defaults are assumed; pass --metadata or --config"
+
+
+@dataclass
+class RetentionQuery:
+    """The query. `metadata`: log directory or __cluster_metadata-0 from which to read the configs. `deep`: read the
+    records of compacted topics, to count tombstones; `keys`: also compare their keys, to count what a cleaning would
+    remove. `topic`: returns True for the topics to include."""
+
+    given: ConfigOverrides = field(default_factory=ConfigOverrides)
+    metadata: str | None = None
+    deep: bool = True
+    keys: bool = False
+    topic: Callable[[str], bool] = lambda name: True
+
+
+class OnePartition:
+    """Determines the answers for one partition."""
+
+    def __init__(
+        self, place: PartitionInput, question: RetentionQuery, clusters: Clusters, only: set[str] | None
+    ) -> None:
+        self.question = question
+        self.now = place.options.now
+        self.only = only
+        self.aborted: dict[int, list[tuple[int, int]]] = {}
+        self._counted = 0
+        self.clusters = clusters
+        self.directory = "" if place.partition.path == "-" else parent(place.partition.path)
+        self.metadata, self.node_id = clusters.of(self.directory)
+        self.config = settings(
+            place.known.topic,
+            self.metadata,
+            self.node_id,
+            question.given,
+            was_cleaned="cleaner-offset" in place.known.checkpoints,
+        )
+        known = replace(place.known, tiered=bool(self.config["remote.storage.enable"]))
+        self.place = replace(place, known=known)
+
+    def answers(self) -> Iterator[RetentionAnswer]:
+        place, partition, known = self.place, self.place.partition, self.place.known
+        if known.topic == METADATA_TOPIC:
+            yield Note(partition.path, KRAFT)
+            return
+        config = self.config
+        for problem in config.problems:
+            yield Note(partition.path, problem)
+        if partition.state in ("delete", "stray"):
+            yield from leftover(place, config)
+            return
+        facts = RetentionObserver(
+            self.now,
+            deep=self.question.deep and config.compacts and has_records(partition.path),
+            largest_record=config["max.decompressed.message.bytes"]
+            if DECOMPRESSED_LIMIT.applies(known.release.release)
+            else INT_MAX,
+        )
+        totals = CheckTotals()
+        oldest, summary = self._scan(facts, totals)
+        for unread in totals.unread:
+            place.options.unreadable(SourceError(unread))
+        for note in totals.notes:
+            yield Note("", note)
+        assert summary is not None
+        existing = [
+            segment
+            for segment in partition.segments
+            if segment.log is not None and (segment.log.path in facts.found or length(segment.log.path) is not None)
+        ]
+        if not existing:  # all of them went away meanwhile
+            return
+        segments = [self._facts(facts, segment) for segment in existing]
+        if place.known.topic is None and not any(segment.is_read for segment in segments):  # not a log
+            return
+        case = self._case(segments, config, summary, oldest)
+        if self.question.keys and case.compaction is not None:
+            yield from self._drop(case)
+        found = list(find_blockers(case))
+        yield from segment_answers(case, self.only)
+        yield from found
+        yield partition_answer(case, found, summary)
+
+    def _scan(
+        self, facts: RetentionObserver, totals: CheckTotals
+    ) -> tuple[Transaction | None, PartitionTransactions | None]:
+        """Read the partition. Return the open transaction that began first, and the offsets of the partition."""
+        place = self.place
+        scan = PartitionScan(place.partition, place.known, place.options, totals)
+        coordinator = place.known.coordinator
+        ledger = TransactionLedger(
+            scan,
+            coordinator if isinstance(coordinator, TransactionCoordinatorState) else None,
+            self.now,
+            self.place.options.transaction_timeout,
+        )
+        oldest: Transaction | None = None
+        summary: PartitionTransactions | None = None
+        damages = 0
+        for answer in scan.run(ledger, facts):
+            if isinstance(answer, PartitionTransactions):
+                summary = answer
+            elif isinstance(answer, Finding):
+                damages += is_damage(answer)
+            elif isinstance(answer, Transaction) and answer.state == ABORTED and self.question.keys:
+                if answer.firstOffset is not None and self._counted < MAX_ABORTED_TRANSACTIONS:
+                    self._counted += 1
+                    ends = (answer.firstOffset, answer.markerOffset or answer.firstOffset)
+                    self.aborted.setdefault(answer.producerId, []).append(ends)
+            elif isinstance(answer, Transaction) and answer.markerOffset is None:
+                first = answer.firstOffset
+                if oldest is None or (first is not None and first < (oldest.firstOffset or 0)):
+                    oldest = answer
+        return oldest, None if summary is None else summary._replace(damages=damages)
+
+    def _facts(self, facts: RetentionObserver, segment: object) -> ObservedSegment:
+        log = segment.log  # type: ignore[attr-defined]
+        found = facts.found.get(log.path)
+        if found is None:
+            found = ObservedSegment(log, log.name_offset or 0, length(log.path) or 0, 0, is_read=False)
+        return found
+
+    def _drop(self, case: RetentionCase) -> Iterator[Note]:
+        """Read the keys, to count what a cleaning would remove."""
+        found = case.compaction
+        assert found is not None
+        path = self.place.partition.path
+        if path == "-":
+            yield Note(path, "its keys cannot be counted, because a pipe cannot be read twice")
+            return
+        try:
+            case.drop = simulate_cleaning(
+                case.segments,
+                found.first_dirty,
+                found.stop,
+                case.settings,
+                self.aborted,
+                self.place.options,
+                self.now,
+                case.release,
+            )
+        except SourceError as error:
+            self.place.options.unreadable(error)
+
+    def _lacks(self, start: int, first: int) -> list[tuple[int, int]]:
+        """Return which offsets below the first segment no segment in remote storage has."""
+        known = self.place.known
+        start = known.log_start if known.log_start is not None else start
+        if not known.tiered or start >= first:
+            return []
+        return self.clusters.remote(self.directory).lacks(known.topic_id, known.partition, start, first) or []
+
+    def _throttle(self, name: str) -> str:
+        value = broker_config(self.metadata, name, self.node_id)
+        return "" if value is None else f"{name}={value}"
+
+    def _shares(self) -> GroupCoordinatorState | None:
+        """Return the share partitions in this log, if it is that of a share coordinator."""
+        partition = self.place.partition
+        if partition.topic != SHARE_TOPIC or partition.partition is None:
+            return None
+        logs = tuple(each.log.path for each in partition.segments if each.log is not None)
+        log = CoordinatorLog(SHARE_TOPIC, partition.partition, partition.path, logs)
+        return read_groups([log], run=Run(self.place.options.limits))
+
+    def _remote_end(self, config: Settings) -> int | None:
+        if not config.is_tiered:
+            return None
+        known = self.place.known
+        return self.clusters.remote(self.directory).end_of(known.topic_id, known.partition)
+
+    def _case(
+        self,
+        segments: list[ObservedSegment],
+        config: Settings,
+        summary: PartitionTransactions,
+        oldest: Transaction | None,
+    ) -> RetentionCase:
+        known = self.place.known
+        first = segments[0].base
+        end = max(summary.logEndOffset or 0, segments[-1].base)
+        checkpointed = known.log_start
+        mark = summary.highWatermark
+        described = self.metadata.topics.get(known.topic or "") if self.metadata else None
+        replicas = described.partitions.get(known.partition or 0) if described else None
+        if replicas is not None and len(replicas.replicas) == 1:
+            mark = end  # with one replica, the high watermark is the log end offset
+        log = LogFacts(
+            log_start=max(checkpointed, first) if checkpointed is not None else first,
+            log_end=end,
+            high_watermark=mark,
+            last_stable=summary.lastStableOffset,
+            now=self.now,
+            remote_end=self._remote_end(config),
+        )
+        checkpoint = known.checkpoints.get("cleaner-offset")
+        release = known.release.release
+        cleaned = compaction(segments, log, config, checkpoint.offset if checkpoint else None, release)
+        if config.compacts:
+            settle_tombstones(segments, cleaned, config, release)
+        gone = deletions(segments, log, config, release)
+        moves = self.place.partition.state == "future"
+        moves_to = self.clusters.moves_to(self.place.partition) if config["log.cleaner.enable"] else ""
+        offline = self.clusters.offline_id(self.directory)
+        if offline:
+            stopped(gone, OFFLINE)
+        elif moves_to:
+            stopped(gone, MOVE)
+        elif moves and config.compacts:
+            gone = [Deletion(KEPT) for _ in segments]
+        elif config.compacts and not config["log.cleaner.enable"]:
+            stopped(gone, "cleanerDisabled")
+        elif config.compacts and cleaned.is_taken and (broken := unreadable(segments, cleaned)):
+            stopped(gone, "recordTooLarge" if broken.damage and broken.damage.is_too_large else "damage")
+        return RetentionCase(
+            source=self.place.partition.source,
+            topic=known.topic,
+            partition=known.partition,
+            path=self.place.partition.path,
+            segments=segments,
+            deletions=gone,
+            compaction=cleaned if config.compacts and not moves else None,
+            state=self.place.partition.state,
+            moves_to=moves_to,
+            throttle=self._throttle(MOVE_RATE if moves_to else COPY_RATE),
+            offline=offline,
+            shares=self._shares(),
+            lacks=self._lacks(log.log_start, first),
+            topic_names={} if self.metadata is None else {each.id: each.name for each in self.metadata.topics.values()},
+            notes=(MOVING,) if moves else (),
+            log=log,
+            settings=config,
+            oldest=oldest if oldest is not None and oldest.firstOffset == summary.lastStableOffset else None,
+            timeout=self.place.options.transaction_timeout,
+            options=self.place.options,
+            release=release,
+        )

@@ -1,0 +1,162 @@
+"""`kdump salvage`: copies the valid batches of damaged partitions to new directories."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import click
+
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.input_files import print_error, report_unreadable, unreadable
+from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.log.errors import SourceError, SourceNotFound
+from kdump.log.output_directory import OutputError
+from kdump.questions.diff.run import LITTLE
+from kdump.questions.salvage.records_view import RecordLines
+from kdump.questions.salvage.report import SalvageReport
+from kdump.questions.salvage.result import Salvaged, SalvageSummary
+from kdump.questions.salvage.run import LEDGER, salvage
+from kdump.questions.salvage.sources import SalvageError
+from kdump.render.escape import path_text
+from kdump.render.progress import Progress
+from kdump.render.stdout import Output
+
+SEGMENTS, JSONL = WRITES = ("segments", "jsonl")
+EXAMPLES = """
+\b
+Examples:
+  kdump salvage crash-1/payments-0 --out /tmp/saved
+  kdump salvage diverged-2/ledger-0 --replica diverged-1 --out /tmp/saved
+  kdump salvage clean-1 --topic 'orders-*' --write jsonl --out /tmp/saved
+
+\b
+Exit status: 0 if everything was kept, 1 if something was lost or may be wrong (the ledger lists it), or could not be
+read, 2 for a usage error, if a path does not exist, or if nothing was written.
+"""
+
+
+@dataclass(frozen=True)
+class SalvageOptions(CommandOptions):
+    """The options of the command. `write`: one of WRITES."""
+
+    sources: tuple[str, ...] = argument(metavar="SOURCE…", nargs=-1, required=True)
+    out: str = option(
+        "--out", metavar="DIR", required=True, help="Write to this directory, which must be new or empty."
+    )
+    replicas: tuple[str, ...] = many(
+        "--replica", metavar="PATH", help="Fill what SOURCE lost from this other copy; repeatable."
+    )
+    prefer: str | None = option("--prefer", metavar="PATH", help="Follow this copy where the replicas diverge.")
+    deleted: bool = flag("--deleted", help="Also take missing records from .deleted, .swap and .cleaned files.")
+    damaged_records: bool = flag(
+        "--damaged-records", help="Also recover the records of damaged batches that decode; their values may be wrong."
+    )
+    write: str | None = option(
+        "--write", type=click.Choice(WRITES), help="Write segments, or records as JSON Lines.  [segments]"
+    )
+    topics: tuple[str, ...] = topic_option("Salvage only these topics")
+    name: str | None = option(
+        "--name", metavar="TOPIC-PARTITION", help="Use this name for SOURCE, if its directory has another."
+    )
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: one salvage per partition, one salvageSummary.",
+            columns=CSV_COLUMNS_HELP,
+            quiet="Print nothing; only write files and set the exit status.",
+            zone=False,
+            old=WRITES,
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(SalvageOptions)
+def command(options: SalvageOptions) -> None:
+    """Copy the valid batches of damaged partitions to new, intact directories that a broker can load: every valid
+    batch in offset order, unchanged except for corrected header fields that no checksum covers, with new indexes; and
+    write a ledger of what was lost. A source is a segment, a partition directory, a log directory, or a parent
+    directory. --replica fills gaps from other copies, but never where the replicas diverge. Nothing is changed in
+    place."""
+    sources, replicas = options.sources, options.replicas
+    if (*sources, *replicas).count("-") > 1:
+        raise click.UsageError("standard input (-) can be given only once")
+    if "-" in (*sources, *replicas) and replicas:
+        raise click.UsageError(
+            "standard input (-) cannot be combined with --replica: sources and replicas are read more than once"
+        )
+    exit_with(SalvageCommand(options, options.output.output()).run, SalvageError, OutputError, if_unread=1)
+
+
+@contextmanager
+def _further_pass(what: str, size: int) -> Iterator[Callable[[int], None]]:
+    """Show a pass that is needed in addition, as progress of its own."""
+    with Progress(f"salvage {what}") as progress:
+        progress.expect(size)
+        yield progress.more
+
+
+class SalvageCommand:
+    """One run of the command."""
+
+    def __init__(self, options: SalvageOptions, output: Output) -> None:
+        self.options = options
+        self.output = output
+        self.is_complete = True
+        """Whether all paths exist that were given."""
+        self.write = options.write or old_format() or SEGMENTS
+        self.sink = options.output.sink(
+            output,
+            lambda: SalvageReport(output, full=options.output.full, loads=self.write == SEGMENTS),
+            (Salvaged,),
+            report=True,
+        )
+
+    def run(self) -> int:
+        """Run the command and return its exit status."""
+        began = time.monotonic()
+        options = self.options
+        with Progress("salvage") as progress:
+            found = salvage(
+                options.sources,
+                options.out,
+                replicas=options.replicas,
+                prefer=options.prefer,
+                deleted=options.deleted,
+                damaged_records=options.damaged_records,
+                name=options.name,
+                options=options.reading.run(only=LITTLE, unreadable=self._note_unread, **progress.listeners),
+                is_selected=topic_filter(options.topics),
+                on_pass=_further_pass,
+                sink=RecordLines if self.write == JSONL else None,
+            )
+        self._report(found, time.monotonic() - began)
+        self.output.flush()
+        if not self.is_complete or not any(each.is_written for each in found):
+            return 2
+        return int(bool(unreadable()) or not all(each.is_whole for each in found))
+
+    def _note_unread(self, error: SourceError) -> None:
+        if report_unreadable(error) and isinstance(error, SourceNotFound):
+            self.is_complete = False
+
+    def _report(self, results: list[Salvaged], seconds: float) -> None:
+        if not results:
+            if not unreadable() and not self.options.topics and not self.options.output.quiet:
+                print_error("no partition with a segment found")
+            self.sink.end()
+            return
+        for made in results:
+            self.sink.add(made)
+        out = path_text(self.options.out)
+        ledger = os.path.join(out, LEDGER)
+        whole, empty = sum(each.is_whole for each in results), sum(not each.is_written for each in results)
+        self.sink.add(SalvageSummary(out, ledger, len(results), whole, empty, unreadable(), round(seconds, 3)))
+        self.sink.end()

@@ -1,0 +1,453 @@
+"""Salvages one partition: reads its copies, and writes its new directory and its lines of the ledger."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import BinaryIO
+
+from kdump.check.options import Options
+from kdump.format.count_text import plain_count
+from kdump.log.directory_listing import is_inside, length, real_path
+from kdump.log.output_directory import OutputDirectory
+from kdump.log.paths import Target
+from kdump.log.region import DefaultRecordBatch
+from kdump.log.run import Run
+from kdump.log.work_progress import WorkProgress
+from kdump.questions.salvage.byte_outcomes import (
+    ABSENT,
+    DIVERGED,
+    KEPT,
+    LOSS,
+    LOST,
+    MENDED,
+    RECOVERED,
+    UNDECIDED,
+    UNTAKEN,
+    UNUSED,
+    ByteRange,
+    MissingOffsetRange,
+)
+from kdump.questions.salvage.damaged_records import rescue
+from kdump.questions.salvage.file_parts import Disordered, InputFile, LostBytes
+from kdump.questions.salvage.leader_epochs import EpochsWritten
+from kdump.questions.salvage.ledger import SalvageLedger
+from kdump.questions.salvage.lost_offsets import LostOffsets
+from kdump.questions.salvage.merge import Merge
+from kdump.questions.salvage.replica_histories import ReplicaHistories, histories_of
+from kdump.questions.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
+from kdump.questions.salvage.salvage_reader import SalvageCandidate, SalvageReader
+from kdump.questions.salvage.source_file import is_one_bit, with_fields
+from kdump.questions.salvage.sources import FoundCopy, SalvageInput
+from kdump.questions.salvage.survey import survey
+from kdump.questions.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
+from kdump.questions.salvage.write_small_files import note_surroundings, write_epochs, write_topic_id
+from kdump.state.marker import marker_of
+from kdump.state.transaction_tracker import OngoingTxn
+
+MAX_REPORTED_TRANSACTIONS = 100
+"""Maximum number of open transactions, and of doubtful ones, that are reported per partition."""
+MAX_UNKNOWN_FILES_LISTED = 5
+"""Maximum number of files that were not read, by name, in a note."""
+NOT_ASKED = "a startup deletes it; with --deleted it supplies what live segments lack"
+
+MakeSink = Callable[[OutputDirectory, SalvageInput], BatchWriter]
+OnPass = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""Begins a pass over some files, given its description and its number of bytes. The context receives the bytes read."""
+
+
+def no_progress(_what: str, _size: int) -> AbstractContextManager[Callable[[int], None]]:
+    return nullcontext(lambda count: None)
+
+
+@dataclass(frozen=True)
+class SalvageRequest:
+    """The user's options. `prefer`: path of the reference copy. `deleted`: also use .deleted, .swap and .cleaned files.
+    `damaged_records`: also recover the records of damaged batches that decode."""
+
+    prefer: str | None = None
+    deleted: bool = False
+    damaged_records: bool = False
+
+
+def copy_named(job: SalvageInput, prefer: str | None) -> int | None:
+    """Return the number of the only copy that is at the path `prefer`, or below it; None if there is no such copy."""
+    if prefer is None:
+        return None
+    places = [real_path(given.copy.path) for given in job.copies]
+    matches = [number for number, place in enumerate(places) if is_inside(place, real_path(prefer))]
+    return matches[0] if len(matches) == 1 else None
+
+
+def salvage_partition(
+    job: SalvageInput,
+    out: OutputDirectory,
+    ledger: BinaryIO,
+    wishes: SalvageRequest,
+    options: Options,
+    on_pass: OnPass,
+    make: MakeSink,
+) -> Salvaged:
+    """Salvage one partition into `out`, in one pass. If a valid batch is out of order, survey the files and start
+    again."""
+    start = ledger.tell()
+    first = PartitionRun(job, out, ledger, wishes, options, make)
+    try:
+        return first.run()
+    except Disordered as found:
+        ledger.seek(start)
+        ledger.truncate()
+        again = PartitionRun(job, out, ledger, wishes, options, make, LostOffsets(), on_pass)
+        made = again.run(first.histories)
+        made.notes.append(f"{found}; they are written in offset order")
+        return made
+
+
+def bytes_to_read(job: SalvageInput, wishes: SalvageRequest) -> int:
+    """Return how many bytes one pass over the copies reads, after the comparison of the copies with each other."""
+    total = 0
+    for given in job.copies:
+        segments = _size(given.copy.segments)
+        total += len(job.copies) * segments + _size(given.misnamed) + _size(given.replaced)
+        total += _size(given.spares) if wishes.deleted else 0
+    return total
+
+
+def _size(files: Iterable[Target]) -> int:
+    return sum(length(file.path) or 0 for file in files)
+
+
+class PartitionRun:
+    """The salvage of one partition into `out`. `losses`: to be filled by a survey of the files; if None, there is no
+    survey, and Disordered is raised for batches out of order."""
+
+    def __init__(
+        self,
+        job: SalvageInput,
+        out: OutputDirectory,
+        ledger: BinaryIO,
+        wishes: SalvageRequest,
+        options: Options,
+        make: MakeSink,
+        losses: LostOffsets | None = None,
+        on_pass: OnPass = no_progress,
+    ) -> None:
+        self.losses = losses
+        self.on_pass = on_pass
+        self._passes = ExitStack()
+        self.job, self.out, self.wishes = job, out, wishes
+        self.options = replace(options, more=self._on_read)
+        self._more = options.more
+        self.ledger = SalvageLedger(job.topic, job.partition, ledger)
+        self.sink = make(out, job)
+        self.histories: ReplicaHistories
+        self.copies: list[FoundCopy] = []
+        self.readers: list[SalvageReader] = []
+        self.used: set[int] = set()
+        """Base offsets in the names of the files from which a batch in order was written."""
+        self.first: int | None = None
+        self.next: int | None = None
+        """The next offset, if nothing is missing."""
+        self.lost_since = False
+        """Whether something was lost since the last written batch."""
+        self.dropped: list[tuple[int, int]] = []
+        """Offset ranges (inclusive) of valid batches that have not been written, from any copy."""
+        self.dropped_to = -1
+        """The last of these offsets, except for those of another history: this history lacks nothing that another one
+        has after its end."""
+        self.lost_since_marker = -2
+        """The offset after which something was lost most recently; -2 if nothing was."""
+        self.doubtful: list[DoubtfulTransaction] = []
+        self.doubted: SalvageCandidate | None = None
+        """The last batch, if one flipped bit may explain the gap before it."""
+        self.claimed: int | None = None
+        """The last offset that was lost since the last written batch, according to headers; None if unknown."""
+
+    def run(self, histories: ReplicaHistories | None = None) -> Salvaged:
+        """Salvage the partition. `histories`: the decisions about the copies, if they have been made before."""
+        with self._passes:
+            return self._run(histories)
+
+    def _run(self, histories: ReplicaHistories | None) -> Salvaged:
+        given = self.job.copies
+        self.histories = histories or histories_of(
+            [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer)
+        )
+        self.copies = [given[number] for number in self.histories.order]
+        compacted = bool(self.copies[0].copy.known.compacted)
+        self.readers = list(self._strands())
+        if self.losses is not None:
+            size = _size(reader.place.target for reader in self.readers)
+            self._begin_pass("2nd pass", size)
+            self.readers = survey(self.readers, self.losses)
+            self._begin_pass("3rd pass", size)
+            if not self.histories.from_checkpoint and any(
+                reader.surveyed and reader.tier == 0 for reader in self.readers
+            ):
+                self.histories.epochs = []  # batches out of order do not show where an epoch begins
+        self.merge = Merge(self.readers, self.histories, self._disposed, compacted=compacted, losses=self.losses)
+        named = [target.name_offset for target in self.copies[0].copy.segments if target.name_offset is not None]
+        self.next = min(named, default=None)
+        epochs = EpochsWritten(self.copies[0].copy.epochs)
+        made = Salvaged(self.job.topic, self.job.partition, [each.copy.path for each in self.copies], self.job.name)
+        with self.out.together(self.job.name) if isinstance(self.sink, SegmentWriter) else nullcontext():
+            try:
+                for head in self.merge.chosen():
+                    self._take(head, epochs)
+                self._end(made, epochs, max(named, default=None))
+            except BaseException:
+                self.sink.abandon()
+                raise
+            finally:
+                for reader in self.readers:
+                    reader.close()
+        return made
+
+    def _begin_pass(self, name: str, size: int) -> None:
+        """Begin a pass over all files, which have `size` bytes; ends the one before."""
+        self._passes.close()
+        pass_progress = self._passes.enter_context(self.on_pass(f"{self.job.name}: {name}", size))
+        self._more = WorkProgress(size, Run(more=pass_progress)).more
+
+    def _notes(self) -> Iterable[str]:
+        """Yield notes on .swap files, and on files whose names are not a segment's: which were read, and which not."""
+        for given in self.copies:
+            yield from given.copy.notes
+            for target in given.misnamed:
+                yield f"{target.path}: not a segment's name; its batches are used where the segments lack their offsets"
+            if given.unknown_names:
+                shown = ", ".join(given.unknown_names[:MAX_UNKNOWN_FILES_LISTED])
+                more = len(given.unknown_names) - MAX_UNKNOWN_FILES_LISTED
+                which = f"{shown} and {more} more" if more > 0 else shown
+                yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
+
+    def _strands(self) -> Iterable[SalvageReader]:
+        number = 0
+        for copy, given in enumerate(self.copies):
+            live = given.copy.segments
+            names = sorted({target.name_offset for target in live if target.name_offset is not None})
+            places = []
+            for target in live:
+                following = len(names) if target.name_offset is None else bisect_right(names, target.name_offset)
+                beyond = names[following] if following < len(names) else None
+                places.append(InputFile(target, copy, False, beyond, number, tuple(names)))
+                number += 1
+            for target in given.misnamed:
+                places.append(
+                    InputFile(target._replace(name_offset=None), copy, False, None, number, tuple(names), True)
+                )
+                number += 1
+            for target in (*given.replaced, *given.spares):
+                is_replaced = target in given.replaced
+                if self.wishes.deleted or is_replaced:
+                    spare = InputFile(target, copy, True, None, number, tuple(names), is_replaced=is_replaced)
+                    places.append(spare)
+                    number += 1
+                else:
+                    self._unused(target)
+            for place in places:
+                save = rescue if self.wishes.damaged_records else None
+                yield SalvageReader(place, given.copy.known, self.options, self._lost, save)
+
+    def _on_read(self, count: int) -> None:
+        self._more(count)
+
+    def _unused(self, target: Target) -> None:
+        self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=NOT_ASKED))
+
+    # -- batches
+
+    def _take(self, head: SalvageCandidate, epochs: EpochsWritten) -> None:
+        hole = None
+        self._correct_last(head)
+        if self.next is not None and head.base > self.next:
+            is_lost = self._is_lost(self.next, head.base - 1) or head is self.doubted
+            hole = MissingOffsetRange(self.next, head.base - 1, LOSS if is_lost else ABSENT)
+            if hole.cause == LOSS:
+                self.lost_since_marker = self.next - 1
+        doubtful = self._doubtful(head)
+        try:
+            name, at = self.sink.write(head)
+        except BatchRejected as error:
+            self._record_outcome(head, UNTAKEN, str(error))
+            return
+        if doubtful is not None and len(self.doubtful) < MAX_REPORTED_TRANSACTIONS:
+            self.doubtful.append(doubtful)
+        if hole is not None:
+            self.ledger.hole(hole)
+        self.first = head.base if self.first is None else self.first
+        if not head.reader.misplaced:
+            self.used.add(head.reader.place.name)
+        self.next = head.last + 1
+        self.lost_since, self.claimed = False, None
+        self.dropped = [each for each in self.dropped if each[1] >= self.next]
+        falls = epochs.add(head.epoch, head.base)
+        odd = (*head.odd, "leader-epoch-decreased") if falls else head.odd
+        if head.recovered is not None:
+            fate, code = RECOVERED, head.mended[0]
+            mended: tuple[str, ...] = ()
+            reason = ", ".join((f"{head.records} of {plain_count(head.recovered, 'record')}", *head.mended[1:]))
+            if head.records < head.recovered:
+                self.lost_since_marker = head.last
+        else:
+            fate, mended, code, reason = MENDED if head.mended else KEPT, head.mended, "", ""
+        self.ledger.span(self._span(head, fate, code, reason, mended, odd, name, at))
+
+    def _correct_last(self, head: SalvageCandidate) -> None:
+        """Correct the base offset of the last batch of the log if one flipped bit explains the gap before it, and no
+        other offsets are missing; if some are, nothing decides, and the gap counts as a loss."""
+        expected, reader = self.next, head.reader
+        is_last = reader.tier == 0 and reader.place.beyond is None and not reader.misplaced and not self.lost_since
+        if expected is None or not is_last or head.base <= expected or not is_one_bit(head.base ^ expected):
+            return
+        if expected < (reader.place.name or 0) or self._is_lost(expected, head.base - 1):
+            return  # not an offset of this segment; or something else had the missing offsets
+        if not isinstance(head.batch, DefaultRecordBatch) or reader.file.window.reaches(head.position + head.size + 1):
+            return
+        has_gaps = self.ledger.absent_holes or self.ledger.lost_holes or self.merge.is_compacted
+        if has_gaps and reader.place.name != expected:
+            self.doubted = head
+            return
+        head.stored, head.batch = head.base, with_fields(head.batch, baseOffset=expected)
+        head.last, head.base, head.mended = head.last + expected - head.base, expected, (*head.mended, "baseOffset")
+
+    def _is_lost(self, first: int, last: int) -> bool:
+        """Return True if the missing offsets first..last may have been lost, not only absent."""
+        if self.lost_since or any(base <= last and end >= first for base, end in self.dropped):
+            return True
+        return self.losses is not None and self.losses.may_have(first, last, compacted=self.merge.is_compacted)
+
+    def _doubtful(self, head: SalvageCandidate) -> DoubtfulTransaction | None:
+        """Return the transaction that a COMMIT or ABORT marker ends, if something inside it was lost; else None."""
+        if not (self.lost_since_marker >= 0 and head.batch.isControlBatch and isinstance(self.sink, SegmentWriter)):
+            return None
+        running = self.sink.transactions.open.get(head.batch.producerId or 0)
+        marker = marker_of(head.batch)
+        if running is None or marker is None or self.lost_since_marker < running.first_offset:
+            return None
+        return DoubtfulTransaction(
+            head.batch.producerId or 0, running.last_epoch, running.first_offset, head.last, marker.type
+        )
+
+    def _disposed(self, head: SalvageCandidate, fate: str, reason: str) -> None:
+        if fate in LOST:
+            self._record_outcome(head, fate, reason)
+        else:
+            self.ledger.span(self._span(head, fate, "", reason))
+
+    def _record_outcome(self, head: SalvageCandidate, fate: str, reason: str) -> None:
+        if self.next is None or head.last >= self.next:
+            self._not_written(head, fate)
+        self.ledger.span(self._span(head, fate, "", reason))
+
+    def _not_written(self, head: SalvageCandidate, fate: str) -> None:
+        """Record a valid batch that is not written, and some of whose offsets have not been written."""
+        if fate != DIVERGED:
+            self.dropped_to = max(self.dropped_to, head.last)
+            self.merge.damaged = self.merge.damaged or head.reader.tier == 0
+        if fate == UNDECIDED:
+            return  # as is everything after it
+        if self.dropped and head.base <= self.dropped[-1][1] + 1:
+            base, last = self.dropped.pop()
+            self.dropped.append((min(base, head.base), max(last, head.last)))
+        else:
+            self.dropped.append((head.base, head.last))
+
+    def _span(
+        self,
+        head: SalvageCandidate,
+        fate: str,
+        code: str = "",
+        reason: str = "",
+        mended: tuple[str, ...] = (),
+        odd: tuple[str, ...] = (),
+        name: str | None = None,
+        at: int | None = None,
+    ) -> ByteRange:
+        path = head.reader.place.target.path
+        base, last = head.base, head.last
+        if fate in LOST and head.stored is not None:  # the ledger names the offsets that the batch has in the file
+            base, last = head.stored, head.stored + last - base
+            reason += f"; judging by its neighbors, its base offset is {head.base}"
+        where = (path, head.position, head.size, base, last, 1, head.records)
+        return ByteRange(fate, *where, code, reason, mended, odd, name, at)
+
+    def _lost(self, reader: SalvageReader, lost: LostBytes) -> None:
+        span = ByteRange(lost.fate, reader.place.target.path, lost.position, lost.size, lost.offset, lost.lastOffset)
+        counted = span._replace(batches=int(lost.offset is not None), records=lost.records)
+        self.ledger.span(counted._replace(code=lost.code, reason=lost.reason))
+        if span.is_lost and not reader.surveyed:
+            self._has_lost(reader, lost.lastOffset if lost.is_possible else None)
+
+    def _has_lost(self, reader: SalvageReader, last: int | None) -> None:
+        self.lost_since = True
+        if last is not None and (self.next is None or last >= self.next):
+            self.claimed = max(last, self.claimed or 0)
+        if reader.tier == 0:
+            self.merge.damaged = True
+
+    # -- the end
+
+    def _end(self, made: Salvaged, epochs: EpochsWritten, newest: int | None) -> None:
+        start, losses = self.next or 0, self.losses
+        furthest = max(self.dropped_to, -1 if losses is None else losses.last)
+        if furthest >= start:
+            self.lost_since, self.claimed = True, max(furthest, self.claimed or 0)
+        if losses is not None:
+            self.lost_since = self.lost_since or (losses.unknown and not self.ledger.lost_holes)
+        if self.lost_since:
+            self.lost_since_marker = start - 1
+            self.ledger.hole(MissingOffsetRange(start, self.claimed, LOSS))
+        sink = self.sink
+        if isinstance(sink, SegmentWriter):
+            self._files(made, sink, epochs, newest)
+        else:
+            sink.close()
+        made.files = list(sink.files)
+        for reader in self.readers:
+            self.ledger.ended(reader.place.target.path)
+        self.ledger.close()
+        ledger = self.ledger
+        made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)
+        made.guesses = ledger.guesses
+        made.losses, made.lostPlaces, made.holes = ledger.losses, ledger.lost_places, ledger.holes
+        made.lostHoles, made.lostOffsets = ledger.lost_holes, ledger.lost_offsets
+        made.absentHoles, made.absentOffsets = ledger.absent_holes, ledger.absent_offsets
+        made.mended, made.odd = dict(ledger.mended), dict(ledger.odd)
+        made.logStartOffset, made.stop = self.first, self.histories.stop
+        if made.logEndOffset is None and self.first is not None:
+            made.logEndOffset = self.next
+        made.notes = self.histories.notes + made.notes
+        made.notes += self._notes()
+        if self.doubted is not None:
+            made.notes.append(
+                f"the last batch states offset {self.doubted.base}, one flipped bit away from the offset that follows "
+                "the batch before it; offsets are missing elsewhere, too, so that nothing shows which is right"
+            )
+        made.notes += dict.fromkeys(note for reader in self.readers for note in reader.notes)
+
+    def _files(self, made: Salvaged, sink: SegmentWriter, epochs: EpochsWritten, newest: int | None) -> None:
+        """Write the rest of the partition directory: an empty last segment if there was one, the leader epochs, and the
+        topic ID."""
+        if newest is not None and newest not in self.used and (sink.names or not self.ledger.lost_holes):
+            sink.empty(newest)
+        sink.close()
+        if not sink.names:
+            return
+        made.logStartOffset, made.logEndOffset = self.first, max(sink.last + 1, sink.names[-1])
+        write_epochs(self.out, sink.writing, made, self.copies[0], epochs)
+        write_topic_id(self.out, sink.writing, made, self.copies)
+        note_surroundings(made, self.copies[0])
+        made.openTransactions = [
+            self._transaction(producer_id, each)
+            for producer_id, each in islice(sink.transactions.open.items(), MAX_REPORTED_TRANSACTIONS)
+        ]
+        made.doubtfulTransactions = self.doubtful
+        made.lastStableOffset = sink.transactions.first_undecided
+
+    def _transaction(self, producer_id: int, each: OngoingTxn) -> OpenTransaction:
+        lost = self.lost_since_marker >= each.first_offset
+        return OpenTransaction(producer_id, each.last_epoch, each.first_offset, each.last_offset, each.records, lost)

@@ -1,0 +1,225 @@
+"""Text report of `kdump salvage`: what was kept of each partition, what was lost, where and why, and what to do
+next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.format.count_text import count_text
+from kdump.questions.abort_command import abort_command
+from kdump.questions.salvage.byte_outcomes import (
+    FATES,
+    LOST,
+    RECOVERED,
+    UNUSED,
+    WRITTEN,
+    ByteRange,
+    MissingOffsetRange,
+)
+from kdump.questions.salvage.result import Salvaged, SalvageSummary
+from kdump.render.escape import printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import TEXT, Column, Table
+
+MAX_SHOWN = 10
+"""Maximum losses and offset gaps per partition that are printed unless --full is given; the ledger has all."""
+FEW = 3
+"""Maximum transactions per partition that are listed individually unless --full is given."""
+
+
+class SalvageReport(Sink[Salvaged | SalvageSummary]):
+    """Writes the results of partitions, one after the other. `loads`: the output is meant for a broker."""
+
+    def __init__(self, output: Output, *, full: bool = False, loads: bool = True) -> None:
+        self.output = output
+        self.full = full
+        self.loads = loads
+        self.written = self.detailed = False
+        self._written: list[Salvaged] = []
+
+    def add(self, answer: Salvaged | SalvageSummary) -> None:
+        if isinstance(answer, SalvageSummary):
+            self._summary(answer)
+            return
+        self.write(answer)
+        if answer.is_written:
+            self._written.append(answer)
+
+    def write(self, made: Salvaged) -> None:
+        """Write one line for a partition that was kept completely, and all details for any other."""
+        quiet = made.is_whole and not (
+            made.lostPlaces or made.openTransactions or made.odd or made.mended or made.notes
+        )
+        if (self.written and not quiet) or self.detailed:
+            self.output.line("")
+        self.written, self.detailed = True, not quiet
+        self._head(made)
+        if quiet:
+            return
+        if made.lostPlaces or not made.is_whole:
+            self._table(made)
+        lines = [*self._lost(made), *self._changed(made)]
+        for line in lines:
+            self.output.text("  " + line)
+        self._open(made)
+        self._doubtful(made)
+        for note in made.notes:
+            self.output.text(f"  note: {note}")
+
+    def _head(self, made: Salvaged) -> None:
+        kept = sum(made.records.get(fate, 0) for fate in WRITTEN)
+        name = printable(made.name)
+        if not made.is_written:
+            self._loud(f"{name}: NOTHING could be kept", "NOTHING")
+            return
+        counts = count_text(kept, "record")
+        if made.logStartOffset is not None and made.logEndOffset is not None:
+            counts += f", offsets {made.logStartOffset}..{made.logEndOffset - 1}"
+        if not made.is_whole:
+            self._loud(f"{name}: kept {counts}" + (f"; LOST {_lost_text(made)}" if made.lostPlaces else ""), "LOST")
+        elif made.lostPlaces:
+            places = count_text(made.lostPlaces, "byte range is", "byte ranges are")
+            self.output.text(
+                f"{name}: complete: {counts}; {places} damaged, but no offsets are missing because of that"
+            )
+        else:
+            self.output.text(f"{name}: complete: {counts}")
+
+    def _table(self, made: Salvaged) -> None:
+        fates = [fate for fate in FATES if fate in made.bytes]
+        columns = [
+            Column("fate", "", lambda fate: fate),
+            Column("bytes", "bytes", lambda fate: f"{made.bytes[fate]:,}", True),
+            Column("batches", "batches", lambda fate: _count(made.batches.get(fate, 0)), True, 5),
+            Column("records", "records", lambda fate: _count(made.records.get(fate, 0)), True, 6),
+            Column("meaning", "", lambda fate: FATES[fate], False, 1, 20, TEXT),
+        ]
+        table = Table(columns, self.output, full=self.full)
+        for fate in fates:
+            table.add(fate, "bad" if fate in LOST else "torn" if fate == RECOVERED else "")
+        table.flush()
+
+    def _lost(self, made: Salvaged) -> Iterator[str]:
+        limit = len(made.losses) if self.full else MAX_SHOWN
+        for span in made.losses[:limit]:
+            yield span_text(span)
+        if made.lostPlaces > limit:
+            yield f"… and {made.lostPlaces - len(made.losses[:limit]):,} more byte ranges, in the ledger"
+        guesses = made.guesses if self.full else made.guesses[:MAX_SHOWN]
+        for span in guesses:
+            yield f"best-effort recovery, {span.reason}: {span_text(span)}"
+        if made.batches.get(RECOVERED, 0) > len(guesses):
+            yield f"… and {made.batches[RECOVERED] - len(guesses):,} more best-effort batches, in the ledger"
+        known = [hole for hole in made.holes if not _is_reported(hole, made.losses[:limit])]
+        for hole in known[:limit]:
+            yield f"no record of {hole_text(hole)}"
+        if made.absentOffsets:
+            where = f"{count_text(made.absentOffsets, 'offset')} in {count_text(made.absentHoles, 'gap')}"
+            which = "no source" + (", or only in batches that compaction may have removed" if _has_unused(made) else "")
+            yield f"{where} are in {which}: compaction, retention or a missing file"
+
+    def _changed(self, made: Salvaged) -> Iterator[str]:
+        for name, count in made.mended.items():
+            yield f"{name} corrected in {count_text(count, 'batch', 'batches')}: no checksum covers it (see the ledger)"
+        for code, count in made.odd.items():
+            yield f"{code} in {count_text(count, 'batch', 'batches')} is unchanged; run kdump verify for its impact"
+
+    def _open(self, made: Salvaged) -> None:
+        if not made.openTransactions:
+            return
+        offset = made.lastStableOffset
+        lost = [each for each in made.openTransactions if each.lost]
+        count = count_text(len(made.openTransactions), "transaction is", "transactions are")
+        self.output.text(f"  {count} open in the output: read_committed consumers STOP at offset {offset}", style="bad")
+        for each in made.openTransactions[: None if self.full else FEW]:
+            why = "its marker may be lost" if each.lost else "nothing after it was lost: it was already open"
+            who = f"producer {each.producerId}, epoch {each.producerEpoch}, from offset {each.firstOffset}"
+            self.output.text(f"    {who}: {count_text(each.records, 'record', 'records')}; {why}")
+        if lost:
+            command = abort_command(made.topic, made.partition, lost[0].firstOffset)
+            self.output.text(
+                "    once the broker serves it, abort those whose marker is lost, each by its first offset:"
+            )
+            self.output.line(printable(f"      {command}"))  # on one line, so that you can copy it
+
+    def _doubtful(self, made: Salvaged) -> None:
+        found = made.doubtfulTransactions
+        for each in found[: None if self.full else FEW]:
+            where = f"between offsets {each.firstOffset} and {each.markerOffset}, where {each.marker} ends"
+            who = f"  producer {each.producerId}, epoch {each.producerEpoch}: something is lost {where} its transaction"
+            self.output.text(
+                f"{who}: if a marker was lost there, this one now also decides the earlier transaction", style="torn"
+            )
+        if len(found) > FEW and not self.full:
+            self.output.text(f"  … and {len(found) - FEW} more transactions like this (--json)")
+
+    def _loud(self, text: str, word: str) -> None:
+        """Write a line in which one word is highlighted."""
+        for line in self.output.wrapped(text, 2):
+            self.output.line(line.replace(word, self.output.paint(word, "bad"), 1))
+
+    def _summary(self, summary: SalvageSummary) -> None:
+        """Write the totals, and how to use the output."""
+        written, out, ledger = self._written, summary.out, summary.ledger
+        self.output.line("")
+        if summary.partitions > 1:
+            partial = summary.partitions - summary.whole - summary.empty
+            parts = [f"{summary.whole:,} complete"] if summary.whole else []
+            parts += [f"{partial:,} partial"] if partial else []
+            parts += [f"{summary.empty:,} of which nothing could be kept"] if summary.empty else []
+            self.output.text(f"{count_text(summary.partitions, 'partition')}: {', '.join(parts)}")
+        self.output.text(f"written to {out}; the outcome of every byte is in {ledger}")
+        if not written or not self.loads:
+            return
+        self.output.line(self.output.paint("next steps", "head"))
+        name = written[0].name if len(written) == 1 else "each directory"
+        self.output.text(f"  check it: kdump verify {out}")
+        self.output.text(
+            f"  use it: stop the broker, move its own partition directory out of log.dirs, put {name} in its place, and"
+            " delete .kafka_cleanshutdown in the log directory: there are no producer snapshots, and after a clean"
+            " shutdown a broker without them does not read the batches, and loses its producer state, including open"
+            " transactions"
+        )
+        self.output.text(
+            "  before you start the broker, run kdump restart-plan on the log directory: without .kafka_cleanshutdown,"
+            " the broker recovers every log in it, and truncates each at any damage after its recovery point"
+        )
+
+
+def span_text(span: ByteRange) -> str:
+    """Describe what was lost, where and why."""
+    offsets = "" if span.offset is None else f"offsets {span.offset}..{span.lastOffset}: "
+    if span.offset is not None and span.offset == span.lastOffset:
+        offsets = f"offset {span.offset}: "
+    size = "the rest" if span.size is None else count_text(span.size, "byte", "bytes")
+    code = f"{span.code}: " if span.code else f"{span.fate}: "
+    where = f"{offsets}{size} at byte {span.position} of {span.file}"
+
+    return f"{where}: {span.code}" if span.fate == RECOVERED else f"{where}: {code}{span.reason}"
+
+
+def hole_text(hole: MissingOffsetRange) -> str:
+    """Format an offset gap: offsets 5..9."""
+    if hole.lastOffset is None:
+        return f"offsets from {hole.offset} on, if there were any"
+    return f"offset {hole.offset}" if hole.offset == hole.lastOffset else f"offsets {hole.offset}..{hole.lastOffset}"
+
+
+def _is_reported(hole: MissingOffsetRange, losses: list[ByteRange]) -> bool:
+    return any(span.offset == hole.offset and span.lastOffset == hole.lastOffset for span in losses)
+
+
+def _has_unused(made: Salvaged) -> bool:
+    """Return True if a replica has batches that were not needed."""
+    return made.batches.get(UNUSED, 0) > 0
+
+
+def _lost_text(made: Salvaged) -> str:
+    size = sum(made.bytes.get(fate, 0) for fate in LOST)
+    offsets = f"{count_text(made.lostOffsets, 'offset', 'offsets')}, " if made.lostOffsets else ""
+    return f"{offsets}{count_text(size, 'byte')} in {count_text(made.lostPlaces, 'byte range')}"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else ""

@@ -1,0 +1,96 @@
+"""`kdump.salvage`: copies the valid batches of damaged partitions to a new directory, with a ledger of the losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from kdump.check.options import Options
+from kdump.log.fault_tolerant import careful_source
+from kdump.log.output_directory import OutputDirectory, OutputError
+from kdump.log.run import Run
+from kdump.log.work_progress import WorkProgress
+from kdump.questions.diff.run import LITTLE
+from kdump.questions.salvage.partition_run import (
+    MakeSink,
+    OnPass,
+    SalvageRequest,
+    bytes_to_read,
+    copy_named,
+    no_progress,
+    salvage_partition,
+)
+from kdump.questions.salvage.result import Salvaged
+from kdump.questions.salvage.sources import SalvageError, SalvageInput, jobs
+from kdump.questions.salvage.write_segments import BatchWriter, SegmentWriter
+
+LEDGER = "ledger.jsonl"
+
+
+def salvage(
+    sources: str | Iterable[str],
+    out: str,
+    *,
+    replicas: Iterable[str] = (),
+    prefer: str | None = None,
+    deleted: bool = False,
+    damaged_records: bool = False,
+    name: str | None = None,
+    options: Run | None = None,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+    on_pass: OnPass = no_progress,
+    sink: MakeSink | None = None,
+) -> list[Salvaged]:
+    """Write the valid batches of each partition in `sources` to `out`, a new or empty directory: a partition directory
+    with segments and indexes for each, and a ledger (ledger.jsonl).
+
+    `sources`: segments, partition directories, log directories, or directories above them. `replicas`: the same; those
+    of partitions in `sources` fill the gaps in their source. `prefer`: the path, among both, of the copy to follow
+    where replicas diverge. `deleted`: also use .deleted, .swap and .cleaned files. `damaged_records`: also recover the
+    records of damaged batches that decode; their values may be wrong. `name`: topic-partition, for a source whose
+    directory has no such name. `is_selected` selects topics by name. A partition with batches out of order is read
+    again: `on_pass` is called with a description and the number of bytes of each further pass, and returns a context
+    with a function to call with numbers of bytes read. `sink` creates the destination of the batches, by default a
+    partition directory.
+
+    Raises SalvageError if the request is ambiguous (nothing has been written then), SourceError and OutputError.
+    """
+
+    options = Options.given(options, only=LITTLE, open_source=careful_source)
+    paths, others = [sources] if isinstance(sources, str) else list(sources), list(replicas)
+    directory = OutputDirectory(out, [*paths, *others])
+    found = jobs(paths, others, options, is_selected=is_selected, name=name)
+    if not found:
+        return []
+    if prefer is not None and not any(copy_named(job, prefer) is not None for job in found):
+        raise SalvageError(f"--prefer {prefer}: not one of the sources and replicas")
+    wishes = SalvageRequest(prefer, deleted, damaged_records)
+    made: list[Salvaged] = []
+    options.expect(sum(bytes_to_read(job, wishes) for job in found))
+    try:
+        with directory.writing(LEDGER) as ledger, directory.synced_once():
+            for job in found:
+                work = WorkProgress(bytes_to_read(job, wishes), options)
+                made.append(
+                    salvage_partition(
+                        job, directory, ledger, wishes, replace(options, more=work.more), on_pass, sink or _segments
+                    )
+                )
+                work.end()
+    except OutputError as error:
+        if not made:
+            raise
+        raise OutputError(f"{error}; {_unfinished(out, len(made), len(found))}") from error
+    return made
+
+
+def _unfinished(out: str, done: int, all_: int) -> str:
+    """Return a message about the partitions that were written without a ledger."""
+    return (
+        f"{done} of {all_} partitions were written to {out}, but no ledger; delete {out}, free disk space and run "
+        "salvage again"
+    )
+
+
+def _segments(out: OutputDirectory, job: SalvageInput) -> BatchWriter:
+    return SegmentWriter(out, job.name)

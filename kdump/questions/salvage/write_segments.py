@@ -1,0 +1,180 @@
+"""Writes the chosen batches to a partition directory that a broker can load: segments with their indexes.
+
+Segments begin where those of the source do: if the name of a source segment is above everything that has been written,
+a segment of that name begins there. The file in which a batch was found does not matter.
+There are no .snapshot files: a broker rebuilds them from the batches at startup.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from contextlib import ExitStack
+from typing import BinaryIO, Protocol
+
+from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
+from kdump.kafka.errors import KafkaError
+from kdump.kafka.index_builder import IndexBuilder
+from kdump.kafka.producer_state_manager import OngoingTxns
+from kdump.log.errors import SourceError
+from kdump.log.output_directory import PASSING, OutputDirectory
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
+from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
+from kdump.questions.salvage.salvage_reader import SalvageCandidate
+from kdump.state.marker import marker_of
+from kdump.state.transaction_tracker import OpenTransactions
+
+LARGEST_FILE = 1 << 30
+"""Default of segment.bytes. A segment is rolled at this size, unless its source was larger."""
+
+
+class BatchRejected(Exception):
+    """Raised for a batch that a broker would not load at its place in the output; nothing of it was written."""
+
+
+class BatchWriter(Protocol):
+    """The destination of the chosen batches."""
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the files that contain batches, relative to the output directory, in order."""
+
+    def write(self, head: SalvageCandidate) -> tuple[str, int | None]:
+        """Write a batch; return the path of the file relative to the output directory, and its byte position there,
+        None if it is not stored as it was. Raises BatchRejected, OutputError, and SourceError if its bytes have
+        changed."""
+
+    def close(self) -> None:
+        """Complete the output, after the last batch."""
+
+    def abandon(self) -> None:
+        """Stop, and discard what is incomplete."""
+
+
+class SegmentWriter:
+    """Writes the segments of one partition to `writing`, which becomes `directory` in `out` (see
+    OutputDirectory.together). `transactions`: the open transactions so far, over all segments."""
+
+    def __init__(self, out: OutputDirectory, directory: str) -> None:
+        self.out = out
+        self.directory = directory
+        self.writing = directory + PASSING
+        self.transactions = OpenTransactions()
+        self._ongoing = OngoingTxns()
+        self.names: list[int] = []
+        """Base offsets of the segments written so far."""
+        self.last = -1
+        self._source = ""
+        self._builder: IndexBuilder | None = None
+        self._file: BinaryIO | None = None
+        self._stack = ExitStack()
+        self._size = 0
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the segments, relative to the output directory."""
+        return [f"{self.directory}/{base:020}.log" for base in self.names]
+
+    def write(self, head: SalvageCandidate) -> tuple[str, int]:
+        place = head.reader.place
+        size = head.batch.size
+        home = _home(head)
+        if self._file is None or self._rolls(head, home, size):
+            fresh = self.last < home <= head.base and head.last - home <= MAX_RELATIVE_OFFSET
+            self._roll(home if fresh else head.base)
+        assert self._builder is not None
+        assert self._file is not None
+        try:
+            self._builder.add(head.batch, self._size)
+        except KafkaError as error:
+            raise BatchRejected(str(error)) from error
+        if write_batch(self._file, head.batch) != size:
+            raise SourceError(
+                f"{place.target.path}: changed while being read; copy it elsewhere, or stop its broker, and try again"
+            )
+        self._count(head)
+        at, self._size = self._size, self._size + size
+        self.last = head.last
+        return f"{self.directory}/{self._name('log')}", at
+
+    def _count(self, head: SalvageCandidate) -> None:
+        """Count a batch in the transactions."""
+        batch = head.batch
+        if batch.producerId is None or batch.producerId < 0:
+            return
+        marker = marker_of(batch)
+        if marker is not None:
+            self.transactions.marker(batch, marker)
+        elif not batch.isControlBatch:
+            self.transactions.data(head.reader.place.target, batch)
+
+    def _rolls(self, head: SalvageCandidate, home: int, size: int) -> bool:
+        assert self._builder is not None
+        own = self._builder.base_offset
+        if head.last - own > MAX_RELATIVE_OFFSET or self._size + size > MAX_SEGMENT_SIZE:
+            return True
+        starts = home > self.last and home != own and self._size > 0
+        return starts or (self._size + size > LARGEST_FILE and head.position < self._size)
+
+    def empty(self, base: int) -> None:
+        """Write a segment without batches, at which the log continues."""
+        if base not in self.names and base > self.last:
+            self._roll(base)
+
+    def close(self) -> None:
+        self._end()
+
+    def abandon(self) -> None:
+        error = RuntimeError("abandoned")
+        self._stack.__exit__(RuntimeError, error, None)
+        self._file = None
+
+    def _name(self, suffix: str) -> str:
+        return f"{self.names[-1]:020}.{suffix}"
+
+    def _roll(self, base: int) -> None:
+        if self._file is not None and self._size == 0:  # its first batch was rejected
+            self.abandon()
+            self.names.pop()
+        self._end()
+        self.names.append(base)
+        self._builder = IndexBuilder(base, transactions=self._ongoing)
+        self._stack = ExitStack()
+        self._file = self._stack.enter_context(self.out.writing(f"{self.writing}/{self._name('log')}"))
+        self._size = 0
+
+    def _end(self) -> None:
+        if self._file is None or self._builder is None:
+            return
+        self._file = None
+        self._stack.close()
+        built = self._builder.finish()
+        self.out.write(f"{self.writing}/{self._name('index')}", built.index)
+        self.out.write(f"{self.writing}/{self._name('timeindex')}", built.timeindex)
+        if built.txnindex:
+            self.out.write(f"{self.writing}/{self._name('txnindex')}", built.txnindex)
+
+
+def _home(head: SalvageCandidate) -> int:
+    """Return the base offset of the segment in its copy to which the batch belongs by its offset, -1 if there is none.
+    For a file that is not a live segment, return that of the file."""
+    place = head.reader.place
+    if place.spare:
+        return place.name
+    at = bisect_right(place.names, head.base)
+    return place.names[at - 1] if at else -1
+
+
+def write_batch(file: BinaryIO, batch: Batch) -> int:
+    """Write the bytes of the batch with its corrected header; return their number."""
+    if isinstance(batch, DefaultRecordBatch):
+        file.write(BATCH_HEADER.struct.pack(*batch.header))
+        start = BATCH_HEADER.size
+    else:
+        assert isinstance(batch, LegacyRecordBatch)
+        file.write(batch.header.offset.to_bytes(8, "big", signed=True))
+        file.write((batch.size - LOG_OVERHEAD).to_bytes(4, "big"))
+        start = LOG_OVERHEAD
+    done = start
+    for chunk in batch.chunks(start, batch.size - start):
+        done += file.write(chunk)
+    return done

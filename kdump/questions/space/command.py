@@ -1,0 +1,121 @@
+"""`kdump space`: what may be deleted on a full disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.input_files import report_unreadable, unreadable
+from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.params import SizeParam, read_once
+from kdump.command_line.properties_option import NodeProperties, properties_option
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.state_options import parse_now
+from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
+from kdump.format.count_text import count_text
+from kdump.kafka.server_properties import ServerProperties
+from kdump.log.run import Run
+from kdump.questions.retention.command import CONFIG_HELP, given
+from kdump.questions.space.answers import SpaceStep, SpaceSummary
+from kdump.questions.space.report import SpaceReport
+from kdump.questions.space.run import space
+from kdump.render.progress import Progress
+
+EXAMPLES = """
+\b
+Examples:
+  kdump space /var/lib/kafka
+  kdump space /data/1 /data/2 --need 50G
+  kdump space /var/lib/kafka --with broker-2.bundle --with broker-3.bundle
+  kdump space /var/lib/kafka --json | jq -r 'select(.type=="spaceStep" and .isNeeded).command'
+
+\b
+Exit status: 0 if the steps free enough, 1 if they free less than is needed, or a stopped broker could still not start,
+2 for a usage error, if something could not be read, or if the free space is unknown and --need does not state a goal.
+"""
+
+
+@dataclass(frozen=True)
+class SpaceOptions(CommandOptions):
+    """The options of the command."""
+
+    paths: tuple[str, ...] = argument(metavar="LOGDIR…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Consider only these topics")
+    need: int | None = option(
+        "--need", type=SizeParam(), help="Bytes to free on each file system, such as 50G.  [until 15 % of it is free]"
+    )
+    others: tuple[str, ...] = many(
+        "--with",
+        metavar="PATH",
+        help="Log directory or bundle of another broker, to find replicas that are complete there, or of a controller, "
+        "whose metadata is newer; repeatable.",
+    )
+    limit: int = option(
+        "-n",
+        "--limit",
+        metavar="N",
+        type=click.IntRange(min=1),
+        default=5,
+        help="Examine at most N of the largest topics, and of the largest replicas.  [5]",
+    )
+    config: tuple[str, ...] = many("--config", metavar="KEY=VALUE", help=CONFIG_HELP)
+    server: ServerProperties | None = properties_option(found=True)
+    now: str | None = option(
+        "--now", metavar="TIME", help="Apply retention as of this time: ISO-8601, epoch ms, -2h.  [current time]"
+    )
+    output: OutputOptions = added(
+        output_options(columns=CSV_COLUMNS_HELP, full="Do not truncate values, and show every path.", quiet="")
+    )
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(SpaceOptions)
+def command(options: SpaceOptions) -> None:
+    """Show what may be deleted on a broker's full disk, in which order, what each step frees and what it costs: the
+    cheapest first. The log directories must all belong to one broker. Reads names, sizes and time indexes. Nothing is
+    written."""
+    read_once(options.paths)
+    exit_with(lambda: _run(options))
+
+
+def _run(options: SpaceOptions) -> int:
+    """Run the command and return its exit status."""
+    now = parse_now(options.now, options.output.zone)
+    node = NodeProperties(options.server, options.paths)
+    configs = given(options.config, node)
+    output = options.output.output()
+    sink = options.output.sink(output, lambda: SpaceReport(output, full=options.output.full), (SpaceStep,), report=True)
+    of_topic = topic_filter(options.topics)
+    node.show(options.output, output, sink)
+    is_enough: bool | None = None
+    with Progress("space") as progress:
+        count = 0
+
+        def begin(_: object) -> None:
+            nonlocal count
+            count += 1
+            if not count % 100:
+                progress.show(count_text(count, "partition"))
+
+        for answer in space(
+            options.paths,
+            need=options.need,
+            others=options.others,
+            now=now,
+            topics=of_topic,
+            config=configs.options,
+            properties=configs.properties,
+            limit=options.limit,
+            run=Run(options.reading.limits, report_unreadable, begin=begin),
+        ):
+            if isinstance(answer, SpaceSummary):
+                is_enough = answer.isEnough
+                of_topic.refuse_unmatched()
+            sink.add(answer)
+    sink.end()
+    output.flush()
+    return 2 if unreadable() or is_enough is None else int(not is_enough)

@@ -1,0 +1,138 @@
+"""A file system with log directories of the broker: what is free there, what it takes to start, and the table of steps.
+
+What is freed on one file system is no help to another, so that each has a table of its own.
+
+A broker of 4.3.1 writes from the first second on: it appends to __cluster_metadata-0, writes into the pages of indexes
+that are sparse (a full disk is then a SIGBUS, which the JVM reports as an InternalError), replaces each checkpoint by a
+new file next to it, and after an unclean shutdown writes a producer snapshot, two indexes and a leader-epoch-checkpoint
+for each log that it recovers. Each of these failures ends the startup, or takes the log directory offline. Retention
+runs 30 s later (log.initial.task.delay.ms), and its files go 1 min after that (file.delete.delay.ms). The figures are
+twice to ten times what brokers needed in trials (docs/space.md), because clients write, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kdump.questions.space.answers import STOPPED, SpaceKept, SpaceStep
+from kdump.questions.space.file_systems import FileSystem, file_system_of
+from kdump.questions.space.usage import DirectoryUsage
+
+GOAL = 0.15
+"""Share of the file system that is free once the goal is reached, unless --need states another."""
+BASE = 1 << 20
+"""For the metadata log, the checkpoints, and what is written until retention runs, in bytes."""
+PER_LOG, PER_RECOVERED_LOG = 4096, 16384
+"""For each log after a clean shutdown, and after an unclean one, in bytes: one block, and four."""
+LEAST = 1 << 20
+"""Free bytes below which a running broker is about to fail."""
+SHARE = 0.05
+"""Share of a file system from which what is not in the log directories is mentioned."""
+
+
+def needed_inodes(logs: int) -> int:
+    """Return the number of inodes that must be free, for new checkpoints and a producer snapshot for each log."""
+    return 64 + logs
+
+
+def needed_to_start(logs: int, *, is_clean: bool, cleaned: int = 0) -> int:
+    """Return the number of bytes that must be free. `logs`: number of live partitions; `cleaned`: what the log cleaner
+    writes before it deletes anything, in bytes."""
+    return BASE + logs * (PER_LOG if is_clean else PER_RECOVERED_LOG) + cleaned
+
+
+@dataclass
+class Disk:
+    """The log directories on a file system, and its table. `system`: None if they are not on the broker's own disk.
+    `state`: of the broker. `goal`: bytes to free, None if it is unknown. `needs`: what must be free for the broker to
+    start because of each log directory, by path."""
+
+    system: FileSystem | None
+    state: str
+    usages: list[DirectoryUsage] = field(default_factory=list)
+    goal: int | None = None
+    needs: dict[str, int] = field(default_factory=dict)
+    steps: list[SpaceStep] = field(default_factory=list)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Paths of the log directories."""
+        return frozenset(each.directory.path for each in self.usages)
+
+    @property
+    def own(self) -> int:
+        """Allocated by everything in the log directories."""
+        return sum((total := each.total()).allocated + total.linked for each in self.usages)
+
+    @property
+    def freed(self) -> int:
+        """Freed by the steps so far."""
+        return sum(each.frees for each in self.steps)
+
+    @property
+    def needed(self) -> int:
+        return sum(self.needs.values())
+
+    @property
+    def lacks(self) -> int:
+        """Bytes that a stopped broker still lacks to start after the steps so far."""
+        if self.state != STOPPED or self.system is None:
+            return 0
+        return max(0, self.needed - self.system.free - sum(each.freesAtOnce for each in self.steps))
+
+    @property
+    def lacks_inodes(self) -> int:
+        """Inodes that it still lacks."""
+        if self.state != STOPPED or self.system is None or self.system.inodes_free is None:
+            return 0
+        freed = sum(each.files for each in self.steps if each.paths)
+        return max(0, self._needed_inodes() - self.system.inodes_free - freed)
+
+    def _needed_inodes(self) -> int:
+        return needed_inodes(sum(1 for usage in self.usages for _ in usage.live()))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the broker cannot start with what is free, or cannot go on."""
+        if self.system is None:
+            return False
+        inodes = self.system.inodes_free
+        return (inodes is not None and inodes < self._needed_inodes()) or self.system.free < (self.needed or LEAST)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the steps reach the goal, and let a stopped broker start."""
+        return self.goal is not None and self.freed >= self.goal and not self.lacks and not self.lacks_inodes
+
+    def take(self, step: SpaceStep) -> None:
+        """Add a row to the table."""
+        is_needed = None
+        if self.goal is not None:
+            makes_room = (step.freesAtOnce and self.lacks) or (step.paths and self.lacks_inodes)
+            is_needed = bool(self.freed < self.goal or makes_room or not step.frees)
+        then = None if self.system is None else self.system.free + self.freed + step.frees
+        mount = None if self.system is None else self.system.mount
+        self.steps.append(step._replace(mount=mount, freeThen=then, isNeeded=is_needed))
+
+    def kept_elsewhere(self) -> Iterator[SpaceKept]:
+        """Yield what takes space on the file system without being in the log directories."""
+        if self.system is not None and self.system.used - self.own >= self.system.total * SHARE:
+            text = "other files on this file system, or deleted files that a process still holds open (du -x, lsof +L1)"
+            yield SpaceKept(self.system.mount or "", self.system.used - self.own, False, text)
+
+
+def disks_of(usages: Sequence[DirectoryUsage], state: str, need: int | None) -> list[Disk]:
+    """Return the file systems of the log directories; one without a FileSystem for those whose file system is unknown.
+    `need`: bytes to free on each."""
+    disks: dict[int | None, Disk] = {}
+    for usage in usages:
+        system = file_system_of(usage.directory)
+        device = None if system is None else system.device
+        disk = disks.setdefault(device, Disk(system, state))
+        disk.usages.append(usage)
+    for disk in disks.values():
+        disk.goal = need
+        if need is None and disk.system is not None:
+            disk.goal = max(0, int(disk.system.total * GOAL) - disk.system.free)
+    return list(disks.values())

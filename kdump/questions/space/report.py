@@ -1,0 +1,275 @@
+"""Output of `kdump space` for people: the verdict, what fills the disk, the table of what may be done, how to do what
+is needed, and what must stay."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from kdump.format.count_text import count_text, first_of
+from kdump.questions.space import answers
+from kdump.questions.space.answers import SpaceDirectory, SpaceKept, SpaceStep, SpaceSummary, SpaceTopic
+from kdump.questions.space.disks import needed_inodes
+from kdump.questions.space.steps import UNKNOWN_CONFIGS
+from kdump.render.amounts import duration_text, size_text
+from kdump.render.escape import path_text, printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.table import TEXT, Column, Table
+
+VERDICTS = {"full": "DISK FULL", "low": "LOW", "enough": "ENOUGH SPACE", "unknown": "UNKNOWN"}
+MAX_LINES = 8
+"""Maximum number of lines of a command that are shown without --full."""
+COSTS = {
+    answers.NOTHING: "nothing",
+    answers.DUE: "what is due anyway",
+    answers.RECORDS: "records",
+    answers.REPLICA: "a replica",
+    answers.JUDGE: "you decide",
+}
+TITLES = {
+    "reservedBlocks": "blocks reserved for root",
+    "postponeCleaning": "postpone the log cleaner's work",
+    "retentionDue": "segments that are due",
+    "replicas": "replicas that are complete elsewhere",
+    "otherFiles": "files that are not Kafka's",
+    "deleted": "deleted files",
+    "stray": "stray directory",
+}
+NEEDS = {"stopped": "broker stopped", "running": "broker running", "any": "broker stopped or running"}
+FOREIGN = "not Kafka's"
+NAMED = 3
+"""Maximum number of files that are not Kafka's which are named."""
+PARTS = (
+    ("live partitions", "liveBytes"),
+    ("deleted", "deletedBytes"),
+    ("stray", "strayBytes"),
+    ("future", "futureBytes"),
+    ("metadata log", "metadataBytes"),
+    (FOREIGN, "otherBytes"),
+    ("files with further hard links", "linkedBytes"),
+    ("outside these directories", "elsewhere"),
+)
+
+
+class SpaceReport(Sink[Any]):
+    """Writes everything at the end, because the verdict comes first. There are few answers: those of the largest
+    topics."""
+
+    def __init__(self, output: Output, *, full: bool) -> None:
+        self.output = output
+        self.full = full
+        self.found: dict[type, list[Any]] = {}
+
+    def add(self, answer: Any) -> None:
+        self.found.setdefault(type(answer), []).append(answer)
+
+    def end(self) -> None:
+        if SpaceSummary not in self.found:
+            return
+        summary: SpaceSummary = self.found[SpaceSummary][0]
+        self._verdict(summary)
+        self._fills()
+        self._table(summary)
+        self._how(summary)
+        self._kept()
+
+    def _verdict(self, summary: SpaceSummary) -> None:
+        directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
+        verdict = VERDICTS[summary.verdict]
+        where = ", ".join(each.path for each in directories)
+        sizes = {each.mount or each.path: each for each in directories if each.total is not None}
+        rooms = [
+            f"{size_text(each.free or 0)} free of {size_text(each.total or 0)} at {mount} ({each.fileSystem})"
+            for mount, each in sizes.items()
+        ]
+        about = rooms or list(dict.fromkeys(filter(None, (each.unknownBecause for each in directories))))
+        text = f"{where}: {verdict}" + (f": {', '.join(about)}" if about else "")
+        nodes = (f"broker {each.nodeId}" for each in directories if each.nodeId is not None)
+        if summary.broker == answers.UNKNOWN:
+            text += "; it shows neither the free space of the broker's disk nor whether the broker is running"
+        else:
+            text += f"; {next(nodes, 'the broker')} is {summary.broker}"
+        if summary.verdict == "full":
+            text += self._full_text(summary, sizes)
+        if summary.unread:
+            text += f"; {count_text(summary.unread, 'path')} could not be read"
+        if summary.metadataProblem is not None:
+            text += f"; configs may be outdated: {summary.metadataProblem}"
+        if summary.isEnough is None:
+            text += "; run kdump space on the broker's host, or state with --need how much is to be freed"
+        style = {"full": "bad", "enough": "head"}.get(summary.verdict, "torn")
+        self.output.text(text, style=style, indent=2)
+        if summary.unknownTopics:
+            text = (
+                f"UNKNOWN CONFIGS of {count_text(summary.unknownTopics, 'topic')}: the metadata here does not have "
+                f"them, or not the newest: {UNKNOWN_CONFIGS}"
+            )
+            self.output.text(text, style="torn", indent=2)
+        if summary.goal or summary.isEnough is False:
+            is_enough = "enough" if summary.isEnough else "NOT ENOUGH: see below what else takes space"
+            if summary.missingToStart:
+                is_enough = f"NOT ENOUGH TO START: {size_text(summary.missingToStart)} more must be free first"
+            steps = count_text(summary.steps, "step")
+            text = f"{size_text(summary.goal or 0)} to free; {steps} below: {size_text(summary.frees)}, {is_enough}"
+            self.output.text(text, style="" if summary.isEnough else "bad")
+
+    def _full_text(self, summary: SpaceSummary, sizes: dict[str, SpaceDirectory]) -> str:
+        """Return what follows from the full file systems."""
+        inodes = [f"{each.inodesFree:,} inodes free at {mount}" for mount, each in sizes.items() if _lacks_inodes(each)]
+        text = f"; {', '.join(inodes)}: remove files, however small" if inodes else ""
+        if summary.broker == answers.RUNNING:
+            return f", until it has to write there{text}"
+        if summary.free is not None and summary.free >= (summary.neededToStart or 0) and len(sizes) < 2:
+            return text
+        text = f", and needs {size_text(summary.neededToStart or 0)} free to start{text}"
+        return text if len(sizes) < 2 else f"{text}; a log directory that is full goes offline"
+
+    def _fills(self) -> None:
+        directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
+        parts = [(name, sum(getattr(each, key) or 0 for each in directories)) for name, key in PARTS]
+        # All directories of one file system state the same number.
+        elsewhere = {each.mount or each.path: each.elsewhere or 0 for each in directories}
+        outside = (PARTS[-1][0], sum(elsewhere.values()))
+        self.output.title("what fills it")
+        largest = sorted(parts[:-1], key=lambda each: -each[1])
+        texts = [
+            f"{name} {size_text(size)}{self._named() if name == FOREIGN else ''}"
+            for name, size in (*largest, outside)
+            if size
+        ]
+        self.output.text("  " + ", ".join(texts), indent=2)
+        topics: list[SpaceTopic] = self.found.get(SpaceTopic, [])
+        if not topics:
+            return
+        table = Table(
+            [
+                Column("topic", "  topic", lambda each: "  " + printable(path_text(each.topic)), least=14),
+                Column("partitions", "partitions", lambda each: f"{each.partitions:,}", True, 5),
+                Column("allocated", "on disk", lambda each: size_text(each.allocated), True),
+                Column("policy", "policy", lambda each: each.cleanupPolicy, False, 6),
+                Column("ms", "retention.ms", lambda each: _ms(each), True, 8),
+                Column("bytes", "retention.bytes", lambda each: _bytes(each.retentionBytes), True, 7),
+                Column("due", "due now", lambda each: _some(each.dueNow), True, 8),
+                Column("later", "within 24 h", lambda each: _some(each.dueIn24h), True, 4),
+            ],
+            self.output,
+            full=self.full,
+        )
+        for each in topics:
+            table.add(each)
+        table.flush()
+
+    def _named(self) -> str:
+        """Return the names of files that are not Kafka's, which a step moves away."""
+        paths = [path for each in self.found.get(SpaceStep, []) if each.step == "otherFiles" for path in each.paths]
+        names = [printable(path_text(os.path.basename(path))) for path in paths]
+        return f" ({first_of(names, NAMED)})" if names else ""
+
+    def _table(self, summary: SpaceSummary) -> None:
+        """Write the rows of each file system; those that are not needed are dim."""
+        steps: list[SpaceStep] = self.found.get(SpaceStep, [])
+        if not steps:
+            self.output.title("nothing can be freed here")
+        for mount in dict.fromkeys(each.mount for each in steps):
+            rows = [each for each in steps if each.mount == mount]
+            self.output.title("what may be done, in this order" + (f", at {mount}" if mount else ""))
+            table = Table(
+                [
+                    Column("number", "  #", lambda each: f"{each.number:>3}", True),
+                    Column("step", "step", _title, least=20, cuts=TEXT),
+                    Column("frees", "frees", _frees, True),
+                    Column("then", "free then", lambda each: _size(each.freeThen), True, 7),
+                    Column("costs", "costs", lambda each: COSTS[each.cost], False, 8),
+                    Column("needed", "", lambda each: "not needed" if each.isNeeded is False else "", False, 8),
+                ],
+                self.output,
+                full=self.full,
+            )
+            for each in rows:
+                table.add(each, "dim" if each.isNeeded is False else "")
+            table.flush()
+
+    def _how(self, summary: SpaceSummary) -> None:
+        """Write how to do what is needed, or with --full everything."""
+        steps: list[SpaceStep] = self.found.get(SpaceStep, [])
+        shown = [each for each in steps if self.full or each.isNeeded is not False]
+        if not shown:
+            return
+        self.output.title("how")
+        if summary.broker == answers.STOPPED and any(each.paths for each in shown):
+            self.output.text("  Take the steps before you start the broker: it needs room to start.", style="note")
+        for each in shown:
+            when = NEEDS[each.needs] + ("; " if each.frees else "")
+            if each.frees and each.freesAfter:
+                after = " after startup" if summary.broker != answers.RUNNING else ""
+                when += f"free within {duration_text(each.freesAfter)}{after}"
+                when += f", {size_text(each.freesAtOnce)} at once" if each.freesAtOnce else ""
+            elif each.frees:
+                when += "free at once"
+            self.output.text(f"  {each.number}. {each.text} ({when})", indent=5)
+            lines = each.command.splitlines()
+            for line in lines if self.full else lines[:MAX_LINES]:
+                self.output.line(self.output.paint("       " + printable(path_text(line)), "dim"))
+            if len(lines) > MAX_LINES and not self.full:
+                self.output.text(f"       … and {count_text(len(lines) - MAX_LINES, 'more line')} (--full)")
+            if each.undo:
+                self.output.text("     afterwards:")
+                self.output.line(self.output.paint("       " + printable(path_text(each.undo)), "dim"))
+        if summary.broker == answers.STOPPED and not summary.missingToStart:
+            self.output.text("  Then see in kdump restart-plan what a startup does, and start the broker.", indent=2)
+
+    def _kept(self) -> None:
+        found: list[SpaceKept] = self.found.get(SpaceKept, [])
+        for is_forbidden, title in ((False, "not offered"), (True, "never")):
+            rows = [each for each in found if each.isForbidden is is_forbidden]
+            if rows:
+                self.output.title(title)
+            for each in rows:
+                size = f" ({size_text(each.allocated)})" if each.allocated is not None else ""
+                self.output.text(f"  {self._short(each.path)}{size}: {each.text}", indent=4)
+
+    def _short(self, path: str) -> str:
+        """Return a path without the log directory, if there is only one."""
+        directories: list[SpaceDirectory] = self.found.get(SpaceDirectory, [])
+        start = f"{directories[0].path.rstrip('/')}/" if len(directories) == 1 else ""
+        return path[len(start) :] if start and path.startswith(start) else path
+
+
+def _lacks_inodes(directory: SpaceDirectory) -> bool:
+    return directory.inodesFree is not None and directory.inodesFree < needed_inodes(directory.partitions)
+
+
+def _some(size: int) -> str:
+    return size_text(size) if size else ""
+
+
+def _ms(topic: SpaceTopic) -> str:
+    if "delete" not in topic.cleanupPolicy:
+        return ""
+    text = "none" if topic.retentionMs < 0 else duration_text(topic.retentionMs)
+    return text if topic.isConfigKnown else f"{text}?"
+
+
+def _bytes(size: int) -> str:
+    return "" if size < 0 else size_text(size)
+
+
+def _title(step: SpaceStep) -> str:
+    about = f" of {step.topic}" if step.topic else ""
+    if step.step != "retention":
+        return printable(path_text(TITLES[step.step] + about))
+    now, then = ("none" if value is None or value < 0 else _amount(step, value) for value in (step.current, step.value))
+    return printable(path_text(f"{step.config}{about}: {now} -> {then}"))
+
+
+def _amount(step: SpaceStep, value: int) -> str:
+    return duration_text(value) if (step.config or "").endswith(".ms") else size_text(value)
+
+
+def _frees(step: SpaceStep) -> str:
+    return ("about " if step.isEstimate else "") + size_text(step.frees) if step.frees else ""
+
+
+def _size(size: int | None) -> str:
+    return "" if size is None else size_text(size)

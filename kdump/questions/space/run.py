@@ -1,0 +1,224 @@
+"""`kdump.space`: what may be deleted on a broker's full disk, in which order, and what it costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from kdump.check.options import Options
+from kdump.cluster.directory_summary import had_clean_shutdown
+from kdump.cluster.disks import Disks, Node
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.mounts import mount_bundles, takes_bundles
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.questions.retention.configs import ConfigOverrides
+from kdump.questions.space.answers import (
+    RUNNING,
+    STOPPED,
+    SpaceDirectory,
+    SpaceKept,
+    SpaceStep,
+    SpaceSummary,
+    SpaceTopic,
+)
+from kdump.questions.space.disks import Disk, disks_of, needed_to_start
+from kdump.questions.space.file_systems import not_the_disk, state_of
+from kdump.questions.space.first_cleaning import first_cleanings, room_for_cleanings
+from kdump.questions.space.kept_files import kept_files
+from kdump.questions.space.replica_copies import ReplicaCopies
+from kdump.questions.space.retained_topics import DAY, RetainedTopic, retained_topics
+from kdump.questions.space.steps import Given, steps
+from kdump.questions.space.usage import DirectoryUsage, read_usage
+from kdump.state.metadata_image import MetadataImage
+
+SpaceAnswer = SpaceDirectory | SpaceTopic | SpaceStep | SpaceKept | SpaceSummary
+
+
+@takes_bundles
+def space(
+    paths: str | Iterable[str],
+    *,
+    need: int | None = None,
+    others: Iterable[str] = (),
+    now: int | None = None,
+    topics: Iterable[str] | Callable[[str], bool] = (),
+    config: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    limit: int = 5,
+    run: Run = PLAIN_RUN,
+) -> Iterator[SpaceAnswer]:
+    """Yield what may be deleted on the disk of a broker, whose log directories `paths` are: what fills it
+    (SpaceDirectory, SpaceTopic), what may be done on each file system, in the order in which to do it (SpaceStep), what
+    must stay (SpaceKept), and SpaceSummary.
+
+    `need`: bytes to free on each file system, by default enough to have 15 % of it free. `others`: log directories or
+    bundles of other brokers, where replicas may be complete. `topics`: names, or what returns True for a topic to
+    include. `config` and `properties` as in `retention`. `limit`: number of topics, and of replicas, to examine in
+    detail. Only names, sizes and time indexes are read. Calls `run.begin` for each partition directory. Raises
+    SourceError for what cannot be read, unless `run.unreadable` is given.
+    """
+    names = () if callable(topics) else frozenset((topics,) if isinstance(topics, str) else topics)
+    is_selected = topics if callable(topics) else lambda name: not names or name in names
+    mount_bundles(others := tuple(others))
+    unread: list[SourceError] = []
+    report = run.unreadable
+
+    def unreadable(error: SourceError) -> None:
+        unread.append(error)
+        report(error)
+
+    run = replace(run, unreadable=unreadable)
+    brokers, own = read_brokers([paths] if isinstance(paths, str) else paths, run)
+    if len(brokers) > 1:
+        several = ", ".join(f"{each.directories[0].path} (node {each.node_id})" for each in brokers)
+        raise SourceError(f"these are log directories of several brokers: {several}; pass the others with --with")
+    (broker,) = brokers
+    other_brokers, other_disks = read_brokers(others, run)
+    for each in other_brokers:
+        if each.cluster_id != broker.cluster_id or each.node_id == broker.node_id:
+            where = each.directories[0].path
+            raise SourceError(f"--with {where}: not a log directory of another broker of the same cluster")
+    named = [each.path for each in own.directories]
+    source, metadata = own.copies.newest([*named, *(each.path for each in other_disks.directories)])
+    given = ConfigOverrides(config or {}, properties or {})
+    now = round(time.time() * 1000) if now is None else now
+    is_own_metadata = source in named
+    state = state_of(broker)
+    usages = [read_usage(each, run) for each in broker.directories]
+    disks = disks_of(usages, state, need)
+    is_running = state == RUNNING
+    retained = retained_topics(broker, usages, metadata, given, now, is_selected, run, is_running=is_running)
+    emptied = _emptied(usages, metadata) if metadata is not None and is_own_metadata else None
+    if emptied is not None:  # no config is certain
+        for topic in retained:
+            topic.settings.is_known = False
+    cleanings = first_cleanings(retained)
+    for disk in disks:
+        for usage in disk.usages:
+            # A copy of partitions shows none of this: the broker's disk may have further ones.
+            if not is_running and not usage.directory.is_copy_of_partitions:
+                path, logs = usage.directory.path, sum(1 for _ in usage.live())
+                cleaned = room_for_cleanings(cleanings, path)
+                disk.needs[path] = needed_to_start(logs, is_clean=usage.directory.is_clean, cleaned=cleaned)
+        yield from (_directory(disk, usage, broker.node_id, state) for usage in disk.usages)
+    yield from map(_topic, retained[:limit])
+    copies = ReplicaCopies(other_brokers, metadata, Options(run.limits, now=now), given.properties)
+    kept: list[SpaceKept] = []
+    rows: list[SpaceStep] = []
+    for disk in disks:
+        here = (topic.on(disk.sources) for topic in retained)
+        largest = sorted((each for each in here if each.logs), key=lambda topic: -topic.allocated)
+        for found in steps(disk, Given(largest, cleanings, copies, broker.node_id, limit, is_selected)):
+            if isinstance(found, SpaceStep):
+                disk.take(found)
+            else:
+                kept.append(found)
+        rows += disk.steps
+    yield from (each._replace(number=number) for number, each in enumerate(rows, 1))
+    is_full = any(disk.is_full for disk in disks)
+    for usage in usages:
+        yield from kept_files(usage, state, is_full=is_full)
+    for disk in disks:
+        yield from disk.kept_elsewhere()
+    yield from kept
+    problem = next(iter(metadata.problems), None) if emptied is None and metadata is not None else emptied
+    systems = [disk.system for disk in disks if disk.system is not None]
+    goals = [disk.goal for disk in disks if disk.goal is not None]
+    goal = sum(goals) if len(goals) == len(disks) else None
+    yield SpaceSummary(
+        verdict="unknown" if goal is None else "full" if is_full else "low" if goal else "enough",
+        broker=state,
+        free=sum(each.free for each in systems) if systems else None,
+        goal=goal,
+        neededToStart=sum(disk.needed for disk in disks) if any(disk.needs for disk in disks) else None,
+        missingToStart=sum(disk.lacks for disk in disks) if state == STOPPED and systems else None,
+        frees=sum(each.frees for each in rows),
+        steps=len(rows),
+        isEnough=None if goal is None else all(disk.is_enough for disk in disks),
+        unknownTopics=sum(each.is_unknown for each in retained),
+        metadataProblem=problem,
+        now=now,
+        metadataOffset=metadata.end_offset if metadata is not None else None,
+        unread=len(unread),
+    )
+
+
+def read_brokers(paths: Iterable[str], run: Run) -> tuple[list[Node], Disks]:
+    """Return the brokers whose log directories are at or below the paths, without copies, and all log directories.
+    Raises SourceError for a path that has no log directory."""
+    named = list(dict.fromkeys(paths))
+    errors: list[SourceError] = []
+    disks = Disks.at(named, replace(run, unreadable=errors.append))
+    for path in named:
+        if not disks.below(path):
+            raise SourceError(f"{path}: not a log directory; pass a broker's log directories")
+    for error in errors:
+        run.unreadable(error)
+    return [node for node in disks.nodes if not node.is_copy], disks
+
+
+def _emptied(usages: list[DirectoryUsage], metadata: MetadataImage) -> str | None:
+    """Return what is missing if the log of the broker's own metadata has been emptied, as by a recovery on a full disk
+    (IO_ERROR_EMPTIES): it is then that of the last snapshot. None if it has not."""
+    end = metadata.snapshot
+    for usage in usages:
+        for each in usage.in_state(""):
+            is_empty = each.place.topic == METADATA_TOPIC and each.bases and not any(each.sizes)
+            if is_empty and end is not None and each.bases[0] < end:
+                return f"{each.place.path} is empty, and what came after its snapshot at offset {end} is missing"
+    return None
+
+
+def _directory(disk: Disk, usage: DirectoryUsage, node_id: int | None, state: str) -> SpaceDirectory:
+    def of(state: str) -> int:
+        return sum(each.allocated for each in usage.in_state(state))
+
+    system, total = disk.system, usage.total()
+    live, every = list(usage.live()), list(usage.in_state(""))
+    deleted = sum(each.with_suffix(suffix).allocated for each in live for suffix in (".deleted", ".cleaned"))
+    of_live = sum(each.allocated for each in live)
+    return SpaceDirectory(
+        path=usage.directory.path,
+        nodeId=node_id,
+        broker=state,
+        unknownBecause=not_the_disk(usage.directory),
+        isClean=None if state == RUNNING else had_clean_shutdown(usage.directory),
+        mount=system.mount if system else None,
+        fileSystem=system.type if system else None,
+        device=system.source if system else None,
+        total=system.total if system else None,
+        free=system.free if system else None,
+        reserved=system.reserved if system else None,
+        inodesFree=system.inodes_free if system else None,
+        allocated=total.allocated + total.linked,
+        elsewhere=max(0, system.used - disk.own) if system else None,
+        liveBytes=of_live - deleted,
+        deletedBytes=deleted + of("delete"),
+        strayBytes=of("stray"),
+        futureBytes=of("future"),
+        metadataBytes=of("") - of_live,
+        otherBytes=sum(each.files.allocated for each in usage.others),
+        linkedBytes=total.linked,
+        partitions=len(every),
+        neededToStart=disk.needs.get(usage.directory.path),
+    )
+
+
+def _topic(topic: RetainedTopic) -> SpaceTopic:
+    due = [log.due(topic.settings) for log in topic.logs]
+    later = [max(count, log.due(topic.settings, DAY)) for log, count in zip(topic.logs, due)]
+    return SpaceTopic(
+        topic=topic.name,
+        partitions=len(topic.logs),
+        segments=sum(len(log.segments) for log in topic.logs),
+        size=sum(log.usage.all.size for log in topic.logs),
+        allocated=topic.allocated,
+        cleanupPolicy=",".join(topic.settings["cleanup.policy"]),
+        retentionMs=topic.settings.retention("ms")[0],
+        retentionBytes=topic.settings.retention("bytes")[0],
+        isConfigKnown=topic.settings.is_known,
+        dueNow=sum(log.allocated(0, count) for log, count in zip(topic.logs, due)),
+        dueIn24h=sum(log.allocated(*pair) for log, pair in zip(topic.logs, zip(due, later))),
+    )

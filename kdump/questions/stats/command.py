@@ -1,0 +1,141 @@
+"""`kdump stats`: statistics of partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+
+from kdump.answer import Object
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.expected_size import segment_bytes
+from kdump.command_line.input_files import print_error, report_unreadable, unreadable
+from kdump.command_line.name_options import topic_option
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.params import read_once
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.log.errors import SourceError
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.questions.ls.run import NONE_OF_KIND, is_of_kind, selected_topics
+from kdump.questions.stats.answer import PartitionStatistics, stats_object
+from kdump.questions.stats.read import stats
+from kdump.questions.stats.report import StatsPart, StatsReport
+from kdump.questions.stats.totals import Stats
+from kdump.render.progress import Progress
+from kdump.render.stdout import Output
+from kdump.state.partition_summary import partition_summary
+
+EXAMPLES = """
+\b
+Examples:
+  kdump stats clean-1/orders-zstd-0
+  kdump stats clean-1 --topic 'orders-*' --top 3
+  kdump stats clean-1 --json | jq -c 'select(.scope=="partition") | [.topic, .records, .ratio]'
+
+\b
+Exit status: 0 on success, 2 for a usage error, or if something could not be read (the rest is shown).
+"""
+
+
+@dataclass(frozen=True)
+class StatsOptions(CommandOptions):
+    """The options of the command. `internal`: only Kafka's own topics (True), only others (False), or all (None)."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
+    internal: bool | None = option(
+        "--internal/--no-internal", default=None, help="Show only Kafka's internal topics, or only the others."
+    )
+    top: int = option(
+        "--top", type=click.IntRange(min=0), default=10, help="Show this many of the top keys and producers.  [10]"
+    )
+    detail: bool = flag("--detail", help="Show each partition in full, and not only the total.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: one object per partition, and a total if there are several.",
+            columns=CSV_COLUMNS_HELP,
+        )
+    )
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(StatsOptions)
+def command(options: StatsOptions) -> None:
+    """Show statistics of partitions: sizes, rates, how full batches are, compression, keys and values, tombstones,
+    timestamps, how far out of order they are, and the most frequent keys and producers. A path is a segment, a
+    partition directory, a log directory, or a parent directory. Every record is read, in bounded memory; nothing is
+    written."""
+    read_once(options.paths)
+    exit_with(StatsCommand(options, options.output.output()).run)
+
+
+class StatsCommand:
+    """One run of the command."""
+
+    def __init__(self, options: StatsOptions, output: Output) -> None:
+        self.options = options
+        self.output = output
+        self.total = Stats("", partitions=0)
+        shown = options.output
+        self.sink = shown.sink(
+            output,
+            lambda: StatsReport(output, shown.zone, full=shown.full, top=options.top, detail=options.detail),
+            (PartitionStatistics,),
+            objects=self._objects,
+            report=True,
+        )
+        self.chosen = selected_topics(options.topics, options.internal)
+        self.is_other_kind = False
+        """Whether there is a partition that --internal or --no-internal excludes."""
+        self.found_none = False
+        """Whether all paths could be read, and no partition was found."""
+
+    def _objects(self, part: StatsPart) -> Iterator[Object]:
+        yield stats_object(part.stats, self.options.top, is_total=part.is_total)
+
+    def run(self) -> int:
+        """Show everything that is selected, and return the exit status."""
+        with Progress("stats", expected=lambda: segment_bytes(self.options.paths, self.chosen)) as progress:
+
+            def more(size: int) -> None:
+                progress.more(size)
+                self.sink.tick()
+
+            check = self.options.reading.run(unreadable=report_unreadable, more=more)
+            for found in stats(self.options.paths, check, is_selected=self._is_selected):
+                self._found(found)
+        self._end()
+        self.output.flush()
+        return 2 if unreadable() or self.found_none else 0
+
+    def _is_selected(self, place: PartitionDirectory) -> bool:
+        if not place.segments:
+            return False
+        facts = partition_summary(place)
+        self.is_other_kind = self.is_other_kind or not is_of_kind(facts.topic, self.options.internal)
+        return self.chosen(facts.topic)
+
+    def _found(self, stats: Stats) -> None:
+        for text in stats.unread:
+            report_unreadable(SourceError(text))
+        if stats.unread and not stats.batches and stats.topic is None and not self.sink.is_complete:
+            return  # not a log
+        self.total.partitions += 1
+        self.sink.add(StatsPart(stats))
+        self.total.add(stats)
+
+    def _end(self) -> None:
+        count = self.total.partitions
+        if not count:
+            if self.is_other_kind and self.options.internal is not None:
+                print_error(NONE_OF_KIND[self.options.internal])
+            elif not unreadable() and not self.options.topics:
+                print_error("no partition with a segment found")
+                self.found_none = True
+        self.total.firstOffset = self.total.lastOffset = None
+        if count > 1:
+            self.sink.add(StatsPart(self.total, is_total=True))
+        self.sink.end()

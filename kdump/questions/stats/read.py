@@ -1,0 +1,436 @@
+"""Computes the statistics of partitions: reads each once, batch by batch, records as columns."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+
+from kdump.check.options import Options
+from kdump.core.batch_counts import count_batches, decode_batches
+from kdump.core.column_numbers import (
+    BASE_OFFSET,
+    BATCH_END,
+    BATCH_START,
+    EXTREME_ROW,
+    EXTREMES,
+    HEADERS_START,
+    LAST_OFFSET,
+    LATE_RECORDS,
+    LATEST,
+    NEWEST,
+    OLDEST,
+    PRODUCER_ID,
+    RECORD_BYTES,
+    RECORD_COUNT,
+    RECORD_END,
+    RECORD_WIDTH,
+    RECORDS,
+    TIMESTAMP_DELTA,
+    UNTIMED,
+)
+from kdump.core.header_columns import HeaderColumns
+from kdump.core.record_columns import RecordColumns
+from kdump.core.record_counts import LATE, count_records
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMESTAMP_TYPE, TRANSACTIONAL
+from kdump.format.count_text import count_text, plain_count
+from kdump.format.errors import DecodeError
+from kdump.format.numbers import int64
+from kdump.log.batch_records import decode_columns, records
+from kdump.log.batch_validity import damage_of, impossible_count
+from kdump.log.bundle_log import BundleLog
+from kdump.log.errors import SourceError, damaged_bundle
+from kdump.log.legacy_records import read_wrapper
+from kdump.log.legacy_skim import Skimmed
+from kdump.log.mounts import takes_bundles
+from kdump.log.partition_directory import PartitionDirectory, current
+from kdump.log.partition_reader import PartitionReader
+from kdump.log.paths import Target
+from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
+from kdump.log.region_reader import CHECKED
+from kdump.log.run import Run
+from kdump.log.source import RECORDS as PAYLOADS
+from kdump.log.source import Source
+from kdump.questions.diff.copy_damage import FilePosition
+from kdump.questions.diff.find_copies import of_places, reject_others
+from kdump.questions.stats.record_sums import newest_before, sums_of
+from kdump.questions.stats.totals import Codec, RecordLocation, Stats
+
+
+@takes_bundles
+def stats(
+    paths: str | Iterable[str],
+    options: Run | None = None,
+    *,
+    is_selected: Callable[[PartitionDirectory], bool] = lambda partition: True,
+) -> Iterator[Stats]:
+    """Yield the statistics of each partition in the paths: files, partition directories, log directories. `is_selected`
+    selects among the partitions of directories; `options.unreadable` is called with the SourceError for a
+    path that could not be read. What could not be read of a partition is in its `unread`. Raises SourceError."""
+    options = Options.given(options)
+
+    for place in of_places(paths, options):
+        if isinstance(place, Target):
+            try:
+                reject_others(place, options)
+            except SourceError as error:
+                options.unreadable(error)
+                continue
+            yield read([place], Stats(place.path, place.topic, place.partition), options)
+        elif is_selected(place):
+            place = current(place)
+            if not place.segments and place.listing_errors:  # deleted during the run, or not readable
+                for problem in place.listing_errors:
+                    options.unreadable(SourceError(problem))
+                continue
+            segments = [segment.log for segment in place.segments if segment.log is not None]
+            made = Stats(place.path, place.topic, place.partition)
+            made.unread += place.listing_errors
+            yield read(segments, made, options)
+
+
+def read(segments: list[Target], into: Stats, options: Options) -> Stats:
+    """Add the statistics of segments that form one log to `into`, and return it. Never raises SourceError: see
+    `unread`."""
+    reader = StatsReader(into, options)
+    for number, at in enumerate(segments):
+        reader.segment(at, number == len(segments) - 1)
+    return into
+
+
+ROWS = 8192
+"""Maximum number of small batches, and of their records, that are counted together."""
+SPECIAL = COMPRESSION.mask | TIMESTAMP_TYPE.mask | CONTROL.mask
+
+
+class StatsReader:
+    """Reads one partition and adds up its statistics."""
+
+    def __init__(self, into: Stats, options: Options) -> None:
+        self.stats = into
+        self.options = options
+        self.path = ""
+        self.hidden = False
+        """Whether the records of the segment are not in the bundle that it is read from."""
+        self.block = array("q", [0]) * (RECORD_WIDTH * ROWS)
+        self.bases, self.ends = array("q", [0]) * ROWS, array("q", [0]) * ROWS
+
+    def segment(self, target: Target, last: bool) -> None:
+        stats = self.stats
+        reader = PartitionReader(
+            self.options.open,
+            Run(self.options.limits, self._note_unread),
+            run_mode=CHECKED,
+        )
+        begun = False
+        for region in reader.segment(target):
+            if not begun and reader.window is not None:
+                begun = True
+                try:
+                    self.begin(target, reader.window.source)
+                except SourceError as error:
+                    self._note_unread(error)
+            self.options.more(region.size)
+            self.region(target, region, last)
+        if reader.grown > 0:
+            stats.note(f"{target.path}: grew while being read; the new data is not counted")
+        stats.files += reader.files
+        stats.bytes += reader.size
+
+    def begin(self, target: Target, source: Source) -> None:
+        """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for a damaged
+        bundle."""
+        self.hidden = isinstance(source, BundleLog) and (PAYLOADS in source.lacks or source.log.redacted)
+        if not self.hidden:
+            return
+        assert isinstance(source, BundleLog)
+        self.stats.unknown += 1  # unless there are sums
+        row = source.sums()
+        try:
+            if row is None or newest_before(row) != self.stats.sums[NEWEST]:
+                return
+            known = sums_of(row, target.path)
+        except DecodeError as error:
+            raise damaged_bundle(target.path, error) from error
+        self.stats.add(known)
+        self.stats.unknown -= 1
+        self.stats.keyless += 1
+
+    def _note_unread(self, error: SourceError) -> None:
+        self.stats.unread.append(str(error))
+
+    def region(self, target: Target, region: Region, last: bool) -> None:
+        """Add one region of the segment `target`. `last`: whether it is the newest segment."""
+        stats, self.path = self.stats, target.path
+        if isinstance(region, BatchRun):
+            self._batch_run(region)
+        elif isinstance(region, Batch):
+            self._batch(region)
+        elif region.kind == PADDING or (region.kind == TORN and last):
+            stats.padding += region.size
+            stats.note(
+                f"{target.path}: {plain_count(region.size, 'byte')}"
+                f" at byte {region.position} belong to no batch: {region.kind}"
+            )
+        else:
+            stats.miss(FilePosition(target.path, region.position, region.size), region.reason)
+
+    def _batch_run(self, run: BatchRun) -> None:
+        """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because
+        they may be very small."""
+        if self.hidden:
+            for batch in run.batches():
+                self.stats.batches += 1
+                self._v2(batch)
+            return
+        heads, columns = run.headers, RecordColumns(run.buffer)
+        columns.block = self.block
+        row = 0
+        while row < len(heads):
+            stop = decode_batches(heads, row, columns, ROWS, SPECIAL, self.bases, self.ends)
+            if stop > row:
+                self._small(heads, row, stop, columns)
+                row = stop
+            else:
+                self.stats.batches += 1
+                self._v2(run.batch(heads.of(row, BATCH_START)))
+                row += 1
+
+    def _small(self, heads: HeaderColumns, first: int, stop: int, columns: RecordColumns) -> None:
+        """Add the batches first..stop (`stop` excluded), whose records are in the columns."""
+        stats = self.stats
+        counts = count_batches(heads, first, stop, stats.batchRecords, stats.batchSizes)
+        stats.batches += stop - first
+        stats.soundBatches += stop - first
+        stats.batchBytes += counts.bytes
+        stats.records += counts.records
+        stats.emptyBatches += counts.empty
+        stats.transactionalBatches += counts.transactional
+        stats.transactionalRecords += counts.transactional_records
+        stats.idempotentBatches += counts.idempotent
+        stats.formats[2] += stop - first
+        stats.timestampTypes["CreateTime"] += counts.records
+        payload = counts.bytes - (stop - first) * BATCH_HEADER.size
+        self._codec("none", counts.records, payload, payload, stop - first)
+        stats.extend(heads.of(first, BASE_OFFSET), heads.of(stop - 1, LAST_OFFSET))
+        for row in sorted({counts.largest, counts.fullest}):
+            stats.consider(*self._place(heads, row), heads.of(row, RECORD_COUNT))
+        if counts.idempotent:
+            self._producers(heads, first, stop)
+        bases, ends = self.bases[: stop - first], self.ends[: stop - first]
+        self._tally(columns, bases, ends, True, lambda number: self._place(heads, first + number))
+
+    def _place(self, heads: HeaderColumns, row: int) -> tuple[int, FilePosition]:
+        """Return the base offset of a batch and its place."""
+        start = heads.of(row, BATCH_START)
+        size = heads.of(row, BATCH_END) - start
+        return heads.of(row, BASE_OFFSET), FilePosition(self.path, start + heads.shift, size)
+
+    def _producers(self, heads: HeaderColumns, first: int, stop: int) -> None:
+        """Count the producers of the batches; adjacent batches of one producer together."""
+        ids, counts = heads.column(PRODUCER_ID), heads.column(RECORD_COUNT)
+        starts, ends = heads.column(BATCH_START), heads.column(BATCH_END)
+        row = first
+        while row < stop:
+            producer, begun = ids[row], row
+            row += 1
+            while row < stop and ids[row] == producer:
+                row += 1
+            if producer >= 0:
+                self.stats.producers.add(producer, sum(counts[begun:row]), ends[row - 1] - starts[begun])
+
+    def _header(self, place: FilePosition, base: int, last: int, count: int, attributes: int, producer: int) -> None:
+        """Add the header of a valid v2 batch."""
+        stats = self.stats
+        stats.batch(place, base, last, count)
+        stats.formats[2] += 1
+        if attributes & TRANSACTIONAL.mask:
+            stats.transactionalBatches += 1
+            stats.transactionalRecords += count
+        if producer >= 0:
+            stats.idempotentBatches += 1
+            stats.producers.add(producer, count, place.size)
+
+    def _batch(self, batch: Batch) -> None:
+        """Add a batch that is not part of a batch run: it may be damaged, or of an old format."""
+        self.stats.batches += 1
+        place = FilePosition(self.path, batch.position, batch.size)
+        damage = damage_of(batch) or impossible_count(batch)
+        if damage is not None:
+            self.stats.miss(place, damage.reason)
+        elif isinstance(batch, LegacyRecordBatch):
+            self._legacy(batch, place)
+        elif isinstance(batch, DefaultRecordBatch):
+            self._v2(batch)
+
+    def _v2(self, batch: DefaultRecordBatch) -> None:
+        stats, header = self.stats, batch.header
+        base, attributes, count = header.baseOffset, header.attributes, header.possible_records
+        place = FilePosition(self.path, batch.position, batch.size)
+        last = base + header.lastOffsetDelta
+        if attributes & CONTROL.mask:
+            self._header(place, base, last, count, attributes, header.producerId)
+            stats.controlBatches += 1
+            stats.controlRecords += count
+            self._codec(batch.compression, count, 0, 0)
+            return
+        if self.hidden:
+            decoded = self._known(batch, count)
+            self._codec(header.compression, decoded, batch.size - BATCH_HEADER.size, 0)
+        else:
+            decoded = self._decoded(batch, place)
+        has_all = any(problem.code == "record-count-mismatch" for problem in batch.problems)  # all that there are
+        lost = 0 if has_all else max(0, count - decoded)
+        self._header(place, base, last, decoded + lost, attributes, header.producerId)
+        if decoded != header.recordCount:
+            self._undecoded(batch, place, lost)
+
+    def _known(self, batch: Batch, count: int) -> int:
+        """Return the number of records of a batch that decode, as far as the bundle without them knows; note the
+        problems of decoding in the batch. `count`: that in the header."""
+        known = batch.known_records
+        if known is None:
+            return count
+        for problem in known.problems:
+            batch.note(problem)
+        return count if known.records is None else known.records
+
+    def _decoded(self, batch: DefaultRecordBatch, place: FilePosition) -> int:
+        """Add the records of a batch; return their number."""
+        stats, header = self.stats, batch.header
+        base = header.baseOffset
+        before = stats.sums[RECORDS], stats.sums[RECORD_BYTES]
+        appended = bool(header.attributes & TIMESTAMP_TYPE.mask)
+        for columns, _ in decode_columns(batch, values=False):
+            self._columns(columns, header.baseTimestamp, not appended, base, place)
+        decoded = stats.sums[RECORDS] - before[0]
+        stats.timestampTypes["LogAppendTime" if appended else "CreateTime"] += decoded
+        if appended:
+            self._appended(header.maxTimestamp, decoded, base, place)
+        self._codec(
+            header.compression,
+            decoded,
+            batch.size - BATCH_HEADER.size,
+            stats.sums[RECORD_BYTES] - before[1],
+        )
+        return decoded
+
+    def _undecoded(self, batch: Batch, place: FilePosition, count: int) -> None:
+        self.stats.undecoded += count
+        reason = batch.problems[0].reason if batch.problems else "its records do not decode"
+        lost = f" has {count_text(count, 'record')} not counted" if count else ""
+        self.stats.note(f"{place.file}: the batch at byte {place.position}{lost}: {reason}")
+
+    def _codec(self, name: str, records: int, stored: int, unpacked: int, batches: int = 1) -> None:
+        codec = self.stats.codecs.get(name)
+        if codec is None:
+            codec = self.stats.codecs[name] = Codec()
+        codec.batches += batches
+        codec.records += records
+        codec.storedBytes += stored
+        codec.unpackedBytes += unpacked
+
+    def _columns(self, columns: RecordColumns, base: int, timed: bool, offset: int, place: FilePosition) -> None:
+        """Add records of one batch."""
+        self._tally(columns, array("q", (base,)), array("q", (len(columns),)), timed, lambda number: (offset, place))
+
+    def _tally(
+        self,
+        columns: RecordColumns,
+        bases: array[int],
+        ends: array[int],
+        timed: bool,
+        batch: Callable[[int], tuple[int, FilePosition]],
+    ) -> None:
+        """Add records of several batches: see count_records. `batch` returns the base offset of a batch, by its number,
+        and its place."""
+        stats = self.stats
+        sums = stats.sums
+        before = sums[min(EXTREMES) : max(EXTREMES) + 1]
+        sizes = stats.keySizes, stats.valueSizes
+        count_records(columns, bases, ends, timed, sums, *sizes, stats.late, stats.moments, stats.keys)
+        if before != sums[min(EXTREMES) : max(EXTREMES) + 1]:
+            for extreme, old in zip(EXTREMES, before):
+                if sums[extreme] != old:
+                    row = sums[extreme + EXTREME_ROW]
+                    offset, place = batch(bisect_right(ends, row))
+                    stats.extremes[extreme] = RecordLocation(int64(offset + columns.offset_delta[row]), place)
+
+    def _appended(self, timestamp: int, count: int, offset: int, place: FilePosition) -> None:
+        """Add records that all have the time at which the broker appended them."""
+        stats = self.stats
+        sums = stats.sums
+        if timestamp < 0 or not count:
+            sums[UNTIMED] += count
+            return
+        stats.moments.add(timestamp, count)
+        if sums[OLDEST] < 0 or timestamp < sums[OLDEST]:
+            sums[OLDEST] = timestamp
+            stats.extremes[OLDEST] = RecordLocation(offset, place)
+        if timestamp < sums[NEWEST]:
+            self._late(sums[NEWEST] - timestamp, count, offset, place)
+            return
+        stats.late[0] += count
+        if timestamp > sums[NEWEST]:
+            sums[NEWEST] = timestamp
+            stats.extremes[NEWEST] = RecordLocation(offset, place)
+
+    def _late(self, milliseconds: int, count: int, offset: int, place: FilePosition) -> None:
+        stats = self.stats
+        stats.late[1 + sum(milliseconds > bound for bound in LATE)] += count
+        stats.sums[LATE_RECORDS] += count
+        if milliseconds > stats.sums[LATEST]:
+            stats.sums[LATEST] = milliseconds
+            stats.extremes[LATEST] = RecordLocation(offset, place)
+
+    def _legacy(self, batch: LegacyRecordBatch, place: FilePosition) -> None:
+        """Add a message of magic 0 or 1, or a wrapper of several."""
+        stats = self.stats
+        read_wrapper(batch)
+        before = stats.sums[RECORD_BYTES]
+        if self.hidden:
+            decoded = self._known(batch, batch.recordCount or 0)
+        elif batch.inner is not None and not batch.problems:
+            decoded = len(batch.inner)
+            self._columns(_as_records(batch, batch.inner), 0, True, batch.inner_base or 0, place)
+            stats.timestampTypes[batch.timestampType] += decoded
+        else:
+            decoded = self._messages(batch, place)
+        count = decoded if batch.recordCount is None else batch.recordCount
+        base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
+        stats.batch(place, base, batch.lastOffset, count)
+        stats.formats[batch.magic] += 1
+        self._codec(batch.compression, decoded, batch.size, stats.sums[RECORD_BYTES] - before)
+        if batch.problems:
+            self._undecoded(batch, place, max(0, count - decoded))
+
+    def _messages(self, batch: LegacyRecordBatch, place: FilePosition) -> int:
+        """Add messages one by one, each as columns with one row. Returns their number."""
+        decoded = 0
+        for record in records(batch, values=False):
+            decoded += 1
+            columns = RecordColumns(bytes(record.data[record.start : record.end]))
+            columns.digest = record.data.digest if isinstance(record.data, Skimmed) else b""
+            start = record.start
+            end = record.end - start
+            stamp = -1 if record.timestamp is None else record.timestamp
+            numbers = (0, end, 0, 0, 0, record.key_start - start, record.keySize, record.value_start - start)
+            columns.block = array("q", (*numbers, record.valueSize, end, 0))
+            columns.count = 1
+            offset = batch.lastOffset if record.offset is None else record.offset
+            self._columns(columns, stamp, True, offset, place)
+            self.stats.timestampTypes[record.timestampType] += 1
+        return decoded
+
+
+def _as_records(batch: LegacyRecordBatch, messages: RecordColumns) -> RecordColumns:
+    """Return the messages of a wrapper, as core.message_set gives them, as records without headers, whose timestamp
+    deltas are their timestamps (-1: none)."""
+    columns = RecordColumns(messages.data)
+    columns.block, columns.count = messages.block[:], messages.count
+    block = memoryview(columns.block)
+    block[HEADERS_START::RECORD_WIDTH] = block[RECORD_END::RECORD_WIDTH]
+    if not batch.format.has_timestamp or batch.timestampType == "LogAppendTime":
+        stamp = -1 if batch.maxTimestamp is None else batch.maxTimestamp
+        block[TIMESTAMP_DELTA::RECORD_WIDTH] = array("q", [stamp]) * columns.count
+    return columns

@@ -1,0 +1,435 @@
+"""Text report of `kdump stats`: one partition in detail, or one row per partition and the totals."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import NamedTuple
+
+from kdump.core.column_numbers import HEADER_BYTES, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
+from kdump.format.count_text import count_text, plain_count
+from kdump.log.histograms import SizeClass, late_classes, median, size_classes
+from kdump.questions.stats.answer import split_key
+from kdump.questions.stats.frequent_items import SpaceSaving
+from kdump.questions.stats.totals import RecordLocation, Stats, codecs_of
+from kdump.render.amounts import average, duration_text, number, per, size_text
+from kdump.render.charts import bar, heights, share, spread_over
+from kdump.render.escape import bytes_text, path_text, printable
+from kdump.render.sink import Sink
+from kdump.render.stdout import Output
+from kdump.render.style import cut
+from kdump.render.table import NAME, Column, Table
+from kdump.render.times import iso
+
+PIPE_WIDTH = 80
+MAX_SHOWN = 5
+NOT_IN_BUNDLE = (
+    "the records are not in the bundle: their times, keys and values are unknown (kdump bundle --depth records counts "
+    "them)"
+)
+MARGIN = 30
+"""Columns of a histogram before its bars."""
+
+
+def _median(counts: array[int], maximum: int, text: Callable[[int], str]) -> str:
+    """Format a median as "median 128 to 160": the bounds of its size class, of which the upper is at most `maximum`."""
+    found = median(counts)
+    if found is None:
+        return "median unknown"
+    low, high = text(found.first), text(maximum if found.last is None else min(found.last, maximum))
+    return f"median {low}" if low == high else f"median {low} to {high}"
+
+
+class StatsPart(NamedTuple):
+    """The statistics of a partition or, `is_total`, of all together."""
+
+    stats: Stats
+    is_total: bool = False
+
+
+class StatsReport(Sink[StatsPart]):
+    """Writes statistics of partitions: of a single one all, of several one row each and all of the total, or all of
+    each (`detail`)."""
+
+    def __init__(
+        self, output: Output, zone: tzinfo, *, full: bool = False, top: int = 10, detail: bool = False
+    ) -> None:
+        self.output = output
+        self.zone = zone
+        self.full = full
+        self.top = top
+        self.width = min(100, output.width or PIPE_WIDTH)
+        self.written = False
+        self.detail = detail
+        self._rows = self.row_table()
+        self._count = 0
+        self._first: Stats | None = None
+        """The first partition, until it is known whether it is the only one."""
+
+    def add(self, answer: StatsPart) -> None:
+        stats = answer.stats
+        if answer.is_total:
+            self._rows.flush()
+            if not self.detail:
+                self.output.line("")
+            self.write(stats, f"all {count_text(stats.partitions, 'partition')}")
+            return
+        self._count += 1
+        if self.detail:
+            self.write(stats, title_of(stats))
+        elif self._count == 1:
+            self._first = stats
+        else:
+            for each in (self._first, stats):
+                if each is not None:
+                    self._rows.add(each, "bad" if each.damaged else "")
+            self._first = None
+
+    def tick(self) -> None:
+        self._rows.tick()
+
+    def end(self) -> None:
+        if self._first is not None:
+            self.write(self._first, title_of(self._first))
+
+    def row_table(self) -> Table:
+        """Return a table with one row per partition."""
+
+        def time(when: int | None) -> str:
+            return "" if when is None else iso(when, self.zone)
+
+        columns = [
+            Column("name", "partition", name_of, least=20, cuts=NAME),
+            Column("bytes", "size", lambda s: size_text(s.bytes), True),
+            Column("batches", "batches", lambda s: f"{s.batches:,}", True, 7),
+            Column("records", "records", lambda s: f"{s.records:,}", True),
+            Column("fill", "rec/batch", lambda s: average(s.records, s.soundBatches), True, 6),
+            Column("ratio", "ratio", lambda s: "" if s.ratio is None or s.unknown else f"{s.ratio:.1f}x", True, 5),
+            Column("codecs", "codecs", lambda s: ",".join(name for name, _ in codecs_of(s)), False, 3),
+            Column(
+                "value",
+                "value",
+                _mean_value,
+                True,
+                4,
+            ),
+            Column("nullKeys", "null keys", lambda s: _few(s, s.nullKeys), True, 3),
+            Column("tombstones", "tombstones", lambda s: _few(s, s.tombstones), True, 4),
+            Column("rate", "rec/s", lambda s: _rate(s), True, 5),
+            Column("oldest", "oldest", lambda s: "" if s.unknown else time(s.oldest), False, 1),
+            Column("newest", "newest", lambda s: "" if s.unknown else time(s.newest), False, 2),
+            Column("damage", "damage", lambda s: str(s.damaged or ""), True, 8),
+        ]
+        return Table(columns, self.output, full=self.full)
+
+    def write(self, stats: Stats, title: str) -> None:
+        """Write the statistics of one partition, or of all together, in detail."""
+        if self.written:
+            self._line("")
+        self.written = True
+        self._line(title, "head")
+        if stats.unknown:
+            self._text(NOT_IN_BUNDLE)
+        self._overview(stats)
+        if not stats.unknown:
+            self._times(stats)
+        self._batches(stats)
+        self._codecs(stats)
+        if not stats.unknown:
+            self._bytes(stats)
+            self._sizes("keys", stats.keySizes, stats.dataRecords, self._of_keys(stats))
+            self._sizes("values", stats.valueSizes, stats.dataRecords, self._of_values(stats))
+            self._late(stats)
+        if stats.keyless and not stats.unknown:
+            self._head("top keys", "not in the bundle")
+        elif not stats.unknown:
+            self._top_keys(stats)
+        self._top_producers(stats)
+        self.remarks(stats)
+
+    def remarks(self, stats: Stats) -> None:
+        """Write what the numbers do not include, and notes."""
+        lines = [
+            f"not counted: {count_text(each.place.size, 'byte')}"
+            f" at byte {each.place.position} of {each.place.file}: {each.reason}"
+            for each in stats.missed[: None if self.full else MAX_SHOWN]
+        ]
+        left = stats.damaged - len(lines)
+        if left > 0:
+            lines.append(
+                f"not counted: {left:,} more damaged byte ranges (--json has 100; run kdump verify to list all)"
+            )
+        lines += [f"note: {note}" for note in stats.notes[: None if self.full else MAX_SHOWN]]
+        if len(stats.notes) > MAX_SHOWN and not self.full:
+            lines.append(f"note: {len(stats.notes) - MAX_SHOWN:,} more (--full)")
+        lines += [f"not read: {text}" for text in stats.unread]
+        if lines:
+            self._line("")
+        for line in lines:
+            for part in self.output.wrapped(printable(path_text(line)), 4):
+                self._line(part, "" if line.startswith("note") else "bad")
+
+    # -- parts
+
+    def _overview(self, stats: Stats) -> None:
+        parts = f" of {count_text(stats.partitions, 'partition')}" if stats.partitions != 1 else ""
+        self._pair("size", f"{size_text(stats.bytes)} in {count_text(stats.files, 'file')}{parts}")
+        control = f", including {count_text(stats.controlRecords, 'control record')}" if stats.controlRecords else ""
+        damaged = stats.batches - stats.soundBatches
+        broken = f" (and {damaged:,} damaged)" if damaged else ""
+        self._pair(
+            "records", f"{stats.records:,} in {count_text(stats.soundBatches, 'batch', 'batches')}{broken}{control}"
+        )
+        if stats.firstOffset is not None and stats.partitions == 1:
+            self._pair("offsets", f"{stats.firstOffset}..{stats.lastOffset}")
+        if stats.oldest is not None and not stats.unknown:
+            self._pair("oldest", iso(stats.oldest, self.zone) + self._at(stats, stats.extremes.get(OLDEST)))
+            self._pair("newest", iso(stats.newest, self.zone) + self._at(stats, stats.extremes.get(NEWEST)))
+        seconds = stats.seconds
+        if seconds is not None and not stats.unknown:
+            records = per(stats.dataRecords - stats.untimed, seconds, number)
+            size = per(stats.batchBytes, seconds, lambda value: size_text(round(value)), " of batches")
+            self._pair("rate", f"{records}, {size}, over {duration_text(round(seconds * 1000))}")
+            peak = stats.peak
+            if peak is not None:
+                width = duration_text(stats.moments.width)
+                self._pair("peak", f"{count_text(peak[1], 'record')} in {width}, from {iso(peak[0], self.zone)}")
+        if stats.untimed and not stats.unknown:
+            self._pair("untimed", f"{count_text(stats.untimed, 'record')} without a valid timestamp")
+        types = ", ".join(f"{name} {share(n, stats.dataRecords)}" for name, n in stats.timestampTypes.most_common())
+        if types and not stats.unknown and (len(stats.timestampTypes) > 1 or "CreateTime" not in stats.timestampTypes):
+            self._pair("times", types)
+        formats = ", ".join(f"magic {magic}: {count:,}" for magic, count in sorted(stats.formats.items()))
+        if set(stats.formats) - {2}:
+            self._pair("formats", f"{formats} batches")
+        if stats.transactionalBatches:
+            text = (
+                f"{count_text(stats.transactionalRecords, 'record')}"
+                f" in {count_text(stats.transactionalBatches, 'batch', 'batches')}"
+            )
+            self._pair(
+                "transactions", f"{text}, {count_text(stats.controlBatches, 'control batch', 'control batches')}"
+            )
+
+    def _times(self, stats: Stats) -> None:
+        moments = stats.over_time
+        if len(moments) < 2:
+            return
+        first, width, counts = spread_over(moments, stats.moments.width, self.width - 4)
+        self._head(
+            "records over time", f"a column is {duration_text(width)}; the highest {count_text(max(counts), 'record')}"
+        )
+        self._line("  " + heights(counts), "name")
+        start, end = (iso(when, self.zone)[:19] for when in (first, moments[-1][0]))
+        gap = len(counts) - len(start) - len(end)
+        self._line("  " + (start + " " * gap + end if gap > 1 else f"{start} .. {end}"), "dim")
+
+    def _batches(self, stats: Stats) -> None:
+        if not stats.soundBatches:
+            return
+        self._head("batches")
+        full, large = stats.fullestBatch, stats.largestBatch
+        mean = average(stats.records, stats.soundBatches)
+        maximum = f"{full[0]:,}{self._at(stats, full[1])}" if full else ""
+        half = _median(stats.batchRecords, full[0] if full else 0, "{:,}".format)
+        self._pair("records", f"{mean} on average, {half}, most {maximum}")
+        size = size_text(round(stats.batchBytes / stats.soundBatches))
+        largest = size_text(large.place.size) + self._at(stats, large) if large else ""
+        half = _median(stats.batchSizes, large.place.size if large else 0, size_text)
+        self._pair("bytes", f"{size} on average, {half}, largest {largest}")
+        ones = stats.batchRecords[1]
+        if ones:
+            self._pair(
+                "single", f"{count_text(ones, 'batch', 'batches')} of one record, {share(ones, stats.soundBatches)}"
+            )
+        if stats.emptyBatches:
+            self._pair("empty", f"{count_text(stats.emptyBatches, 'batch', 'batches')} emptied by compaction")
+        self._histogram(size_classes(stats.batchRecords), lambda each: _range(each, str), "record", " each")
+
+    def _codecs(self, stats: Stats) -> None:
+        if not stats.codecs:
+            return
+        self._head("compression")
+        for name, codec in codecs_of(stats):
+            text = f"{count_text(codec.batches, 'batch', 'batches')}, {size_text(codec.storedBytes)}"
+            if name != "none" and codec.ratio is not None and not stats.unknown:
+                text += f", {size_text(codec.unpackedBytes)} uncompressed: {codec.ratio:.2f}x"
+            self._pair(name, text)
+
+    def _bytes(self, stats: Stats) -> None:
+        """Write how the decompressed bytes of records are divided among keys, values, headers and framing."""
+        if not stats.dataRecords:
+            return
+        headers = stats.sums[HEADER_BYTES]
+        rest = stats.recordBytes - stats.keyBytes - stats.valueBytes - headers
+        self._head("bytes of records by part", f"{size_text(stats.recordBytes)} uncompressed")
+        parts = (("keys", stats.keyBytes), ("values", stats.valueBytes), ("headers", headers), ("framing", rest))
+        for name, count in parts:
+            self._bar(name, size_text(count), count, stats.recordBytes)
+
+    def _of_keys(self, stats: Stats) -> list[str]:
+        if not stats.dataRecords:
+            return []
+        keyed = stats.dataRecords - stats.nullKeys
+        lines = [f"{share(stats.nullKeys, stats.dataRecords)} are null ({stats.nullKeys:,})"] if stats.nullKeys else []
+        at = self._at(stats, stats.extremes.get(LONGEST_KEY))
+        if keyed:
+            lines.append(f"{average(stats.keyBytes, keyed)} bytes on average, largest {stats.longestKey:,}{at}")
+        return lines
+
+    def _of_values(self, stats: Stats) -> list[str]:
+        if not stats.dataRecords:
+            return []
+        valued = stats.dataRecords - stats.tombstones
+        dead = f"{share(stats.tombstones, stats.dataRecords)} are null: tombstones ({stats.tombstones:,})"
+        lines = [dead] if stats.tombstones else []
+        at = self._at(stats, stats.extremes.get(LONGEST_VALUE))
+        if valued:
+            lines.append(f"{average(stats.valueBytes, valued)} bytes on average, largest {stats.longestValue:,}{at}")
+        return lines
+
+    def _sizes(self, name: str, counts: array[int], records: int, lines: list[str]) -> None:
+        if not records:
+            return
+        self._head(name)
+        for line in lines:
+            self._text(line)
+        self._histogram(size_classes(counts), lambda each: _range(each, str), "byte")
+
+    def _late(self, stats: Stats) -> None:
+        if not stats.lateRecords or stats.latest is None:
+            return
+        timed = stats.dataRecords - stats.untimed
+        self._head("lateness", "by how much a record is older than an earlier one")
+        at = self._at(stats, stats.extremes.get(LATEST))
+        self._text(
+            f"{count_text(stats.lateRecords, 'record')} are older, {share(stats.lateRecords, timed)}; the latest by"
+            f" {duration_text(stats.latest)}{at}"
+        )
+        self._histogram(late_classes(stats.late), _late_range)
+
+    def _top_keys(self, stats: Stats) -> None:
+        if not stats.keys.total:
+            return
+        self._head("top keys", _error(stats.keys))
+        rows = []
+        for each in stats.keys.top(self.top):
+            topic, key, size, is_cut = split_key(stats, each.item)
+            text = bytes_text(key, None if self.full else 200) + (f"… ({plain_count(size, 'byte')})" if is_cut else "")
+            text = f"{topic}: {text}" if stats.topic is None and topic is not None else text
+            rows.append((printable(text), each.times, each.weight))
+        self._tops(rows, stats.keys)
+
+    def _top_producers(self, stats: Stats) -> None:
+        if not stats.producers.total:
+            return
+        self._head("top producers", _error(stats.producers))
+        rows = [(f"producer {each.item}", each.times, each.weight) for each in stats.producers.top(self.top)]
+        self._tops(rows, stats.producers)
+
+    def _tops(self, rows: list[tuple[str, int, int]], sketch: SpaceSaving) -> None:
+        known = [row for row in rows if row[1] > sketch.error]
+        if not known:
+            self._text("nothing stands out: every count is within the error bound")
+            return
+        room = self.width - 34 if not self.full else None
+        for text, count, weight in known:
+            numbers = f"{count:>11,}  {share(count, sketch.total):>7}  {size_text(weight):>10}"
+            self._line(f"  {numbers}  {cut(text, room) if room else text}")
+
+    # -- lines
+
+    def _histogram(
+        self, classes: list[SizeClass], label: Callable[[SizeClass], str], unit: str = "", more: str = ""
+    ) -> None:
+        if len(classes) < 2 and not any(each.amount for each in classes):
+            return
+        total = sum(each.amount for each in classes)
+        maximum = max(each.amount for each in classes)
+        for place, each in enumerate(classes):
+            name = label(each)
+            if not place and unit:
+                name += f" {unit}{'' if name == '1' else 's'}{more}"
+            self._bar(name, f"{each.amount:,}", each.amount, maximum, total)
+
+    def _bar(self, name: str, amount: str, part: int, whole: int, total: int | None = None) -> None:
+        percent = share(part, total or whole)
+        width = max(8, self.width - MARGIN - 20)
+        self._line(
+            f"  {name:<21} {amount:>11}  {percent:>7}  {self.output.paint(bar(part, whole, width), 'name')}".rstrip()
+        )
+
+    def _head(self, text: str, rest: str = "") -> None:
+        self._line("")
+        self._line(self.output.paint(text, "head") + (self.output.paint(f"  {rest}", "dim") if rest else ""))
+
+    def _pair(self, name: str, text: str) -> None:
+        for line in self.output.wrapped(f"  {name:<12} {printable(text)}", 15):
+            self._line(line)
+
+    def _text(self, text: str) -> None:
+        for line in self.output.wrapped("  " + printable(text), 4):
+            self._line(line)
+
+    def _line(self, text: str, style: str = "") -> None:
+        self.output.line(self.output.paint(text, style) if style else text.rstrip())
+
+    def _at(self, stats: Stats, evidence: RecordLocation | None) -> str:
+        """Format the location of a record: (offset 17, batch at 4096 of FILE)."""
+        if evidence is None:
+            return ""
+        place = evidence.place
+        file = ""
+        if stats.partitions != 1 or stats.files > 1:
+            parts = place.file.split(os.sep)
+            short = os.sep.join(parts[-2:]) if stats.partitions != 1 else parts[-1]
+            file = f" of {path_text(place.file if self.full else short)}"
+        return f" (offset {evidence.offset}, batch at {place.position}{file})"
+
+
+def title_of(stats: Stats) -> str:
+    """Return the title of a partition's statistics: its name, and where it is."""
+    source = printable(path_text(stats.source))
+    return source if name_of(stats) == source else f"{name_of(stats)}  ({source})"
+
+
+def name_of(stats: Stats) -> str:
+    """Return topic-partition, with its state if it is not live; the path if the directory's name gives no topic."""
+    base = os.path.basename(os.path.abspath(stats.source))
+    if stats.topic is None:
+        return printable(path_text(stats.source))
+    state = base.rpartition("-")[2] if base.endswith(("-delete", "-future", "-stray")) else ""
+    return printable(f"{stats.topic}-{stats.partition}" + (f" ({state})" if state else ""))
+
+
+def _rate(stats: Stats) -> str:
+    if stats.seconds is None or stats.unknown:
+        return ""
+    rate = (stats.dataRecords - stats.untimed) / stats.seconds
+    return number(rate) if rate >= 0.01 else "<0.01"
+
+
+def _few(stats: Stats, part: int) -> str:
+    return share(part, stats.dataRecords) if part and not stats.unknown else ""
+
+
+def _mean_value(stats: Stats) -> str:
+    return "" if stats.unknown else average(stats.valueBytes, stats.dataRecords - stats.tombstones)
+
+
+def _range(each: SizeClass, show: Callable[[int], str]) -> str:
+    if each.last is None:
+        return f"{show(each.first)} and more"
+    return show(each.first) if each.first == each.last else f"{show(each.first)}..{show(each.last)}"
+
+
+def _late_range(each: SizeClass) -> str:
+    return f"more than {duration_text(each.first - 1)}" if each.last is None else f"up to {duration_text(each.last)}"
+
+
+def _error(sketch: SpaceSaving) -> str:
+    if not sketch.error:
+        return "exact: records, share, bytes"
+    return f"records (each may be too low by up to {sketch.error:,}), share, bytes"

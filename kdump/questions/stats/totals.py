@@ -1,0 +1,307 @@
+"""Statistics of a partition: batches and how full they are, compression, sizes of keys and values, timestamps, and the
+most frequent keys and producers; in bounded memory, whatever the size of the log."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Annotated, NamedTuple
+
+from kdump.answer import INLINE, Doc
+from kdump.core.column_numbers import (
+    EXTREME_ROW,
+    EXTREMES,
+    KEY_BYTES,
+    LATE_RECORDS,
+    LATEST,
+    LONGEST_KEY,
+    LONGEST_VALUE,
+    NEWEST,
+    NULL_KEYS,
+    NULL_VALUES,
+    OLDEST,
+    RECORD_BYTES,
+    RECORDS,
+    UNTIMED,
+    VALUE_BYTES,
+)
+from kdump.core.record_counts import new_counts
+from kdump.log.histograms import SIZES, Histogram, class_of
+from kdump.questions.diff.copy_damage import FilePosition
+from kdump.questions.stats.frequent_items import SpaceSaving
+
+MAX_DAMAGE_ENTRIES = 100
+"""Maximum number of damaged byte ranges, and of notes, that are kept; more damage is only counted."""
+
+
+class TopicKey(NamedTuple):
+    """A key with its topic, for counting the keys of several topics together."""
+
+    topic: str | None
+    key: Hashable
+
+
+class RecordLocation(NamedTuple):
+    """A record that is the extreme of something, and the place of its batch."""
+
+    offset: int
+    place: FilePosition
+
+
+class SkippedBytes(NamedTuple):
+    """Bytes that the statistics leave out, and the reason."""
+
+    place: Annotated[FilePosition, INLINE]
+    reason: Annotated[str, Doc()]
+
+
+@dataclass
+class Codec:
+    """Batches with one compression: the bytes of their records as stored and uncompressed."""
+
+    batches: int = 0
+    records: int = 0
+    storedBytes: int = 0
+    unpackedBytes: int = 0
+
+    @property
+    def ratio(self) -> float | None:
+        """Uncompressed bytes per stored byte; None if there are none."""
+        return self.unpackedBytes / self.storedBytes if self.storedBytes and self.unpackedBytes else None
+
+
+def _classes() -> array[int]:
+    return array("q", bytes(8 * SIZES))
+
+
+@dataclass
+class Stats:
+    """Statistics of one partition, or of several together (then `topic` is None and `partitions` their number).
+
+    `batches` counts all batches, `records` those that the headers of valid batches count: both as in `verify`. `sums`,
+    `keySizes` and `valueSizes` cover data records, of which there are sums[RECORDS]; control records are counted
+    separately. A damaged byte range counts only in `damaged`, `damagedBytes`, `bytes` (the size of the files) and, if
+    it is a batch, in `batches`.
+    """
+
+    source: str
+    topic: str | None = None
+    partition: int | None = None
+    partitions: int = 1
+    files: int = 0
+    bytes: int = 0
+    batches: int = 0
+    soundBatches: int = 0
+    batchBytes: int = 0
+    """Bytes of valid batches, headers included."""
+    records: int = 0
+    controlRecords: int = 0
+    undecoded: int = 0
+    """Records that the headers of valid batches count but that could not be decoded."""
+    emptyBatches: int = 0
+    controlBatches: int = 0
+    transactionalBatches: int = 0
+    transactionalRecords: int = 0
+    idempotentBatches: int = 0
+    firstOffset: int | None = None
+    lastOffset: int | None = None
+    codecs: dict[str, Codec] = field(default_factory=dict)
+    formats: Counter[int] = field(default_factory=Counter)
+    """Number of batches by magic."""
+    timestampTypes: Counter[str] = field(default_factory=Counter)
+    """Number of data records by timestamp type."""
+    sums: array[int] = field(default_factory=new_counts)
+    extremes: dict[int, RecordLocation] = field(default_factory=dict)
+    batchRecords: array[int] = field(default_factory=_classes)
+    batchSizes: array[int] = field(default_factory=_classes)
+    largestBatch: RecordLocation | None = None
+    fullestBatch: tuple[int, RecordLocation] | None = None
+    keySizes: array[int] = field(default_factory=_classes)
+    valueSizes: array[int] = field(default_factory=_classes)
+    late: array[int] = field(default_factory=lambda: array("q", bytes(8 * 8)))
+    moments: Histogram = field(default_factory=Histogram)
+    keys: SpaceSaving = field(default_factory=SpaceSaving)
+    producers: SpaceSaving = field(default_factory=SpaceSaving)
+    missed: list[SkippedBytes] = field(default_factory=list)
+    damaged: int = 0
+    damagedBytes: int = 0
+    padding: int = 0
+    unknown: int = 0
+    """Number of segments of a bundle about whose records nothing is known, and `keyless`: of which only sums are."""
+    keyless: int = 0
+    unread: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def dataRecords(self) -> int:
+        return self.sums[RECORDS]
+
+    @property
+    def recordBytes(self) -> int:
+        """Bytes of data records, uncompressed."""
+        return self.sums[RECORD_BYTES]
+
+    @property
+    def nullKeys(self) -> int:
+        return self.sums[NULL_KEYS]
+
+    @property
+    def keyBytes(self) -> int:
+        return self.sums[KEY_BYTES]
+
+    @property
+    def tombstones(self) -> int:
+        """Data records with a null value."""
+        return self.sums[NULL_VALUES]
+
+    @property
+    def valueBytes(self) -> int:
+        return self.sums[VALUE_BYTES]
+
+    @property
+    def untimed(self) -> int:
+        """Data records without a timestamp, or with an impossible one."""
+        return self.sums[UNTIMED]
+
+    @property
+    def lateRecords(self) -> int:
+        """Data records with a timestamp before that of an earlier record in their partition."""
+        return self.sums[LATE_RECORDS]
+
+    @property
+    def oldest(self) -> int | None:
+        """Timestamp of the oldest data record, epoch ms; None if no record has a timestamp."""
+        return self._extreme(OLDEST)
+
+    @property
+    def newest(self) -> int | None:
+        return self._extreme(NEWEST)
+
+    @property
+    def latest(self) -> int | None:
+        """Maximum lateness in ms: how much older a record's timestamp is than that of an earlier one; None if none is
+        late."""
+        return self._extreme(LATEST)
+
+    @property
+    def longestKey(self) -> int | None:
+        return self._extreme(LONGEST_KEY)
+
+    @property
+    def longestValue(self) -> int | None:
+        return self._extreme(LONGEST_VALUE)
+
+    def _extreme(self, which: int) -> int | None:
+        return None if self.sums[which] < 0 else self.sums[which]
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds from the oldest record to the newest; None if no rate can be computed."""
+        if self.oldest is None or self.newest is None or self.newest <= self.oldest:
+            return None
+        return (self.newest - self.oldest) / 1000
+
+    @property
+    def over_time(self) -> list[tuple[int, int]]:
+        """The start (epoch ms) and the records of each bucket of time that is not empty, in order."""
+        return [(start, records) for start, (records,) in self.moments]
+
+    @property
+    def peak(self) -> tuple[int, int] | None:
+        """The start and the records of the fullest of these buckets; None if there is none."""
+        return max(self.over_time, key=lambda each: each[1], default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        """Uncompressed bytes per stored byte of the compressed records; None if there are none."""
+        packed = [codec for name, codec in self.codecs.items() if name != "none"]
+        stored = sum(codec.storedBytes for codec in packed)
+        unpacked = sum(codec.unpackedBytes for codec in packed)
+        return unpacked / stored if stored and unpacked else None
+
+    def batch(self, place: FilePosition, base: int, last: int, records: int) -> None:
+        """Count a valid batch."""
+        self.soundBatches += 1
+        self.batchBytes += place.size
+        self.records += records
+        self.batchRecords[class_of(records)] += 1
+        self.batchSizes[class_of(place.size)] += 1
+        self.emptyBatches += not records
+        self.consider(base, place, records)
+        self.extend(base, last)
+
+    def consider(self, base: int, place: FilePosition, records: int) -> None:
+        """Keep a valid batch if none before it is as large, or none as full."""
+        if self.largestBatch is None or place.size > self.largestBatch.place.size:
+            self.largestBatch = RecordLocation(base, place)
+        if self.fullestBatch is None or records > self.fullestBatch[0]:
+            self.fullestBatch = (records, RecordLocation(base, place))
+
+    def extend(self, first: int, last: int) -> None:
+        """Note that a valid batch has these offsets."""
+        self.firstOffset = first if self.firstOffset is None else min(first, self.firstOffset)
+        self.lastOffset = last if self.lastOffset is None else max(last, self.lastOffset)
+
+    def miss(self, place: FilePosition, reason: str) -> None:
+        """Record bytes that are left out."""
+        self.damaged += 1
+        self.damagedBytes += place.size
+        if len(self.missed) < MAX_DAMAGE_ENTRIES:
+            self.missed.append(SkippedBytes(place, reason))
+
+    def note(self, text: str) -> None:
+        """Add a note; only the first MAX_DAMAGE_ENTRIES are kept."""
+        if len(self.notes) < MAX_DAMAGE_ENTRIES:
+            self.notes.append(text)
+
+    def add(self, other: Stats) -> None:
+        """Add the statistics of another partition. Its keys are counted with its topic."""
+        for name in SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, codec in other.codecs.items():
+            own = self.codecs.setdefault(name, Codec())
+            own.batches += codec.batches
+            own.records += codec.records
+            own.storedBytes += codec.storedBytes
+            own.unpackedBytes += codec.unpackedBytes
+        self.formats.update(other.formats)
+        self.timestampTypes.update(other.timestampTypes)
+        for counts, more in (
+            (self.batchRecords, other.batchRecords),
+            (self.batchSizes, other.batchSizes),
+            (self.keySizes, other.keySizes),
+            (self.valueSizes, other.valueSizes),
+            (self.late, other.late),
+        ):
+            for number, count in enumerate(more):
+                counts[number] += count
+        for number in range(min(EXTREMES)):
+            self.sums[number] += other.sums[number]
+        for extreme in EXTREMES:
+            mine, theirs = self.sums[extreme], other.sums[extreme]
+            if theirs >= 0 and (mine < 0 or (theirs < mine if extreme == OLDEST else theirs > mine)):
+                self.sums[extreme], self.sums[extreme + EXTREME_ROW] = theirs, other.sums[extreme + EXTREME_ROW]
+                if extreme in other.extremes:
+                    self.extremes[extreme] = other.extremes[extreme]
+        large, full = other.largestBatch, other.fullestBatch
+        if large and (self.largestBatch is None or large.place.size > self.largestBatch.place.size):
+            self.largestBatch = large
+        if full and (self.fullestBatch is None or full[0] > self.fullestBatch[0]):
+            self.fullestBatch = full
+        self.moments.merge(other.moments)
+        self.keys.merge(other.keys, lambda key: key if isinstance(key, TopicKey) else TopicKey(other.topic, key))
+        self.producers.merge(other.producers)
+        self.missed += other.missed[: MAX_DAMAGE_ENTRIES - len(self.missed)]
+        self.unread += other.unread
+        self.notes += other.notes[: MAX_DAMAGE_ENTRIES - len(self.notes)]
+
+
+SUMMED = tuple(each.name for each in fields(Stats) if each.default == 0)
+"""Fields that are added up over several partitions."""
+
+
+def codecs_of(stats: Stats) -> Iterator[tuple[str, Codec]]:
+    """Return the codecs, the one with the most stored bytes first."""
+    return iter(sorted(stats.codecs.items(), key=lambda item: (-item[1].storedBytes, item[0])))

@@ -1,0 +1,202 @@
+"""`kdump transactions`: transactions in partitions, and what blocks the last stable offset."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from kdump.answer import Note
+from kdump.cluster.transaction_coordinator import PREPARED
+from kdump.command_line.input_files import print_error
+from kdump.command_line.name_options import SelectedProducers, topic_filter, topic_option
+from kdump.command_line.output_options import OutputOptions, note_outside_columns, output_options
+from kdump.command_line.params import OLD_TRANSACTION, read_once, timeout_option
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.release_option import release_option
+from kdump.command_line.state_options import NOW_HELP, Notes, parse_now, run_command
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.format.count_text import count_text
+from kdump.format.kafka_release import KafkaRelease
+from kdump.log import file_system
+from kdump.log.internal_topics import TRANSACTION_TOPIC
+from kdump.questions.find_partitions import PartitionInput
+from kdump.questions.transactions.answer import (
+    HANGING,
+    OPEN,
+    CoordinatorTransaction,
+    PartitionTransactions,
+    Transaction,
+)
+from kdump.questions.transactions.report import TransactionReport
+from kdump.questions.transactions.run import STATES, TransactionsQuery, transactions
+from kdump.render.progress import Progress
+from kdump.render.sink import Sink
+from kdump.render.state_tables import OneTable, StateTables, TableRows
+
+EXAMPLES = """
+\b
+Examples:
+  kdump transactions /var/lib/kafka
+  kdump transactions /var/lib/kafka/payments-0
+  kdump transactions /var/lib/kafka --open --json | jq -r '.abort // empty'
+  kdump transactions /var/lib/kafka --coordinator
+
+\b
+Exit status: 0 on success, 2 for a usage error, or if a path could not be read (the others are shown).
+"""
+
+
+@dataclass(frozen=True)
+class TransactionsOptions(CommandOptions):
+    """The options of the command. `transaction_timeout` is in milliseconds; `names`: transactional IDs."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1, required=True)
+    listing: bool = flag("--list", help="Show one row per transaction.  [log directory: one row per partition]")
+    only_open: bool = flag("--open", help="Show only transactions that have not ended: open and hanging.")
+    states: tuple[str, ...] = many(
+        "--state", type=click.Choice(STATES), help="Show only transactions in this state; repeatable."
+    )
+    topics: tuple[str, ...] = topic_option("Read only partitions of these topics")
+    producer_ids: tuple[int, ...] = many(
+        "--producer-id", type=int, help="Show only transactions of this producer; repeatable."
+    )
+    names: tuple[str, ...] = many(
+        "--transactional-id", metavar="ID", help="Show only transactions with this ID; repeatable."
+    )
+    coordinator: bool = flag("--coordinator", help="Show the coordinator's last record for each transactional ID.")
+    now: str | None = option("--now", metavar="TIME", help=NOW_HELP)
+    transaction_timeout: int = timeout_option(OLD_TRANSACTION)
+    kafka_version: KafkaRelease | None = release_option("Show the command that aborts a transaction on brokers")
+    output: OutputOptions = added(output_options())
+    reading: ReadingOptions = added(reading_options)
+
+    @property
+    def asks_for_rows(self) -> bool:
+        """Whether an option asks for one row per transaction."""
+        return bool(self.listing or self.only_open or self.states or self.producer_ids or self.names)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(TransactionsOptions)
+def command(options: TransactionsOptions) -> None:
+    """Show the transactions in partitions: which were committed or aborted, which are open or hanging, and at which
+    offset they block read_committed consumers; compared with the .txnindex, and with the transaction coordinators if
+    __transaction_state is on the same disks. A path is a segment, a partition directory, a log directory, or a parent
+    directory. Nothing is written."""
+    if options.only_open and options.states:
+        raise click.UsageError("choose one of --open and --state")
+    if options.coordinator and (options.listing or options.only_open or options.states):
+        raise click.UsageError("--coordinator cannot be combined with --list, --open or --state")
+    read_once(options.paths)
+    run_command(TransactionsCommand(options))
+
+
+class TransactionsCommand:
+    """One run of the command."""
+
+    def __init__(self, options: TransactionsOptions) -> None:
+        self.options = options
+        self.output = options.output.output()
+        # The logs of the coordinators contain only the state of transactions, and none of their own.
+        self.of_coordinator = options.coordinator or any(map(is_coordinator_log, options.paths))
+        row = CoordinatorTransaction if self.of_coordinator else Transaction
+        self.sink = options.output.sink(self.output, self._text, (row,))
+        self.notes = Notes(self.sink)
+        states = frozenset((OPEN, HANGING)) if options.only_open else frozenset(options.states or STATES)
+        self.selected_producers = SelectedProducers(options.producer_ids, options.names)
+        self.now = parse_now(options.now, options.output.zone)
+        self.question = TransactionsQuery(
+            topic=topic_filter(options.topics),
+            states=states,
+            producer_ids=frozenset(options.producer_ids),
+            transactional_ids=frozenset(options.names),
+            on_producer=self.selected_producers.add,
+        )
+        self.seen = 0
+        """Number of partitions; `busy`: of those with transactions; `rows`: number of answers that are rows."""
+        self.busy = self.rows = 0
+        self.damaged = 0
+        """Number of partitions with damage, which may hide transactions."""
+
+    def _text(self) -> Sink[Any]:
+        options, shown = self.options, self.options.output
+        tables = StateTables(self.output, shown.zone, shown.names, shown.full)
+        if self.of_coordinator:
+            return TableRows(self.output, tables)
+        if shown.names is not None:
+            return OneTable(tables, Transaction, note_outside_columns)
+        selected = bool(options.producer_ids or options.names or options.only_open or options.states)
+        return TransactionReport(self.output, tables, ledger=options.asks_for_rows, selected=selected)
+
+    def run(self) -> None:
+        with Progress("transactions") as progress:
+
+            def begin(place: PartitionInput) -> None:
+                self.seen += 1
+                self.sink.part(place.partition.path, was_named=place.was_named)
+
+            for answer in transactions(
+                self.options.paths,
+                self.question,
+                run=self.options.reading.run(
+                    now=self.now,
+                    transaction_timeout=self.options.transaction_timeout,
+                    kafka_version=self.options.kafka_version,
+                    unreadable=self.notes.add_unreadable,
+                    begin=begin,
+                    **progress.listeners,
+                ),
+            ):
+                if isinstance(answer, Note):
+                    self.notes.add(answer.source, answer.message)
+                elif isinstance(answer, CoordinatorTransaction):
+                    self._coordinator(answer)
+                elif self.of_coordinator:
+                    break  # its answers come first
+                else:
+                    self.busy += isinstance(answer, PartitionTransactions) and has_any(answer)
+                    self.rows += isinstance(answer, Transaction)
+                    self.damaged += isinstance(answer, PartitionTransactions) and bool(answer.damages)
+                    self.sink.add(answer)
+        self.sink.end()
+        self._report_nothing()
+
+    def _coordinator(self, answer: CoordinatorTransaction) -> None:
+        is_prepared = answer.state in PREPARED and bool(self.question.states & {OPEN, HANGING})
+        if self.of_coordinator or self.sink.is_complete or (is_prepared and isinstance(self.sink, TransactionReport)):
+            self.rows += self.of_coordinator
+            self.sink.add(answer)
+
+    def _report_nothing(self) -> None:
+        """Say why there is no row."""
+        if self.selected_producers.is_unmatched or self.rows:
+            return
+        if self.of_coordinator:
+            print_error("no __transaction_state on these disks, or nothing in it matches")
+        elif self.notes.failed or (not self.seen and self.options.topics):
+            pass  # reported already
+        elif not self.seen:
+            print_error("no partitions that may have transactions; --coordinator shows what the coordinators know")
+        elif not self.busy:
+            print_error(f"no transactions in {count_text(self.seen, 'partition')}")
+        elif self.options.producer_ids or self.options.names:
+            print_error(f"no transaction of this producer in {count_text(self.seen, 'partition')}")
+        elif self.options.only_open or self.options.states:
+            states = ("open", "hanging") if self.options.only_open else self.options.states
+            unknown = f"; damage in {self.damaged} of them may hide some" if self.damaged else ""
+            print_error(f"no {' or '.join(states)} transactions in {count_text(self.seen, 'partition')}{unknown}")
+
+
+def has_any(partition: PartitionTransactions) -> bool:
+    """Return True if there are, or were, transactions in a partition."""
+    markers = partition.emptyMarkers + partition.repeatedMarkers
+    return bool(partition.committed + partition.aborted + partition.open + partition.hanging + markers)
+
+
+def is_coordinator_log(path: str) -> bool:
+    """Return True if the path is a partition directory of __transaction_state, or a file in one."""
+    directory = path if file_system.isdir(path) else os.path.dirname(os.path.abspath(path))
+    return os.path.basename(os.path.abspath(directory)).startswith(f"{TRANSACTION_TOPIC}-")

@@ -1,0 +1,347 @@
+"""The transactions of one partition, collected batch by batch.
+
+Source: ProducerAppendInfo, ProducerStateManager (firstUndecidedOffset), UnifiedLog.fetchLastStableOffsetMetadata.
+
+Source: org.apache.kafka.coordinator.transaction.TransactionMetadata (prepareAbortOrCommit, prepareComplete).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kdump.answer import Note, Unknown, unknown_keys
+from kdump.check.rule import BatchContext, Observer, SegmentContext
+from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
+from kdump.core.header_columns import HeaderColumns
+from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
+from kdump.questions.abort_command import abort_command, abort_command_before_3
+from kdump.questions.partition_scan import PartitionScan
+from kdump.questions.transactions.answer import (
+    ABORTED,
+    COMMITTED,
+    HANGING,
+    OPEN,
+    Difference,
+    PartitionTransactions,
+    Transaction,
+)
+from kdump.state.marker import ABORT, COMMIT
+from kdump.state.releases import ABORTS_BY_OFFSET
+from kdump.state.transaction_history import CoordinatorDecision, Life
+from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
+from kdump.state.unknown_offsets import NOT_SELECTED, no_end
+
+OUTCOME = {COMMIT: COMMITTED, ABORT: ABORTED}
+
+LOST_BEGIN = "its first data is below the first offset on this disk; its start is known from {name}"
+NO_DATA_BELOW = "it has no data on this disk: its data may be below offset {first}, the first one here"
+NO_DATA_COMPACTED = "it has no data left: the log is compacted"
+NO_DATA = "it has no data in this partition: its producer added the partition, but wrote nothing to it"
+NO_DATA_DAMAGED = "it has no valid data left: there is damage before its marker"
+ONLY_INDEX = "its marker cannot be read; according to the .txnindex it was aborted"
+DAMAGE_WITHIN = "there is damage inside this transaction: it may be two transactions, or records may be missing"
+EPOCHS = "its data has the epochs {first} to {last}, with no marker in between"
+NO_ID = "no record in __transaction_state (all partitions are present) has this producer ID"
+NOT_IN_IT = "but without this partition: it will write no marker here"
+OVERDUE = "overdue: a running coordinator would abort it"
+MARKER_DUE = "its marker has not been written yet"
+LATER = "its marker may be in a later segment, which was not selected"
+UNKNOWN = (
+    "whether its coordinator will end it is unknown here: run kafka-transactions.sh find-hanging before you abort it"
+)
+
+
+class TransactionLedger(Observer):
+    """Yields Transaction, Difference and Note, and at the end PartitionTransactions. `now` is in epoch ms, `timeout` in
+    ms."""
+
+    def __init__(
+        self, scan: PartitionScan, coordinator: TransactionCoordinatorState | None, now: int, timeout: int
+    ) -> None:
+        self.scan = scan
+        self.known = scan.known
+        self.coordinator = coordinator
+        self.now = now
+        self.timeout = timeout
+        self.counts = {COMMITTED: 0, ABORTED: 0, OPEN: 0, HANGING: 0}
+        self.empty = self.repeated = 0
+        self.seeded = None if scan.seeded_from is None else scan.seeded_from.path
+        self.differences = CoordinatorMismatches(scan, coordinator)
+
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        """Data batches never need a closer look here; those with markers are always passed one by one."""
+        return stop
+
+    def batch(self, seen: BatchContext) -> Iterator[Any]:
+        yield from self._lost()
+        ended, batch = self.scan.transactions.ended, seen.batch
+        if ended is not None and ended.repeats:
+            self.repeated += 1
+        elif ended is not None:
+            yield self._ended(seen, ended)
+        elif seen.is_valid and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
+            self.empty += 1
+
+    def _ended(self, seen: BatchContext, ended: CompletedTxn) -> Transaction:
+        state = OUTCOME[ended.marker.type]
+        self.counts[state] += 1
+        entry = self.scan.entries_of_index.entry
+        in_index = entry is not None if state == ABORTED and self.scan.entries_of_index.is_valid else None
+        begun = ended.transaction
+        path, position = seen.part.target.path, seen.batch.position
+        self.differences.add(ended, path, position)
+        remarks = self._of_data(begun) if begun is not None else [self._without_data(seen)]
+        first = begun.first_offset if begun else entry["firstOffset"] if entry else None
+        row = self._row(ended.producer_id, begun, state)
+        return row._replace(
+            firstOffset=first,
+            ended=ended.marker.timestamp,
+            age=None,
+            idle=None,
+            markerOffset=ended.offset,
+            markerEpoch=ended.epoch,
+            coordinatorEpoch=ended.marker.coordinatorEpoch,
+            inTxnIndex=in_index,
+            markerFile=path,
+            markerPosition=position,
+            file=row.file if begun else path,
+            position=row.position if begun else position,
+            remarks=tuple(remarks),
+        )
+
+    def _row(self, producer_id: int, begun: OngoingTxn | None, state: str) -> Transaction:
+        target = self.scan.partition
+        name = self.coordinator.history.names.get(producer_id) if self.coordinator else None
+        first, last = (begun.timestamp, begun.last_timestamp) if begun else (-1, -1)
+        return Transaction(
+            source=target.source,
+            topic=self.known.topic,
+            partition=self.known.partition,
+            transactionalId=name,
+            producerId=producer_id,
+            producerEpoch=begun.epoch if begun else None,
+            state=state,
+            firstOffset=begun.first_offset if begun else None,
+            lastOffset=begun.last_offset if begun and begun.last_offset >= 0 else None,
+            records=begun.records if begun else 0,
+            batches=begun.batches if begun else 0,
+            bytes=begun.bytes if begun else 0,
+            begun=first if first >= 0 else None,
+            lastTimestamp=last if last >= 0 else None,
+            ended=None,
+            age=self.now - first if first >= 0 else None,
+            idle=self.now - last if last >= 0 else None,
+            markerOffset=None,
+            markerEpoch=None,
+            coordinatorEpoch=None,
+            inTxnIndex=None,
+            file=begun.target.path if begun else target.path,
+            position=begun.position if begun else 0,
+            markerFile=None,
+            markerPosition=None,
+        )
+
+    def _of_data(self, begun: OngoingTxn) -> list[str]:
+        remarks = []
+        if begun.seeded:
+            remarks.append(LOST_BEGIN.format(name=begun.target.path.rpartition("/")[2]))
+        if begun.damages != self.scan.transactions.damages:
+            remarks.append(DAMAGE_WITHIN)
+        if begun.last_epoch != begun.epoch:
+            remarks.append(EPOCHS.format(first=begun.epoch, last=begun.last_epoch))
+        return remarks
+
+    def _without_data(self, seen: BatchContext) -> str:
+        if self.scan.transactions.damages:
+            return NO_DATA_DAMAGED
+        if self.known.compacted:
+            return NO_DATA_COMPACTED
+        first = self.scan.partition.segments[0].offset
+        return NO_DATA_BELOW.format(first=first) if first > 0 and self.seeded is None else NO_DATA
+
+    def finish(self, part: SegmentContext) -> Iterator[Any]:
+        yield from self._lost()
+        self.scan.entries_of_index.unmatched.clear()  # a finding reports them
+
+    def _lost(self) -> Iterator[Transaction]:
+        """Yield the transactions whose ABORT markers are lost to damage."""
+        entries = self.scan.entries_of_index
+        taken, entries.lost = entries.lost, []
+        for target, position, entry, closed in taken:
+            self.counts[ABORTED] += 1
+            remarks = [ONLY_INDEX, *(self._of_data(closed) if closed is not None else ())]
+            row = self._row(entry["producerId"], closed, ABORTED)
+            yield row._replace(
+                firstOffset=entry["firstOffset"],
+                age=None,
+                idle=None,
+                markerOffset=entry["lastOffset"],
+                inTxnIndex=True,
+                remarks=tuple(each for each in remarks if each != DAMAGE_WITHIN),
+                file=target.path,
+                position=position,
+            )
+
+    def end(self) -> Iterator[Any]:
+        tracker = self.scan.transactions.state
+        for producer_id, running in tracker.open.items():
+            yield self._open(producer_id, running)
+        yield from self.differences.found()
+        if tracker.untracked:
+            yield Note(
+                self.scan.partition.path, f"more than {len(tracker.open)} open transactions: the others are left out"
+            )
+        yield self._partition()
+
+    def _open(self, producer_id: int, running: OngoingTxn) -> Transaction:
+        known, remarks = self.known, self._of_data(running)
+        is_later = known.last is False
+        hanging = None if is_later else known.is_hanging(producer_id, running.epoch)
+        state = HANGING if hanging else OPEN
+        self.counts[state] += 1
+        row = self._row(producer_id, running, state)
+        is_old = (row.idle if row.idle is not None else row.age or 0) > self.timeout
+        record = self.coordinator.of_producer(producer_id) if self.coordinator else None
+        if record is not None:
+            remarks.append(self._of_coordinator(record, hanging))
+        elif hanging:
+            remarks.append(NO_ID)
+        if is_later:
+            remarks.append(LATER)
+        elif hanging is None and is_old:
+            remarks.append(UNKNOWN)
+        is_for_person = (hanging or (hanging is None and is_old)) and not is_later
+        if not is_for_person or known.topic is None or known.partition is None:
+            return row._replace(remarks=tuple(remarks))
+        producer = self.scan.producers.state.get(producer_id)
+        coordinator_epoch = producer.coordinator_epoch if producer else -1
+        topic, partition = known.topic, known.partition
+        epoch = running.last_epoch if running.last_epoch >= 0 else running.epoch
+        old = abort_command_before_3(topic, partition, producer_id, epoch, coordinator_epoch)
+        is_old_broker = not ABORTS_BY_OFFSET.applies(known.release.release)
+        return row._replace(
+            remarks=tuple(remarks),
+            abort=old if is_old_broker else abort_command(topic, partition, running.first_offset),
+            abortBefore3=old if ABORTS_BY_OFFSET.is_open(known.release) else None,
+        )
+
+    def _of_coordinator(self, record: CoordinatorRecord, hanging: bool | None) -> str:
+        state = f"its coordinator's state for {record.transactionalId}: {record.state}, epoch {record.producerEpoch}"
+        if hanging:
+            return f"{state}, {NOT_IN_IT}"
+        start, timeout = record.transactionStartTimestampMs, record.transactionTimeoutMs
+        if record.state == "Ongoing" and start >= 0 and timeout >= 0:
+            late = self.now - start - timeout
+            state += f", timeout {timeout // 1000} s"
+            state += f"; {OVERDUE}" if late > 0 else ""
+        elif record.state.startswith("Prepare"):
+            state += f"; {MARKER_DUE}"
+        return state
+
+    def _partition(self) -> PartitionTransactions:
+        scan, known = self.scan, self.known
+        segments = scan.partition.segments
+        first = segments[0].offset if segments else None
+        end = scan.log_end
+        undecided = scan.transactions.state.first_undecided
+        stable = end if undecided is None else undecided
+        held = next(iter(scan.transactions.state.open), None)
+        return PartitionTransactions(
+            source=scan.partition.source,
+            topic=known.topic,
+            partition=known.partition,
+            path=scan.partition.path,
+            logStartOffset=known.log_start_offset(first),
+            logEndOffset=end,
+            highWatermark=known.high_watermark,
+            lastStableOffset=None if known.last is False else stable,
+            heldBy=held,
+            committed=self.counts[COMMITTED],
+            aborted=self.counts[ABORTED],
+            open=self.counts[OPEN],
+            hanging=self.counts[HANGING],
+            emptyMarkers=self.empty,
+            repeatedMarkers=self.repeated,
+            segments=len(segments),
+            damages=scan.transactions.damages,
+            seededFrom=self.seeded,
+            unknown=unknown_keys(
+                known.no_high_watermark,
+                no_end(len(segments), []) if end is None else None,
+                Unknown("lastStableOffset", NOT_SELECTED, "the newest segment is not selected", None)
+                if known.last is False
+                else None,
+            ),
+        )
+
+
+MAX_PRODUCER_EPOCHS = 1_000_000
+"""Maximum number of producer epochs whose last marker is compared with the coordinator's decision."""
+
+
+class _Marker(NamedTuple):
+    """The last marker of a producer epoch: COMMIT or ABORT, its offset and its place."""
+
+    type: str
+    offset: int
+    file: str
+    position: int
+
+
+class CoordinatorMismatches:
+    """Collects the markers of a partition and returns those that differ from the coordinator's decision. There are none
+    if the coordinator's log is missing or damaged, because its decisions are then unknown."""
+
+    def __init__(self, scan: PartitionScan, coordinator: TransactionCoordinatorState | None) -> None:
+        self.scan = scan
+        self.known = scan.known
+        self.history = coordinator.history if coordinator is not None and not coordinator.problems else None
+        self.markers: dict[Life, _Marker] = {}
+
+    def add(self, ended: CompletedTxn, file: str, position: int) -> None:
+        """Add a marker at byte `position` of `file`."""
+        if self.history is not None and ended.producer_id in self.history.names:
+            life = (ended.producer_id, ended.epoch)
+            if life in self.markers or len(self.markers) < MAX_PRODUCER_EPOCHS:
+                self.markers[life] = _Marker(ended.marker.type, ended.offset, file, position)
+
+    def found(self) -> Iterator[Difference]:
+        """Yield the differences. The last marker of a producer epoch must match the coordinator's last decision for
+        that epoch, once the coordinator has recorded the transaction as complete: before that, in transaction version
+        1, the marker may belong to the previous transaction."""
+        known, scan = self.known, self.scan
+        if self.history is None or known.topic is None or known.partition is None or known.last is False:
+            return
+        segments = scan.partition.segments
+        is_whole = bool(segments) and not (segments[0].offset or scan.transactions.damages or known.compacted)
+        is_whole = is_whole and len(self.markers) < MAX_PRODUCER_EPOCHS
+        for life, decision in self.history.decided.get((known.topic, known.partition), {}).items():
+            if life not in self.history.done:
+                continue
+            marker = self.markers.get(life)
+            if marker is not None and marker.type != decision.type:
+                message = f"the marker is {marker.type}, but its coordinator decided {decision.type}"
+                yield self._difference(life, decision, marker, message)
+            elif marker is None and is_whole:
+                message = f"no marker, though its coordinator recorded that every partition has its {decision.type}"
+                yield self._difference(life, decision, None, message)
+
+    def _difference(
+        self, life: Life, decision: CoordinatorDecision, marker: _Marker | None, message: str
+    ) -> Difference:
+        target = self.scan.partition
+        return Difference(
+            source=target.source,
+            topic=self.known.topic,
+            partition=self.known.partition,
+            transactionalId=decision.transactionalId,
+            producerId=life[0],
+            producerEpoch=life[1],
+            offset=marker.offset if marker else None,
+            file=marker.file if marker else target.path,
+            position=marker.position if marker else 0,
+            coordinator=decision.name,
+            coordinatorOffset=decision.offset,
+            message=message,
+        )

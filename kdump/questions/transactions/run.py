@@ -1,0 +1,177 @@
+"""Transactions, what blocks the last stable offset, and what the coordinators state about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from kdump.answer import Note
+from kdump.check.engine.units import CheckUnit, units_of
+from kdump.check.finding import Finding
+from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
+from kdump.check.totals import CheckTotals
+from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
+from kdump.log.fault_tolerant import careful_source
+from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.questions.find_partitions import PartitionInput, is_away, partitions_of
+from kdump.questions.partition_scan import REPORTED, PartitionScan, certain_answers
+from kdump.questions.transactions.answer import (
+    ABORTED,
+    COMMITTED,
+    HANGING,
+    OPEN,
+    CoordinatorTransaction,
+    Difference,
+    PartitionTransactions,
+    Transaction,
+)
+from kdump.questions.transactions.ledger import TransactionLedger
+
+TransactionsAnswer = Transaction | PartitionTransactions | CoordinatorTransaction | Difference | Finding | Note
+TRANSACTION_TIMEOUT = 900_000
+"""Default of transaction.max.timeout.ms: no transaction is open for longer, unless it hangs."""
+STATES = (COMMITTED, ABORTED, OPEN, HANGING)
+TOLD_BY_ROWS = ("transaction-open", "transaction-hanging")
+"""Findings that repeat what the transaction's row states."""
+REPORTED_PREFIXES = ("transaction-", "txn-index-", "snapshot-")
+"""Prefixes of the codes that are reported in addition to those of damaged bytes."""
+
+
+class TransactionsQuery(NamedTuple):
+    """What to select. `topic`: predicate for topic names. `on_producer` is called with the producer ID and the
+    transactional ID of each transaction that exists, whether it is selected or not. `only_unended`: only those that
+    have not ended are of interest, so that reading can begin at the newest producer snapshot."""
+
+    topic: Callable[[str], bool] = lambda name: True
+    states: frozenset[str] = frozenset(STATES)
+    producer_ids: frozenset[int] = frozenset()
+    transactional_ids: frozenset[str] = frozenset()
+    only_unended: bool = False
+    on_producer: Callable[[int, str | None], None] = lambda producer_id, transactional_id: None
+
+    def wants(self, row: Transaction) -> bool:
+        self.on_producer(row.producerId, row.transactionalId)
+        if row.state not in self.states or (self.producer_ids and row.producerId not in self.producer_ids):
+            return False
+        return not self.transactional_ids or row.transactionalId in self.transactional_ids
+
+
+def transactions(
+    paths: str | Iterable[str],
+    question: TransactionsQuery | None = None,
+    *,
+    run: Run = PLAIN_RUN,
+) -> Iterator[TransactionsAnswer]:
+    """Yield the transactions of the partitions that `paths` stand for: segments, partition directories, log
+    directories, or directories above. Reads lazily, in bounded memory.
+
+    First the coordinator's last record for each transactional ID (CoordinatorTransaction), if __transaction_state is on
+    the same disks. Then, one partition after the other, each Transaction where it ended, those that have not ended, and
+    PartitionTransactions; between them a Difference where log and coordinator disagree, a Finding for what could not be
+    read and for a .txnindex that contradicts the log, and a Note for anything else that could not be taken into
+    account.
+
+    What cannot be read is passed to `run.unreadable`, which raises it by default. Options state from when ages are
+    computed, when a transaction is old, and the release."""
+    question = question or TransactionsQuery()
+    options = Options.as_of(run, only=frozenset({"transactions", "indexes"}), open_source=careful_source)
+    named = (paths,) if isinstance(paths, str) else tuple(paths)
+    known: list[PartitionContext] = []  # of every unit, also without partitions that may have transactions
+
+    def units() -> Iterator[CheckUnit]:
+        for unit in units_of(options.disks_at(named), options):
+            known.append(unit.known)
+            yield unit
+
+    found = partitions_of(units(), named, options)
+    chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
+    if chosen or not found:
+        yield from _coordinators(known, question, options.now)
+    run.expect(sum(place.size for place in chosen))
+    for place in chosen:
+        run.begin(place)
+        yield from transactions_of(place, question)
+
+
+def since_snapshot(place: PartitionDirectory) -> PartitionDirectory:
+    """Return the partition from the segment on whose base offset has the newest producer snapshot, which has the
+    transactions that were open there: a broker loads no more after a clean shutdown. Without one, all segments."""
+    offsets = {target.name_offset for target in place.snapshots}
+    for number in range(len(place.segments) - 1, 0, -1):
+        if place.segments[number].offset in offsets:
+            first = place.segments[number].offset
+            snapshots = [target for target in place.snapshots if (target.name_offset or 0) >= first]
+            newest = place.with_segments(place.segments[number:])
+            return replace(newest, given=replace(newest.grouped, snapshots=snapshots))
+    return place
+
+
+def _coordinators(
+    known: Iterable[PartitionContext], question: TransactionsQuery, now: int
+) -> Iterator[TransactionsAnswer]:
+    seen: list[TransactionCoordinatorState] = []
+    for context in known:
+        coordinator = context.coordinator
+        if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
+            continue
+        seen.append(coordinator)
+        for problem in coordinator.problems:
+            yield Note("", problem)
+        for name, record in coordinator.by_id.items():
+            last_record = coordinator.history.last_records.get(name)
+            question.on_producer(record.producerId, name)
+            if last_record is None or (question.producer_ids and record.producerId not in question.producer_ids):
+                continue
+            if question.transactional_ids and name not in question.transactional_ids:
+                continue
+            start = record.transactionStartTimestampMs if record.transactionStartTimestampMs >= 0 else None
+            is_open = record.state in UNENDED
+            updated = record.transactionLastUpdateTimestampMs
+            yield CoordinatorTransaction(
+                source=coordinator.sources[last_record.name],
+                path=last_record.name,
+                offset=last_record.offset,
+                transactionalId=name,
+                producerId=record.producerId,
+                producerEpoch=record.producerEpoch,
+                state=record.state,
+                transactionTimeoutMs=record.transactionTimeoutMs,
+                transactionStartTimestampMs=start,
+                transactionLastUpdateTimestampMs=updated if updated >= 0 else None,
+                age=now - start if is_open and start is not None else None,
+                partitions=tuple(
+                    f"{topic}-{n}" for topic, numbers in record.partitions.items() for n in sorted(numbers)
+                ),
+            )
+
+
+def transactions_of(
+    place: PartitionInput,
+    question: TransactionsQuery,
+) -> Iterator[TransactionsAnswer]:
+    """Yield the transactions of one partition."""
+    totals = CheckTotals()
+    place, looking = place.now()
+    if is_away(place):
+        return
+    here = since_snapshot(place.partition) if question.only_unended else place.partition
+    scan = PartitionScan(here, place.known, place.options, totals)
+    if here is not place.partition and scan.seeded_from is None:  # it is damaged
+        scan = PartitionScan(place.partition, place.known, place.options, totals)
+    coordinator = place.known.coordinator
+    coordinator = coordinator if isinstance(coordinator, TransactionCoordinatorState) else None
+    ledger = TransactionLedger(scan, coordinator, place.options.now, place.options.transaction_timeout)
+    for answer in certain_answers(scan, ledger, PartitionTransactions, looking, is_shown_with_transactions):
+        if not isinstance(answer, Transaction) or question.wants(answer):
+            yield answer
+
+
+def is_shown_with_transactions(finding: Finding) -> bool:
+    """Return True if a finding is about damaged bytes, or about transactions and their index and not repeated by a
+    row."""
+    if finding.code in TOLD_BY_ROWS:
+        return False
+    return finding.code in REPORTED or finding.code.startswith(REPORTED_PREFIXES)

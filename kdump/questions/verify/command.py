@@ -1,0 +1,259 @@
+"""`kdump verify`: checks files for damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import click
+
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.engine.units import CheckUnit, units
+from kdump.check.engine.workers import run_all, usual_jobs_for
+from kdump.check.finding import SEVERITIES, Code, Finding, family_names
+from kdump.check.totals import CheckTotals
+from kdump.command_line.completion_words import listed
+from kdump.command_line.exit_status import exit_with
+from kdump.command_line.input_files import print_error
+from kdump.command_line.name_options import topic_filter, topic_option
+from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
+from kdump.command_line.params import fail_on_option, jobs_option, message_size_option, read_once, timeout_option
+from kdump.command_line.properties_option import properties_option
+from kdump.command_line.reading_options import ReadingOptions, reading_options
+from kdump.command_line.release_option import release_option
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
+from kdump.format.kafka_release import KafkaRelease
+from kdump.kafka.server_properties import ServerProperties
+from kdump.log.errors import SourceError
+from kdump.log.source import RECORDS
+from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
+from kdump.render.progress import Progress
+from kdump.render.stdout import Output
+
+EXAMPLES = """
+\b
+Examples:
+  kdump verify /var/lib/kafka
+  kdump verify --crc /var/lib/kafka/payments-0
+  kdump verify --json 00000000000000000000.log | jq -r 'select(.type=="finding") | .code'
+  kdump verify --list
+
+\b
+Exit status: 0 if no finding reaches --fail-on, 1 if one does, 2 for a usage error, or if something
+could not be read and the status is not 1.
+"""
+
+
+def _names(known: list[str], noun: str) -> Callable[[click.Context, click.Parameter, str | None], frozenset[str]]:
+    def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> frozenset[str]:
+        names = frozenset(name.strip() for name in (value or "").split(",") if name.strip())
+        unknown = sorted(names - set(known))
+        if unknown:
+            raise click.BadParameter(f"{unknown[0]!r} is not a {noun}; use {', '.join(known)}")
+        if value is not None and not names:
+            raise click.BadParameter(f"{value!r} contains no {noun}; use {', '.join(known)}")
+        return names
+
+    return parse
+
+
+@dataclass(frozen=True)
+class VerifyOptions(CommandOptions):
+    """The options of the command. `transaction_timeout` is in milliseconds."""
+
+    paths: tuple[str, ...] = argument(metavar="PATH…", nargs=-1)
+    headers_only: bool = flag("--crc", help="Check only headers and checksums; nothing is decompressed.")
+    only: frozenset[str] = option(
+        "--only",
+        metavar="FAMILY,…",
+        callback=_names(family_names(), "family"),
+        shell_complete=listed(lambda: [(name, "") for name in family_names()]),
+        help="Check only these families of findings.",
+    )
+    ignore: frozenset[str] = option(
+        "--ignore",
+        metavar="CODE,…",
+        callback=_names(list(CATALOGUE), "code"),
+        shell_complete=listed(lambda: [(code.code, code.meaning) for code in CATALOGUE.values()]),
+        help="Omit findings with these codes.",
+    )
+    topics: tuple[str, ...] = topic_option("Check only partitions of these topics")
+    fail_on: str = fail_on_option(SEVERITIES)
+    info: bool = flag("--info", help="Also show informational findings.")
+    output: OutputOptions = added(
+        output_options(
+            json="Write JSON Lines: findings, then one summary.",
+            columns=CSV_COLUMNS_HELP,
+            full="",
+            quiet="Print nothing; only set the exit status.",
+            zone=False,
+        )
+    )
+    listing: bool = flag("--list", help="Print the catalogue of findings.")
+    jobs: int | None = jobs_option("Check")
+    baseline: str | None = option(
+        "--baseline", metavar="FILE", help="Omit the findings in FILE, the output of an earlier --json run."
+    )
+    transaction_timeout: int = timeout_option()
+    max_message_bytes: int | None = message_size_option()
+    kafka_version: KafkaRelease | None = release_option("Judge by the rules")
+    server: ServerProperties | None = properties_option()
+    reading: ReadingOptions = added(reading_options)
+
+
+@click.command(epilog=EXAMPLES)
+@takes(VerifyOptions)
+def command(options: VerifyOptions) -> None:
+    """Check segments, indexes, snapshots and checkpoints for damage: files, partition directories, log directories, or
+    parent directories. Reports what is damaged and where, the impact on brokers and consumers, and what to do. Nothing
+    is written to the disk."""
+    output = options.output.output(headline=False)
+    if options.listing:
+        if options.paths:
+            raise click.UsageError("--list takes no path")
+        _list(options.output, output)
+        return
+    if not options.paths:
+        raise click.UsageError("Missing argument 'PATH…'")
+    if options.headers_only and options.only - {"bytes"}:
+        raise click.UsageError("--crc checks only the family bytes; choose one of --crc and --only")
+    read_once(options.paths)
+    verify = VerifyCommand(options, output)
+    exit_with(verify.run)
+
+
+class VerifyCommand:
+    """One run of the command."""
+
+    def __init__(self, options: VerifyOptions, output: Output) -> None:
+        self.options = options
+        self.output = output
+        self.baseline: Baseline | None = None
+        self.totals = CheckTotals()
+        self.of_topic = topic_filter(options.topics)
+        self.sink = options.output.sink(
+            output,
+            lambda: FindingsReport(output, info=options.info or options.fail_on == "info"),
+            (Finding,),
+            objects=check_objects,
+            report=True,
+        )
+        self.check = options.reading.run(
+            only=options.only,
+            ignore=options.ignore,
+            headers_only=options.headers_only,
+            transaction_timeout=options.transaction_timeout,
+            max_message_bytes=options.max_message_bytes,
+            kafka_version=options.kafka_version,
+            server=options.server,
+            unreadable=self.totals.add_unreadable,
+        )
+
+    def run(self) -> int:
+        """Run the command and return its exit status."""
+        options = self.options
+        self.baseline = read_baseline(options.baseline) if options.baseline else None
+        began = time.monotonic()
+        with Progress("verify") as progress:
+            check = replace(self.check, more=progress.more)
+            work = [unit for unit in units(options.paths, check) if self._is_selected(unit)]
+            for unit in work if self.of_topic.is_unmatched else ():
+                for topic in unit.missing_topics():  # which has no other unit here
+                    self.of_topic(topic)
+            if not self.totals.unread:
+                self.of_topic.refuse_unmatched()
+            progress.total = sum(unit.size for unit in work)
+            jobs = options.jobs or usual_jobs_for(work)
+            for unit, findings in run_all(work, jobs, self.totals):
+                self._unit(unit, findings)
+        self.sink.add(CheckEnd(self.totals, time.monotonic() - began, self._families()))
+        self.sink.end()
+        self.output.flush()
+        for unread in self.totals.unread if not self.sink.shows_unread else ():
+            print_error(unread)
+        if RECORDS in self.options.only and self.totals.not_in_bundle[RECORDS]:
+            print_error(
+                "--only records: the records are not in the bundle (kdump bundle --records TOPIC includes them)"
+            )
+            return 2
+        severe = SEVERITIES[: SEVERITIES.index(options.fail_on) + 1]
+        if any(self.totals.findings[severity] for severity in severe):
+            return 1
+        return 2 if self.totals.unread else 0
+
+    def _is_selected(self, unit: CheckUnit) -> bool:
+        return unit.topic is None or self.of_topic(unit.topic)
+
+    def _unit(self, unit: CheckUnit, findings: Iterator[Finding]) -> None:
+        self.sink.part(unit.name)
+        for finding in findings:
+            if unit.directory is not None and self.options.topics and not self.of_topic(finding.topic or ""):
+                continue
+            if self.baseline is not None and finding in self.baseline:
+                self.totals.known += 1
+                continue
+            self._finding(finding)
+
+    def _finding(self, finding: Finding) -> None:
+        self.totals.findings[finding.severity] += 1
+        self.totals.missing.add(finding)
+        self.sink.add(finding)
+
+    def _families(self) -> str:
+        if self.options.headers_only:
+            return "headers and checksums"
+        return ", ".join(sorted(self.options.only | {"bytes"})) if self.options.only else "everything"
+
+
+def _list(options: OutputOptions, output: Output) -> None:
+    sink = options.sink(output, lambda: CodeTable(output), (Code,), report=True)
+    for code in CATALOGUE.values():
+        sink.add(code)
+    sink.end()
+    output.flush()
+
+
+OF_SUMMARY = {"findings", "known", "unread"}
+"""Keys of verify's summary, which distinguish it from that of other commands."""
+FindingKey = tuple[str, str | None, int | None, int | None, str]
+
+
+class Baseline:
+    """Accepted findings, identified by code, topic-partition and offset; without a topic or an offset, also by file
+    name."""
+
+    def __init__(self, keys: set[FindingKey]) -> None:
+        self.keys = keys
+
+    def __contains__(self, finding: Finding) -> bool:
+        return _key(finding.code, finding.topic, finding.partition, finding.offset, finding.file) in self.keys
+
+
+def read_baseline(path: str) -> Baseline:
+    """Read a file written by `kdump verify --json`. Raises SourceError if it cannot be read or is anything else."""
+    keys: set[FindingKey] = set()
+    lines = 0
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    row = json.loads(line)
+                    lines += 1
+                    if row["type"] == "finding":
+                        keys.add(_key(row["code"], row["topic"], row["partition"], row["offset"], row["file"]))
+                    elif row["type"] != "summary" or not row.keys() >= OF_SUMMARY:
+                        raise ValueError(row["type"])
+                except (ValueError, KeyError, TypeError) as error:
+                    raise SourceError(f"{path}: line {number} is not a line that kdump verify --json writes") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if not lines:
+        raise SourceError(f"{path}: is empty, and the output of kdump verify --json is not")
+    return Baseline(keys)
+
+
+def _key(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> FindingKey:
+    return code, topic, partition, offset, os.path.basename(file) if topic is None or offset is None else ""

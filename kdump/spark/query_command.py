@@ -1,0 +1,73 @@
+"""`kdump query`: runs SQL on the result of a scan."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import click
+
+from kdump.command_line.input_files import print_error
+from kdump.command_line.output_options import CSV, JSON, TABLE, OutputOptions, output_options
+from kdump.command_line.params import pair
+from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
+from kdump.render.progress import Progress
+
+EXAMPLES = """
+\b
+Examples:
+  kdump query fleet 'select broker, topic, code, message from findings where severity = "error"'
+  kdump query fleet 'show tables'
+  kdump query fleet 'select * from replica_differences' --json | jq .explanation
+
+\b
+Exit status: 0 on success, 2 for a usage error, if DIR contains no scan, or if Spark rejects the query.
+"""
+
+
+@dataclass(frozen=True)
+class QueryOptions(CommandOptions):
+    """The options of the command."""
+
+    directory: str = argument(metavar="DIR")
+    sql: str = argument(metavar="SQL")
+    output: OutputOptions = added(output_options(columns=""))
+    limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
+    master: str | None = option("--master", metavar="URL", help="Run Spark on this master.  [local[*]]")
+    confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")
+
+
+@click.command(epilog=EXAMPLES)
+@takes(QueryOptions)
+def command(options: QueryOptions) -> None:
+    """Query the tables that kdump scan has written to DIR with Spark SQL: segments, batches, records, findings,
+    index_entries, producer_states, checkpoints and replicas. docs/spark.md contains useful queries."""
+    from kdump.spark.store import Store, StoreError
+
+    try:
+        Store(options.directory).require_result()  # before the imports of all else, which take a second
+    except StoreError as error:
+        print_error(str(error))
+        sys.exit(2)
+    from kdump.spark.session import NoSpark, require
+
+    try:
+        require()
+    except NoSpark as error:
+        print_error(str(error))
+        sys.exit(2)
+    from kdump.spark.query import CsvQuery, JsonQuery, QueryError, TableQuery, query
+
+    conf = dict(pair("--conf", text) for text in options.confs)
+    output = options.output.output(headline=False)
+    kinds: dict[str, type[JsonQuery | CsvQuery | TableQuery]] = {JSON: JsonQuery, CSV: CsvQuery, TABLE: TableQuery}
+    rows = kinds[options.output.format](output, full=options.output.full, zone=options.output.zone)
+    try:
+        with Progress("query"):
+            query(options.directory, options.sql, rows, limit=options.limit, master=options.master, conf=conf)
+        output.flush()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except (NoSpark, StoreError, QueryError) as error:
+        print_error(str(error))
+        sys.exit(2)
