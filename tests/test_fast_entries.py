@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.log.entries import FIXED
 from kdump.questions.inspect import fast_entries
-from kdump.questions.inspect import run as inspect_run
+from kdump.questions.inspect import show as inspect_run
 from kdump.render.times import LAST, iso, iso_many
 from tests.conftest import DISKS, FIXTURES, few, seeded
 from tests.test_damaged_disks import DAMAGES

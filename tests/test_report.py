@@ -32,7 +32,9 @@ from kdump.incident.report.html.finding_evidence import evidence
 from kdump.incident.report.html.labels import PageLabels
 from kdump.incident.report.run import postmortem
 from kdump.log.run import QUIET_RUN, ignore
+from kdump.questions.producers.answer import Producer
 from kdump.questions.stats.totals import Stats
+from kdump.questions.transactions.answer import PartitionTransactions, Transaction
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, segments
 from tests.craft import batch, flip, record, split
@@ -379,9 +381,9 @@ def test_numbers_on_a_damaged_disk(damaged: Path, window: int) -> None:
 def ledger(path: Path) -> tuple[Counter[tuple[Any, ...]], list[Any]]:
     rows, ends = Counter[tuple[Any, ...]](), []
     for each in kdump.transactions(str(path), now=NOW, run=QUIET_RUN):
-        if isinstance(each, kdump.questions.transactions.answer.Transaction):  # type: ignore[attr-defined]
+        if isinstance(each, Transaction):
             rows[each.topic, each.producerId, each.firstOffset, each.markerOffset, each.state, each.records] += 1
-        elif isinstance(each, kdump.questions.transactions.answer.PartitionTransactions):  # type: ignore[attr-defined]
+        elif isinstance(each, PartitionTransactions):
             ends.append((each.path, each.lastStableOffset, each.committed, each.aborted, each.open, each.hanging))
     return rows, ends
 
@@ -409,7 +411,7 @@ def test_transactions_are_those_of_the_ledger(disk: str, damaged: Path) -> None:
 def test_producers_are_those_of_kdump_producers() -> None:
     said = Counter[tuple[Any, ...]]()
     for each in kdump.producers(str(FIXTURES / "disk-1"), now=NOW):
-        if isinstance(each, kdump.questions.transactions.answer.Producer) and each.batches:  # type: ignore[attr-defined]
+        if isinstance(each, Producer) and each.batches:
             said[each.topic, each.producerId] = (each.batches, each.records, each.bytes)  # type: ignore[assignment]
     mine: dict[tuple[Any, ...], list[int]] = {}
     for facts in read(FIXTURES / "disk-1").partitions:

@@ -57,5 +57,5 @@ def valid_size_at(data: Bytes, position: int) -> tuple[int, int]:
 
 
 def size_class(size: int) -> int:
-    """Return what forensics.histograms.class_of returns."""
+    """Return what log.histograms.class_of returns."""
     return min(size.bit_length(), 33) if size > 0 else 0

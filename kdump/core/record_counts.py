@@ -35,7 +35,7 @@ NEAR = 1 << 16
 
 
 class TimeCounts(Protocol):
-    """Counts timestamps in buckets of `width` ms (forensics.histograms.Histogram)."""
+    """Counts timestamps in buckets of `width` ms (log.histograms.Histogram)."""
 
     width: int
 
@@ -43,7 +43,7 @@ class TimeCounts(Protocol):
 
 
 class KeyCounts(Protocol):
-    """Counts keys in slots (forensics.frequent_items.SpaceSaving). The slot of a key that was counted lately is also
+    """Counts keys in slots (frequent_items.SpaceSaving). The slot of a key that was counted lately is also
     found by a hash of it: `near` has that slot + 1, and `texts` and `sizes` the key of each slot."""
 
     counts: array[int]

@@ -4,7 +4,7 @@ so that nothing is decided twice."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdump.answer import Note
 from kdump.check.engine.partition_check import PartitionCheck
@@ -81,7 +81,7 @@ class PartitionScan(PartitionCheck):
 def certain_answers(
     scan: PartitionScan,
     observer: Observer,
-    row: type,
+    row: type[NamedTuple],
     looking: Looking | None,
     is_shown: Callable[[Finding], bool],
 ) -> Iterator[Any]:

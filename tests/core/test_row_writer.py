@@ -20,7 +20,7 @@ from kdump.log.batch_records import decode_columns
 from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.questions.inspect import fast_json, fast_rows
-from kdump.questions.inspect import run as inspect_run
+from kdump.questions.inspect import show as inspect_run
 from kdump.questions.inspect import views as inspect_views
 from kdump.render import inspect_columns, long_value
 from kdump.render.escape import bytes_text

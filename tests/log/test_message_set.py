@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from kdump.log import legacy_records
 from kdump.log.region import LegacyRecordBatch
-from kdump.questions.inspect import run as inspect_run
+from kdump.questions.inspect import show as inspect_run
 from tests import craft
 from tests.conftest import SEED, each_segment, facts, iter_regions, sample, some_segments
 from tests.each_case import each_case

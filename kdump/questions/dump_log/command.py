@@ -21,7 +21,7 @@ from kdump.questions.dump_log.batch import Contents
 from kdump.questions.dump_log.decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ClassDecoder
 from kdump.questions.dump_log.log import DumpOptions
 from kdump.questions.dump_log.out import DumpOutput
-from kdump.questions.dump_log.run import Dump
+from kdump.questions.dump_log.show import Dump
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

@@ -22,8 +22,8 @@ from kdump.log import file_system
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
 from kdump.parallel_jobs import usual_jobs
-from kdump.questions.inspect.run import HEX, TEMPLATE, InspectRun, ShowOptions
-from kdump.questions.ls.run import LsOptions, is_log_directory, run_ls
+from kdump.questions.inspect.show import HEX, TEMPLATE, InspectRun, ShowOptions
+from kdump.questions.ls.show import LsOptions, is_log_directory, run_ls
 from kdump.render.escape import path_text
 from kdump.render.record_template import shows_decoded
 

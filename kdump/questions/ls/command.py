@@ -6,7 +6,7 @@ import click
 
 from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.typed_options import takes
-from kdump.questions.ls.run import LsOptions, run_ls
+from kdump.questions.ls.show import LsOptions, run_ls
 
 EXAMPLES = """
 \b

@@ -18,7 +18,7 @@ from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.questions.ls.run import NONE_OF_KIND, is_of_kind, selected_topics
+from kdump.questions.ls.show import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.questions.stats.answer import PartitionStatistics, stats_object
 from kdump.questions.stats.read import stats
 from kdump.questions.stats.report import StatsPart, StatsReport
