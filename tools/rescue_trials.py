@@ -1,14 +1,14 @@
 """python -m tools.rescue_trials JARS [--only CASE,…] [--out docs/rescue-trials.json]
 
-Runs real clusters with topics, records, transactions, a group, a user, an ACL and a quota, ends them with kill -9, and
-damages their metadata: a record that no controller can apply, disks of controllers that are lost, copies that diverge.
-Runs kdump.rescue, and then exactly the commands that it names. Starts the cluster again, and compares: controllers have
-a leader and do not halt, no directory becomes stray, and clients see every topic, record, offset, user, ACL and quota
-that was there; a new topic, a new producer ID and the old transactional producers work. The disks that were read must
-be unchanged.
+Runs real clusters with topics, one of them with remote storage, records, transactions, groups of all protocols, a user,
+an ACL, a quota and a reassignment in flight, ends them with kill -9, and damages their metadata: a record that no
+controller can apply, disks of controllers that are lost, copies that diverge. Runs kdump.rescue, and then exactly the
+commands that it names. Starts the cluster again, and compares: controllers have a leader and do not halt, no directory
+becomes stray, and clients see every topic, record, offset, user, ACL and quota that was there; a new topic, a new
+producer ID and the old transactional producers work. The disks that were read must be unchanged.
 
-JARS contains a directory with the jars of tools/kafka-jars.xml for each release. Needs Java 17, 2 GB of memory, and
-three minutes for each case.
+JARS contains a directory with the jars of tools/kafka-jars.xml, and that of kafka-streams, for each release. Needs Java
+17, 3 GB of memory, and three minutes for each case.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from kdump.format.batch_writer import new_batch
 from kdump.format.control_record import KEY, ControlRecordKey
+from kdump.format.count_text import count_text
 from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
 from kdump.format.message_writer import encode
@@ -43,11 +44,12 @@ from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 
 RESULTS = ROOT / "docs" / "rescue-trials.json"
 CLIENT = ROOT / "tools" / "trials" / "Rescue.java"
-SHARE_CLIENT = CLIENT.with_name("RescueShare.java")
-WITH_SHARE = (4, 2)
+CLIENTS = [CLIENT, CLIENT.with_name("RescueStorage.java")]
+NEWER_CLIENTS = [CLIENT.with_name("RescueShare.java"), CLIENT.with_name("RescueStreams.java")]
+WITH_NEWER_GROUPS = (4, 2)
 CLUSTER = "FN96DRb6S3GeSIQS03itlw"
 SECONDS = 600
-TOPICS = 30
+TOPICS = 60
 LOG = "__cluster_metadata-0"
 HALTED = re.compile(r"Encountered fatal fault|Exiting Kafka due to fatal exception|Got exception while starting")
 ACTIVE = re.compile(r"Becoming the active controller|Becoming active at|becomes? the active controller", re.IGNORECASE)
@@ -78,6 +80,15 @@ num.io.threads=2
 background.threads=2
 group.initial.rebalance.delay.ms=0
 initial.broker.registration.timeout.ms=600000
+remote.log.storage.system.enable=true
+remote.log.storage.manager.class.name=RescueStorage
+rsm.config.dir={remote}
+remote.log.metadata.manager.listener.name=PLAINTEXT
+rlmm.config.remote.log.metadata.topic.replication.factor={replicas}
+rlmm.config.remote.log.metadata.topic.num.partitions=2
+remote.log.manager.task.interval.ms=500
+log.retention.check.interval.ms=1000
+log.initial.task.delay.ms=500
 broker.session.timeout.ms=60000
 """
 
@@ -129,6 +140,11 @@ class Nodes:
     def disk(self, node: int) -> Path:
         return self.work / f"disk-{node}"
 
+    @property
+    def remote(self) -> Path:
+        """The directory that is the remote storage."""
+        return self.work / "remote"
+
     def log(self, node: int) -> Path:
         return self.disk(node) / LOG
 
@@ -156,6 +172,7 @@ class Nodes:
             disk=self.disk(node),
             quorum=quorum,
             replicas=min(3, len(self.brokers)),
+            remote=self.remote,
         )
         path = self.work / f"{node}.properties"
         path.write_text(text)
@@ -426,16 +443,17 @@ FATAL: dict[str, tuple[Entry, ...]] = {
 }
 SMALL = {release: Layout(release) for release in ("4.3.1", "4.4.0", "3.9.1", "4.0.0")}
 COMBINED = {release: Layout(release, combined=True) for release in ("4.3.1", "4.4.0")}
-LARGE = {release: Layout(release, 3, 2) for release in ("4.3.1", "3.9.1")}
-LARGE_DYNAMIC = {release: Layout(release, 3, 2, DYNAMIC) for release in ("4.3.1", "4.4.0", "3.9.1")}
-LARGE_NEWEST = Layout("4.4.0", 3, 2)
-UNKNOWN = "users|ACLs|quotas|configs of brokers"
+ONE_CONTROLLER = Layout("4.3.1", 1, 3)
+LARGE = {release: Layout(release, 3, 3) for release in ("4.3.1", "3.9.1")}
+LARGE_DYNAMIC = {release: Layout(release, 3, 3, DYNAMIC) for release in ("4.3.1", "4.4.0", "3.9.1")}
+LARGE_NEWEST = Layout("4.4.0", 3, 3)
+UNKNOWN = "users|ACLs|quotas|configs of brokers|configs of group|reassignments"
 """Facts that --from-data cannot know."""
 LISTING = "topics.txt"
 HELD = {"retention.ms=-1", "retention.bytes=-1"}
-KNOWN = ("cleaned", "appended", "__consumer_offsets", "__transaction_state", "__share_group_state")
+KNOWN = ("cleaned", "appended", "tiered", "__consumer_offsets", "__transaction_state", "__share_group_state")
 """Topics whose logs, or names, show each config but those of LOST."""
-LOST = ("segment.ms", "min.cleanable.dirty.ratio")
+LOST = ("segment.ms", "min.cleanable.dirty.ratio", "local.retention.bytes")
 
 
 def _cases() -> Iterator[Case]:
@@ -451,6 +469,9 @@ def _cases() -> Iterator[Case]:
     for release, layout in COMBINED.items():
         damage = fatal(*FATAL["topic-unknown"])
         yield Case(f"{release}-combined", "a combined node has a record that kills", layout, damage)
+    name, layout = f"{ONE_CONTROLLER.release}-1+3", ONE_CONTROLLER
+    yield Case(f"{name}-controller-lost", "the disk of the only controller is lost", layout, lose(1))
+    yield Case(f"{name}-fatal", "all copies have a record that kills", layout, fatal(*FATAL["topic-unknown"]))
     for layouts in (LARGE, LARGE_DYNAMIC):
         for layout in layouts.values():
             name = f"{layout.release}-{layout.quorum}"
@@ -460,7 +481,15 @@ def _cases() -> Iterator[Case]:
             yield Case(f"{name}-diverging", "two copies diverge, the third is lost", layout, diverging, "of-the-later")
             damage = fatal(*FATAL["topic-unknown"])
             yield Case(f"{name}-fatal", "all copies have a record that kills", layout, damage)
-    for layout in (*SMALL.values(), *COMBINED.values(), *LARGE.values(), *LARGE_DYNAMIC.values(), LARGE_NEWEST):
+    every = (
+        *SMALL.values(),
+        *COMBINED.values(),
+        ONE_CONTROLLER,
+        *LARGE.values(),
+        *LARGE_DYNAMIC.values(),
+        LARGE_NEWEST,
+    )
+    for layout in every:
         yield Case(f"{layout.name}-no-metadata", "all metadata is lost", layout, without_metadata, UNKNOWN)
     for layout in (SMALL["4.3.1"], SMALL["3.9.1"], LARGE_DYNAMIC["4.4.0"]):
         name = layout.name
@@ -470,7 +499,7 @@ def _cases() -> Iterator[Case]:
         yield Case(f"{name}-no-ids", "some partition.metadata are lost", layout, without_ids, f"{UNKNOWN}|topic t3")
         yield Case(f"{name}-configs", "an old listing of topics is there", layout, with_configs, UNKNOWN)
         yield Case(f"{name}-future", "only a future directory is left", layout, moving, UNKNOWN)
-    for layout in (*LARGE.values(), *LARGE_DYNAMIC.values(), LARGE_NEWEST):
+    for layout in (ONE_CONTROLLER, *LARGE.values(), *LARGE_DYNAMIC.values(), LARGE_NEWEST):
         missing = f"{UNKNOWN}|topic "
         yield Case(f"{layout.name}-no-broker", "a broker's disk is lost, too", layout, without_broker, missing)
         yield Case(f"{layout.name}-behind", "replicas have lost the end of a log", layout, behind, UNKNOWN)
@@ -506,7 +535,8 @@ def apply(made: Rescue, cluster: Nodes) -> list[str]:
 def base(jars: Path, layout: Layout, work: Path, clean: bool = False) -> tuple[Nodes, list[str]]:
     """Return the disks of a cluster that was used and killed, or shut down, and what its clients saw."""
     nodes = Nodes(jars, layout, work)
-    clients = [CLIENT] if parse_release(layout.release).line < WITH_SHARE else [CLIENT, SHARE_CLIENT]
+    clients = CLIENTS + (NEWER_CLIENTS if parse_release(layout.release).line >= WITH_NEWER_GROUPS else [])
+    nodes.remote.mkdir()
     compiled = ["javac", "-cp", f"{jars}/*", "-d", str(work), *map(str, clients)]
     subprocess.run(compiled, check=True, capture_output=True)
     nodes.format()
@@ -529,10 +559,18 @@ def trial(jars: Path, case: Case, before: Nodes, facts: list[str]) -> dict[str, 
         cluster.classes = before.classes
         for node in cluster.all:
             shutil.copytree(before.disk(node), cluster.disk(node))
+        shutil.copytree(before.remote, cluster.remote)
         request = case.damage(cluster)
         disks = [str(cluster.disk(node)) for node in before.all if cluster.disk(node).exists()]
         read = hashes(cluster.work)
-        result: dict[str, Any] = {"name": case.name, "what": case.what, "differences": []}
+        topics = sum(line.startswith("topic ") for line in facts)
+        nodes = f"{count_text(len(before.controllers), 'controller')}, {count_text(len(before.brokers), 'broker')}"
+        result: dict[str, Any] = {
+            "name": case.name,
+            "what": case.what,
+            "cluster": f"{nodes}, {case.layout.quorum} quorum, {topics} topics",
+            "differences": [],
+        }
         try:
             made = rescue(disks, f"{folder}/rescued", request=request)
         except RescueError as error:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +23,7 @@ from kdump.log.source import Identity
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.metadata_image import MetadataImage
+    from kdump.state.record_choice import RecordChoice
 
 OF_QUORUM = (
     *("voters", "leader", "kraft_version", "end_offset", "features", "is_partial", "is_too_large"),
@@ -76,8 +78,9 @@ class MetadataCopies:
 
     def __init__(self, limits: Limits = PLAIN_RUN.limits) -> None:
         self.limits = limits
-        self.keeps_keys = False
-        """Whether the images have the secrets of SCRAM credentials; to be set before anything is read."""
+        self.choices: defaultdict[str, RecordChoice] | None = None
+        """What is left out of each copy, so that its image has what is needed to write it again; to be set before
+        anything is read."""
         self._copies: dict[str, _Copy] = {}
         self._kept: dict[str, MetadataImage] = {}
 
@@ -138,7 +141,8 @@ class MetadataCopies:
         from kdump.cluster.release_evidence import newer_in
         from kdump.state.metadata_image import MetadataImage
 
-        image = read_metadata(directory, replace(run, limits=self.limits), keeps_keys=self.keeps_keys)
+        choice = None if self.choices is None else self.choices[directory]
+        image = read_metadata(directory, replace(run, limits=self.limits), choice)
         if image is not None:
             has_newer = bool(newer_in(image, *image.brokers, *image.controllers))
             quorum = MetadataImage(**{name: getattr(image, name) for name in OF_QUORUM})

@@ -41,10 +41,10 @@ MAX_COPIES = 100
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 
 
-def read_metadata(directory: str, run: Run = PLAIN_RUN, *, keeps_keys: bool = False) -> MetadataImage | None:
+def read_metadata(directory: str, run: Run = PLAIN_RUN, choice: RecordChoice | None = None) -> MetadataImage | None:
     """Read the state of the cluster from __cluster_metadata-0 in the log directory `directory`. Returns None if there
     is no such directory, or no snapshot or segment in it. Never raises: `problems` has what cannot be read. Calls
-    `run.at` as replay_metadata does. `keeps_keys`: also keep the secrets of SCRAM credentials."""
+    `run.at` as replay_metadata does. `choice`: see there."""
     folder = os.path.join(directory, METADATA_LOG)
     try:
         files = metadata_files(folder)
@@ -54,8 +54,9 @@ def read_metadata(directory: str, run: Run = PLAIN_RUN, *, keeps_keys: bool = Fa
         return MetadataImage(problems=[unread(SourceError(listing_error(error, folder)))])
     if not files.snapshots and not files.segments:
         return None
-    reader = _MetadataReader(files, AsOf(), replace(run, limits=bounded(run.limits)), ROOM_METADATA, None, False)
-    reader.keeps_keys = keeps_keys
+    reader = _MetadataReader(
+        files, AsOf(), replace(run, limits=bounded(run.limits)), ROOM_METADATA, None, False, choice
+    )
     return reader.read(files.snapshots[::-1])
 
 
@@ -107,7 +108,6 @@ class _MetadataReader:
     on_change: ChangeListener | None
     go_on: bool
     choice: RecordChoice | None = None
-    keeps_keys: bool = False
     snapshot_problems: list[str] = field(default_factory=list)
     """Why snapshots were rejected."""
     done: int = 0
@@ -198,7 +198,6 @@ class _MetadataReader:
 
     def _replay(self) -> MetadataReplay:
         replay = MetadataReplay(MetadataImage(), self.room)
-        replay.keeps_keys = self.keeps_keys or self.choice is not None
         if self.choice is not None:
             self.choice.start_over()
             replay.choice = self.choice

@@ -149,7 +149,7 @@ def scram(replay: ReplayState, values: dict[str, Any]) -> None:
             "scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set again"}
         )
     replay.keep(known, key, entry, "scram", name)
-    if replay.keeps_keys:
+    if replay.choice is not None:
         replay.metadata.scram_keys[key] = ScramKeys(*(values[each] for each in ScramKeys._fields))
 
 

@@ -22,14 +22,13 @@ class ReplayState:
 
     on_change: ChangeListener | None = None
     choice: RecordChoice | None = None
-    """Which records are left out, and which are; only if the state will be written again."""
+    """Which records are left out, and which are; only if the state will be written again: then the secrets of SCRAM
+    credentials are kept."""
 
     def __init__(self, metadata: MetadataImage, room: int = ROOM) -> None:
         self.metadata = metadata
         self.room = self.all_room = room
         self.is_full = False
-        self.keeps_keys = False
-        """Whether the secrets of SCRAM credentials are kept."""
         self.known_ids: dict[str, str] = {}
         self.with_elr: dict[str, set[int]] = {}
         """Partitions with eligible leader replicas (ELR), by topic: a ClearElrRecord may clear all of them."""

@@ -9,6 +9,7 @@ import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.*;
 import org.apache.kafka.common.acl.*;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.*;
 import org.apache.kafka.common.quota.*;
 import org.apache.kafka.common.resource.*;
 import org.apache.kafka.common.serialization.*;
@@ -16,10 +17,11 @@ import org.apache.kafka.common.serialization.*;
 /**
  * The clients of tools/rescue_trials.py: java -cp JARS/* Rescue.java prepare|ask|check BOOTSTRAP REPLICAS TOPICS
  *
- * prepare: creates topics, records, a committed and an open transaction, a group, a user, an ACL and a quota. ask: prints
- * a line for each fact of the cluster, which must be the same after a rescue: name, tab, value. check: the same, then a
- * line --, and what only works on a healthy cluster (a new topic, a new producer ID, the transactional producers, a
- * reassignment), a line for each.
+ * prepare: creates topics, one of them with remote storage, records, a committed and an open transaction, groups of all
+ * protocols, a user, an ACL, a quota, and a reassignment that does not end. ask: prints a line for each fact of the
+ * cluster, which must be the same after a rescue: name, tab, value. check: the same, then a line --, and what only works
+ * on a healthy cluster (a new topic, a new producer ID, the transactional producers, fencing, a reassignment), a line for
+ * each.
  */
 class Rescue {
     static final int SECONDS = 180, RECORDS = 40;
@@ -77,6 +79,8 @@ class Rescue {
         topics.add(new NewTopic("appended", 1, replicas).configs(Map.of("message.timestamp.type", "LogAppendTime")));
         topics.add(new NewTopic("cleaned", 1, replicas).configs(Map.of("cleanup.policy", "compact", "segment.ms", "100",
             "min.cleanable.dirty.ratio", "0.01")));
+        topics.add(new NewTopic("tiered", 1, replicas).configs(Map.of("remote.storage.enable", "true", "segment.ms", "100",
+            "local.retention.bytes", "1")));
         admin.createTopics(topics).all().get();
         try (KafkaProducer<byte[], byte[]> plain = producer()) {
             for (NewTopic topic : topics)
@@ -85,6 +89,7 @@ class Rescue {
         }
         admin.deleteTopics(List.of("deleted")).all().get();
         clean();
+        tier();
         if (replicas > 1) move();
         try (KafkaProducer<byte[], byte[]> ended = transactional("ended")) {
             ended.initTransactions();
@@ -105,14 +110,17 @@ class Rescue {
             List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1e6))))).all().get();
         admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.BROKER, ""), List.of(new AlterConfigOp(
             new ConfigEntry("log.cleaner.threads", "2"), AlterConfigOp.OpType.SET)))).all().get();
-        if (hasFeature("group.version")) System.out.println(consumed("modern", 10));
-        if (hasFeature("share.version")) System.out.println(share("begun", admin, properties(), 10));
+        System.out.println(consumed("classic", "classic", 10));
+        if (hasFeature("group.version")) System.out.println(consumed("modern", "consumer", 10));
+        if (hasFeature("share.version")) System.out.println(newer("RescueShare", "consumed", admin, properties(), 10));
+        if (hasFeature("streams.version"))
+            System.out.println(newer("RescueStreams", "counted", admin, properties(), 2L * RECORDS));
         System.out.println("prepared");
     }
 
-    /** Calls RescueShare, which is compiled only with releases that have share groups. */
-    static Object share(String name, Object... arguments) throws Exception {
-        for (var method : Class.forName("RescueShare").getDeclaredMethods())
+    /** Calls RescueShare or RescueStreams, which are compiled only with releases that have these groups. */
+    static Object newer(String client, String name, Object... arguments) throws Exception {
+        for (var method : Class.forName(client).getDeclaredMethods())
             if (method.getName().equals(name)) return method.invoke(null, arguments);
         throw new NoSuchMethodException(name);
     }
@@ -133,6 +141,25 @@ class Rescue {
         long until = System.currentTimeMillis() + SECONDS * 1000;
         while (System.currentTimeMillis() < until && digest(cleaned).toString().contains(" " + 4 * RECORDS + " ")) Thread.sleep(500);
         Thread.sleep(2000);
+    }
+
+    /** Writes until segments are in remote storage only. */
+    static void tier() throws Exception {
+        TopicPartition tiered = new TopicPartition("tiered", 0);
+        long until = System.currentTimeMillis() + SECONDS * 1000;
+        try (KafkaProducer<byte[], byte[]> plain = producer()) {
+            for (int i = 0; i < RECORDS; i++) {
+                Thread.sleep(200);
+                plain.send(record("tiered", 0, i)).get();
+                if (localStart(tiered) > RECORDS && i > 5) return;
+            }
+        }
+        while (localStart(tiered) == 0 && System.currentTimeMillis() < until) Thread.sleep(500);
+    }
+
+    /** The first offset that is on the leader's disk. */
+    static long localStart(TopicPartition partition) throws Exception {
+        return admin.listOffsets(Map.of(partition, OffsetSpec.earliestLocal())).partitionResult(partition).get().offset();
     }
 
     /** Begins a reassignment that does not end: the new replica may fetch 1,000 bytes a second. */
@@ -156,9 +183,9 @@ class Rescue {
         Thread.sleep(3000);
     }
 
-    /** Reads this many records of t1 in a group of the consumer protocol, and commits the offsets. */
-    static String consumed(String group, int count) {
-        Properties all = properties("group.id", group, "group.protocol", "consumer", "auto.offset.reset", "earliest",
+    /** Reads this many records of t1 in a group of this protocol, and commits the offsets. */
+    static String consumed(String group, String protocol, int count) {
+        Properties all = properties("group.id", group, "group.protocol", protocol, "auto.offset.reset", "earliest",
             "max.poll.records", "5", "enable.auto.commit", "false");
         int read = 0;
         try (KafkaConsumer<byte[], byte[]> reader = new KafkaConsumer<>(all, new ByteArrayDeserializer(),
@@ -196,13 +223,21 @@ class Rescue {
         }
         for (TopicPartition each : partitions)
             if (!each.topic().startsWith("__")) put("records " + each, () -> digest(each));
-        put("group modern", () -> admin.listConsumerGroupOffsets("modern").partitionsToOffsetAndMetadata().get().entrySet()
-            .stream().map(each -> each.getKey() + "=" + each.getValue().offset()).sorted().toList());
-        put("group g", () -> admin.listConsumerGroupOffsets("g").partitionsToOffsetAndMetadata().get().entrySet().stream()
-            .map(each -> each.getKey() + "=" + each.getValue().offset()).sorted().toList());
-        if (hasFeature("share.version")) put("group shared", () -> share("offsets", admin));
+        for (String group : List.of("classic", "modern", "g"))
+            put("group " + group, () -> admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().entrySet()
+                .stream().map(each -> each.getKey() + "=" + each.getValue().offset()).sorted().toList());
+        if (hasFeature("share.version")) {
+            put("group shared", () -> newer("RescueShare", "offsets", admin));
+            put("configs of group shared", () -> newer("RescueShare", "configs"));
+        }
+        if (hasFeature("streams.version")) put("group streaming", () -> newer("RescueStreams", "offsets", admin));
+        put("remote segments of tiered", () -> localStart(new TopicPartition("tiered", 0)) > 0);
+        put("reassignments", () -> admin.listPartitionReassignments().reassignments().get());
         for (String id : List.of("ended", "open"))
-            put("transaction " + id, () -> admin.describeTransactions(List.of(id)).description(id).get().state());
+            put("transaction " + id, () -> {
+                TransactionDescription found = admin.describeTransactions(List.of(id)).description(id).get();
+                return found.state() + " " + found.producerId() + " " + found.producerEpoch();
+            });
         put("users", () -> admin.describeUserScramCredentials().all().get().keySet());
         put("ACLs", () -> admin.describeAcls(AclBindingFilter.ANY).values().get());
         put("quotas", () -> admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get());
@@ -263,6 +298,7 @@ class Rescue {
                 return plain.send(record("t1", 0, 99)).get().offset() == RECORDS ? "works" : "another offset";
             }
         });
+        TransactionDescription old = admin.describeTransactions(List.of("open")).description("open").get();
         for (String id : List.of("ended", "open"))
             put("transactional producer " + id, () -> {
                 try (KafkaProducer<byte[], byte[]> again = transactional(id)) {
@@ -277,34 +313,74 @@ class Rescue {
             Object state = admin.describeTransactions(List.of("open")).description("open").get().state();
             return Set.of("CompleteCommit", "PrepareCommit").contains(state.toString()) ? "works" : state;
         });
+        put("fencing of the producer before", () -> {
+            TransactionDescription now = admin.describeTransactions(List.of("open")).description("open").get();
+            return now.producerId() == old.producerId() && now.producerEpoch() > old.producerEpoch() ? "works" : old + " " + now;
+        });
+        put("fencing", () -> {
+            try (KafkaProducer<byte[], byte[]> first = transactional("ended"); KafkaProducer<byte[], byte[]> second = transactional("ended")) {
+                first.initTransactions();
+                second.initTransactions();
+                first.beginTransaction();
+                try {
+                    first.send(record("t0", 0, 100)).get();
+                    first.commitTransaction();
+                } catch (ProducerFencedException | InvalidProducerEpochException | ExecutionException error) {
+                    return String.valueOf(error).matches("(?s).*(Fenced|InvalidProducerEpoch).*") ? "works" : error;
+                }
+                return "not fenced";
+            }
+        });
         put("group", () -> {
             admin.alterConsumerGroupOffsets("g", Map.of(new TopicPartition("t0", 0), new OffsetAndMetadata(9))).all().get();
             return "works";
         });
-        if (hasFeature("group.version")) put("group modern", () -> consumed("modern", 10));
+        put("group classic", () -> consumed("classic", "classic", 10));
+        if (hasFeature("group.version")) put("group modern", () -> consumed("modern", "consumer", 10));
+        if (hasFeature("streams.version"))
+            put("group streaming", () -> {
+                try (KafkaProducer<byte[], byte[]> plain = producer()) {
+                    for (int i = 0; i < 20; i++) plain.send(record("t3", 1, i)).get();
+                }
+                return newer("RescueStreams", "counted", admin, properties(), 2L * RECORDS + 20);
+            });
         if (hasFeature("share.version"))
             put("group shared", () -> {
                 try (KafkaProducer<byte[], byte[]> plain = producer()) {
                     for (int i = 0; i < 20; i++) plain.send(record("t1", 1, i)).get();
                 }
-                return share("consumed", properties(), 10);
+                return newer("RescueShare", "consumed", admin, properties(), 10);
             });
         put("delete topic", () -> {
             admin.deleteTopics(List.of("t2")).all().get();
             return "works";
         });
+        if (!admin.listPartitionReassignments().reassignments().get().isEmpty())
+            put("reassignment in flight", () -> {
+                Map<ConfigResource, Collection<AlterConfigOp>> free = new HashMap<>();
+                for (String id : List.of("11", "12"))
+                    free.put(new ConfigResource(ConfigResource.Type.BROKER, id), Stream.of("leader", "follower").map(side ->
+                        new AlterConfigOp(new ConfigEntry(side + ".replication.throttled.rate", ""), AlterConfigOp.OpType.DELETE)).toList());
+                admin.incrementalAlterConfigs(free).all().get();
+                return ended(new TopicPartition("moving", 0), List.of(12));
+            });
         if (replicas > 1)
             put("reassignment", () -> {
                 TopicPartition moved = new TopicPartition("after", 0);
                 admin.alterPartitionReassignments(Map.of(moved, Optional.of(new NewPartitionReassignment(List.of(11))))).all().get();
-                long until = System.currentTimeMillis() + SECONDS * 1000;
-                // A broker that is asked may know it later than the controller.
-                while (System.currentTimeMillis() < until)
-                    if (!admin.listPartitionReassignments().reassignments().get().containsKey(moved) && admin.describeTopics(
-                            List.of("after")).allTopicNames().get().get("after").partitions().get(0).replicas().stream()
-                            .map(Node::id).toList().equals(List.of(11))) return "works";
-                    else Thread.sleep(500);
-                return "does not end";
+                return ended(moved, List.of(11));
             });
+    }
+
+    /** Waits until a reassignment has ended, with these replicas. */
+    static String ended(TopicPartition partition, List<Integer> replicas) throws Exception {
+        long until = System.currentTimeMillis() + SECONDS * 1000;
+        // A broker that is asked may know it later than the controller.
+        while (System.currentTimeMillis() < until)
+            if (!admin.listPartitionReassignments().reassignments().get().containsKey(partition) && admin.describeTopics(
+                    List.of(partition.topic())).allTopicNames().get().get(partition.topic()).partitions().get(0).replicas().stream()
+                    .map(Node::id).toList().equals(replicas)) return "works";
+            else Thread.sleep(500);
+        return "does not end";
     }
 }

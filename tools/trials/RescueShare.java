@@ -7,15 +7,13 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /** The share group of Rescue.java, for releases that have share groups. */
 class RescueShare {
-    /** Lets the group begin at the first records, and reads this many. */
-    static String begun(Admin admin, Properties properties, int count) throws Exception {
-        admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.GROUP, "shared"), List.of(new AlterConfigOp(
-            new ConfigEntry("share.auto.offset.reset", "earliest"), AlterConfigOp.OpType.SET)))).all().get();
-        return consumed(properties, count);
-    }
+    static final ConfigResource GROUP = new ConfigResource(ConfigResource.Type.GROUP, "shared");
 
-    /** Reads this many records of t1 in the group shared, and acknowledges them. */
-    static String consumed(Properties properties, int count) {
+    /** Lets the group begin at the first records of partitions that it has not read, reads this many of t1, and acknowledges
+        them. */
+    static String consumed(Admin admin, Properties properties, int count) throws Exception {
+        admin.incrementalAlterConfigs(Map.of(GROUP, List.of(new AlterConfigOp(new ConfigEntry("share.auto.offset.reset",
+            "earliest"), AlterConfigOp.OpType.SET)))).all().get();
         properties.put("group.id", "shared");
         int read = 0;
         long until = System.currentTimeMillis() + Rescue.SECONDS * 1000;
@@ -27,7 +25,11 @@ class RescueShare {
                 reader.commitSync();
             }
         }
-        return read >= count ? "works" : read + " records";
+        return read >= count ? "works" : read + " records, and goes on at " + offsets(admin);
+    }
+
+    static Object configs() throws Exception {
+        return Rescue.own(GROUP);
     }
 
     /** The offset from which the group goes on in each partition. */

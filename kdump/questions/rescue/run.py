@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -11,10 +12,9 @@ from kdump.cluster.metadata_files import MetadataFiles, Unreachable, metadata_fi
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import FEATURE_LEVEL, record_rule, refusals
 from kdump.cluster.release_evidence import LEVEL, NEWER_NUMBER, applied_release, level_name
-from kdump.format.kafka_release import KafkaRelease
+from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.known_releases import at_most
 from kdump.format.metadata_record import decode_metadata_record, is_usual
-from kdump.format.schema import by_api_key
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
@@ -33,14 +33,11 @@ from kdump.questions.rescue.write_log import NewLog
 from kdump.questions.restart_plan.refused_records import config_exception
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.metadata_image import TOPIC, MetadataImage
-from kdump.state.metadata_node_handlers import TRANSACTION_TYPES
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
 from kdump.state.record_choice import RecordChoice
 
 CONFIG = "ConfigRecord"
-BY_CONTENT = {FEATURE_LEVEL, CONFIG, *NESTED}
-"""Records of which the release takes some and not others."""
 
 
 def rescue(
@@ -80,13 +77,15 @@ class CopyRescuer(Rescuer):
     def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
         _refuse_missing(disks)
         super().__init__(disks, asked, run)
-        disks.copies.keeps_keys = True
-        self.histories = MetadataHistories(disks, asked.copy, run)
-        self.source = self.histories.source
-        self.release = self._release()
         self._taken: set[bytes] = set()
         """Types and versions of records that the release takes whatever their content is."""
-        self.choice = RecordChoice(self._rule, self.line)
+        # Each copy is replayed once, before it is known which release has written it.
+        self.release = asked.release or NEWEST
+        rule = self._rule_of_any if asked.release is None else self._rule
+        choices = disks.copies.choices = defaultdict(lambda: RecordChoice(rule))
+        self.histories = MetadataHistories(disks, asked.copy, run)
+        self.source = self.histories.source
+        self.release, self.choice = self._release(), choices[self.source]
         self.files = MetadataFiles("")
         self.image = self._state()
         self.voters = self.named_voters()
@@ -105,19 +104,23 @@ class CopyRescuer(Rescuer):
 
     def _rule(self, offset: int | None, name: str, value: bytes) -> Rule | None:
         """Return why a record is left out, whatever the state is."""
+        if value[:3] not in self._taken:
+            known = record_rule(value, at_most(self.release.line))
+            if known is not None:
+                return known
+            if name != FEATURE_LEVEL and name not in NESTED and is_usual(value):
+                self._taken.add(value[:3])
+        return self._rule_of_any(offset, name, value)
+
+    def _rule_of_any(self, offset: int | None, name: str, value: bytes) -> Rule | None:
+        """Return why a record is left out that any release reads."""
         if offset is not None and offset in self.asked.leave_out:
             return Rule()
-        if value[:3] in self._taken:
-            return None
-        known = record_rule(value, at_most(self.release.line))
-        if known is None and name not in BY_CONTENT and is_usual(value):
-            self._taken.add(value[:3])
-        if known is None and name == CONFIG:
-            values = decode_metadata_record(value).values or {}
-            if values.get("resourceType") == TOPIC and values.get("value") is not None:
-                exception = config_exception(values["name"], values["value"], self.release)
-                return Rule(loader=exception) if exception else None
-        return known
+        values = (decode_metadata_record(value).values or {}) if name == CONFIG else {}
+        if values.get("resourceType") == TOPIC and values.get("value") is not None:
+            exception = config_exception(values["name"], values["value"], self.release)
+            return Rule(loader=exception) if exception else None
+        return None
 
     def _state(self) -> MetadataImage:
         """Replay the copy that is used. Raises RescueError if the result is not the state at the moment."""
@@ -128,10 +131,11 @@ class CopyRescuer(Rescuer):
         except OSError as error:
             raise SourceError(f"{folder}: {error.strerror}") from error
         used = self.histories.used
+        image = self._first_replay()
         try:
-            image = self._whole() or replay_metadata(
-                self.files, moment, room=ROOM_METADATA, run=self.run, choice=self.choice
-            )
+            if image is None:
+                self.choice = RecordChoice(self._rule, self.line)
+                image = replay_metadata(self.files, moment, room=ROOM_METADATA, run=self.run, choice=self.choice)
         except Unreachable as error:
             raise RescueError(f"--as-of: {error}; another copy may go back further (--copy)") from error
         unread = [each for found in (image, *self.histories.images.values()) if found for each in found.problems]
@@ -162,16 +166,16 @@ class CopyRescuer(Rescuer):
         complete_quorum(image, folder)
         return image
 
-    def _whole(self) -> MetadataImage | None:
-        """Return the state that was found when the copies were compared, if nothing in it is to be left out, so that it
-        need not be replayed again: that takes a second for each 50,000 records."""
-        image = self.disks.copies.replayed(self.source)
-        if image is None or self.asked.moment != END or self.asked.leave_out:
+    def _first_replay(self) -> MetadataImage | None:
+        """Return the state that was found when the copies were compared, unless a rule of the release was not applied:
+        a replay takes a second for each 50,000 records."""
+        image, left_out = self.disks.copies.replayed(self.source), self.choice.left_out
+        if image is None or self.asked.moment != END or image.is_partial:
             return None
-        is_whole = not (image.is_partial or image.is_too_large or image.problems or image.refusals)
-        known = by_api_key("metadata")
-        has_transactions = any(key not in known or known[key].name in TRANSACTION_TYPES for key, _, _ in image.frames)
-        if not is_whole or has_transactions or refusals(image, self.release):
+        is_known = self.asked.release is not None or self.release == NEWEST
+        if any(each.refusal.until < self.line or (each.refusal.record == CONFIG and not is_known) for each in left_out):
+            return None
+        if any(each not in image.refusals for each in refusals(image, self.release)):
             return None
         topics = (configs for (kind, _), configs in image.configs.items() if kind == TOPIC)
         settings = {item for configs in topics for item in configs.items()}
