@@ -153,7 +153,12 @@ IN_SESSION = ("compare", "delta", "docs", "group_lag", "scan", "source", "stores
 """Files in tests/spark/ whose tests share a Spark session, which takes seconds to start."""
 
 
-SHARING = ("tests/test_memory.py", "tests/test_package.py", "tests/test_report.py", "tests/test_twins.py")
+SHARING = (
+    "tests/test_memory.py",
+    "tests/test_package.py",
+    "tests/incident/report/test_command.py",
+    "tests/test_twins.py",
+)
 """Files whose tests share objects that take seconds to create."""
 
 
@@ -170,7 +175,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             if "[report" in nodeid:
-                return "tests/test_report.py"
+                return "tests/incident/report/test_command.py"
             return "spark" if nodeid.startswith(files) else file if file in SHARING else nodeid
 
     return Scheduling(config, log)

@@ -119,7 +119,7 @@ class Summing:
         for test, seconds, cpu, _ in self.rows:
             file = test.partition("::")[0]
             files[file] += seconds
-            directories[os.path.dirname(file)] += cpu
+            directories["/".join(os.path.dirname(file).split("/")[:2])] += cpu
         failures = [*terminalreporter.stats.get("failed", ()), *terminalreporter.stats.get("error", ())]
         for report in failures[:REPEATED]:
             write(f"to repeat it alone: make test ONLY='{report.nodeid}'")

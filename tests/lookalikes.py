@@ -22,17 +22,7 @@ from kdump.format.producer_snapshot import PRODUCER_ENTRY, SNAPSHOT_HEADER
 from kdump.log.log_directory import CLEAN_MARK
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
 from tests.craft import message, rebase, record, split, varint, with_metadata_record, wrapper
-from tests.damages import (
-    DAY_MS,
-    INDEX,
-    JUNK,
-    METADATA,
-    TIME_INDEX,
-    TXN_INDEX,
-    ZERO,
-    Log,
-    producer,
-)
+from tests.damages import DAY_MS, INDEX, JUNK, METADATA, TIME_INDEX, TXN_INDEX, ZERO, Log, producer
 
 Change = Callable[[Path], object]
 

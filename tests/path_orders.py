@@ -15,7 +15,7 @@ from tests.command import run
 from tests.conftest import DISKS, RELEASES
 from tests.craft import split
 from tests.damages import META, METADATA, copy_some
-from tests.restart_recipe import OWN_ID, SECOND_ID, THIRD_ID
+from tests.questions.restart_plan.restart_recipe import OWN_ID, SECOND_ID, THIRD_ID
 
 BROKER, KAFKA_43 = DISKS / "kafka-4.3" / "clean-1", DISKS / "kafka-4.3"
 CUT = 184

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.conftest import DISKS
 from tests.damages import DISK_PATHS, copy_disk, second_directory
-from tests.restart_recipe import beside
+from tests.questions.restart_plan.restart_recipe import beside
 from tools.corpus import MADE
 
 SPARED = ("clicks-0", "large-0", "aiokafka-*", "franz-*", "kafkajs-*", "kafkapython-*")

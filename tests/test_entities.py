@@ -24,7 +24,7 @@ from kdump.state.name_numbers import Names
 from kdump.state.partition_table import PartitionRegistration, PartitionTable
 from kdump.state.producer_state import ProducerState, ProducerStateEntry
 from tests.craft import batch, record
-from tests.forensics.disks import marker
+from tests.disks import marker
 
 FEW, MANY = 750, 1500
 

@@ -30,7 +30,7 @@ from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.questions.restart_plan.restart_plan import restart_plan
 from tests.command import run, unmatched
 from tests.conftest import DISKS, SEED, numbers_in
-from tests.restart_recipe import metadata_apart, second
+from tests.questions.restart_plan.restart_recipe import metadata_apart, second
 
 META = "__cluster_metadata-0"
 CHECKPOINTS = ("replication-offset-checkpoint", "recovery-point-offset-checkpoint")

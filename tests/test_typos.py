@@ -30,7 +30,7 @@ ASSUMES = "Kafka's defaults are assumed"
 SPARK = ("scan", "query")
 """Commands that start Spark, which takes seconds: see tests/spark."""
 LOGS = "explain"
-"""Reads logs, of which any text may be one: see tests/test_explain.py."""
+"""Reads logs, of which any text may be one: see tests/incident/explain/test_command.py."""
 ANYTHING = ("carve",)
 """Searches files of any kind; if it finds no batch, it ends with 1."""
 

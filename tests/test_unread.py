@@ -52,8 +52,9 @@ FORMS = {
 """The commands that read disks, in the forms that read different files."""
 OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion", "explain", "registry", "connect", "rescue"}
 """The commands without an answer over a disk in text: an interface, tables, what kafka-dump-log prints about a file, an
-answer about a log (tests/test_explain.py), about some topics (tests/test_registry.py, tests/test_connect.py), or none
-if a file cannot be read (tests/test_rescue.py)."""
+answer about a log (tests/incident/explain/test_command.py), about some topics
+(tests/questions/registry/test_command.py, tests/questions/connect/test_command.py), or none if a file cannot be read
+(tests/questions/rescue/test_command.py)."""
 LEDGER = "ledger-0/00000000000000000000.log"
 USUAL = {
     "doctor": LEDGER,

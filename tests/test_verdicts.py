@@ -26,8 +26,8 @@ import kdump
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few, seeded
 from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, Damage, copy_disk
+from tests.disks import data, partition
 from tests.each_case import each_case
-from tests.forensics.disks import data, partition
 
 RECIPES = [*DAMAGES, *DOUBTS]
 COMFORT = ("OK", "NO DAMAGE")

@@ -69,7 +69,7 @@ CASES = (
 
 def node_of(case: Case, root: Path) -> tuple[Node, Path]:
     """Return the node, and the directory that is to be on the file system."""
-    recipes = importlib.import_module("tests.restart_recipe")
+    recipes = importlib.import_module("tests.questions.restart_plan.restart_recipe")
     if case.place == "second":
         other = recipes.second(root, "orders-lz4-0", "orders-zstd-0")
         return Node((root, other)), other

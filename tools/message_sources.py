@@ -1,4 +1,4 @@
-"""python -m tools.message_sources RELEASES [PACKAGES] > tests/forensics/message_sources.tsv
+"""python -m tools.message_sources RELEASES [PACKAGES] > tests/incident/explain/message_sources.tsv
 
 Prints where the wordings of `kdump explain` are in the sources of Kafka and its clients: name of the message, wording,
 releases, and file of the newest one. RELEASES contains a directory with src/ for each release of Kafka; PACKAGES is a

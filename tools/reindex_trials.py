@@ -2,8 +2,8 @@
 
 Compares `kdump reindex` with the indexes that 4.3 brokers left on their disks, and with Kafka's own LogSegment.recover
 on copies of the same segments, undamaged and damaged. Rewrites the table of docs/reindex.md and
-tests/forensics/recovered.tsv. --compare writes nothing, and exits with 1 if these would change or if kdump's bytes
-differ from Kafka's.
+tests/questions/reindex/recovered.tsv. --compare writes nothing, and exits with 1 if these would change or if kdump's
+bytes differ from Kafka's.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml. DISKS contains kafka-4.3. Needs Java 17 and three
 minutes.
@@ -28,7 +28,7 @@ from kdump.questions.reindex.verdict import IDENTICAL, LEGAL
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reindex.md"
 FIXTURES = ROOT / "fixtures"
-GOLDEN = ROOT / "tests" / "forensics" / "recovered.tsv"
+GOLDEN = ROOT / "tests" / "questions" / "reindex" / "recovered.tsv"
 """Kafka's results for the fixtures, undamaged and damaged: seed, segment, result, and the sizes and hash of its three
 files."""
 BEGIN, END = "<!-- tools/reindex_trials.py -->\n", "<!-- end -->\n"

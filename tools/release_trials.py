@@ -5,10 +5,10 @@ release on the disk of another; records in docs/release-trials.json what they do
 kdump.restart_plan predicts.
 
 JARS has a directory for each version with the jars of tools/kafka-jars.xml; DISKS are those of tests/corpus
-(`releases`). The recipes are those of tests/release_damages.py. --releases may name one of which only DISKS has a
-directory. Startups whose result is recorded are left out without --replace. --logs DIR keeps the brokers' logs, and
---jobs N starts N brokers at a time. --again starts no broker: it compares what is recorded with the current
-predictions. Needs Java 17; a startup takes about 8 s. Results are written as they come.
+(`releases`). The recipes are those of tests/questions/restart_plan/release_damages.py. --releases may name one of which
+only DISKS has a directory. Startups whose result is recorded are left out without --replace. --logs DIR keeps the
+brokers' logs, and --jobs N starts N brokers at a time. --again starts no broker: it compares what is recorded with the
+current predictions. Needs Java 17; a startup takes about 8 s. Results are written as they come.
 """
 
 from __future__ import annotations

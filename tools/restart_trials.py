@@ -5,9 +5,8 @@ records both, and their differences. docs/restart-plan.md contains the result as
 KDUMP_REWRITE=1 is set).
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml; DISKS contains kafka-4.3. The recipes are those of
-tests/restart_damages.py. --only replaces only the given ones in OUT. --again starts no broker: it predicts again, and
-compares with what OUT records of the broker. Needs Java 17; each recipe takes about 15 s.
-"""
+tests/questions/restart_plan/restart_damages.py. --only replaces only the given ones in OUT. --again starts no broker:
+it predicts again, and compares with what OUT records of the broker. Needs Java 17; each recipe takes about 15 s."""
 
 from __future__ import annotations
 
@@ -115,7 +114,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
-    every = importlib.import_module("tests.restart_damages").chosen()
+    every = importlib.import_module("tests.questions.restart_plan.restart_damages").chosen()
     results: dict[str, dict[str, Any]] = {}
     if options.out.exists():
         results = {result["name"]: result for result in json.loads(options.out.read_text())}

@@ -1,9 +1,9 @@
 """python -m tools.retention_trials JARS DISKS [--out docs/retention-trials.json] [--compare]
 
-Puts the logs of tests/retention_cases.py on a copied disk, starts a real broker on it, gives each topic the configs of
-its case, and records which segments the broker deletes, which logs it cleans, and which it marks as uncleanable. Also
-records what `kdump retention` predicts for the same disk as it was before, with the topic configs from the broker's own
-metadata log and its server.properties.
+Puts the logs of tests/questions/retention/retention_cases.py on a copied disk, starts a real broker on it, gives each
+topic the configs of its case, and records which segments the broker deletes, which logs it cleans, and which it marks
+as uncleanable. Also records what `kdump retention` predicts for the same disk as it was before, with the topic configs
+from the broker's own metadata log and its server.properties.
 
 JARS is a directory with the jars listed in tools/kafka-jars.xml, of 4.4 or later. DISKS contains kafka-4.3. --compare
 writes nothing, and exits with 1 if the broker behaves differently than in OUT. Needs Java 17 and about three minutes.
@@ -153,7 +153,10 @@ def outcome(rows: list[Result]) -> Result:
 
 
 def trial(jars: Path, disks: Path, work: Path) -> list[Result]:
-    damages, recipes = importlib.import_module("tests.damages"), importlib.import_module("tests.retention_cases")
+    damages, recipes = (
+        importlib.import_module("tests.damages"),
+        importlib.import_module("tests.questions.retention.retention_cases"),
+    )
     root = damages.copy_disk(disks / "kafka-4.3" / "clean-1", work / "disk-1")
     controller = damages.copy_disk(disks / "kafka-4.3" / "clean-0", work / "disk-0")
     now = round(time.time() * 1000)

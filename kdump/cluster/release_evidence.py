@@ -17,15 +17,7 @@ from contextlib import closing, suppress
 from typing import Annotated, NamedTuple
 
 from kdump.answer import Doc, PathText
-from kdump.format.kafka_release import (
-    KRAFT,
-    LINES,
-    NEWEST,
-    ZOOKEEPER,
-    AppliedRelease,
-    KafkaRelease,
-    newer_number,
-)
+from kdump.format.kafka_release import KRAFT, LINES, NEWEST, ZOOKEEPER, AppliedRelease, KafkaRelease, newer_number
 from kdump.format.known_releases import Line, at_most, first_taking, metadata_levels
 from kdump.format.numbers import parse_int
 from kdump.kafka.small_files import READERS, newer_version, properties

@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kdump.decode.decoder_interface import (
-    NOTHING,
-    DecodedPart,
-    DecodedRecord,
-    Decoder,
-    PartDecoder,
-    Spans,
-    problem_of,
-)
+from kdump.decode.decoder_interface import NOTHING, DecodedPart, DecodedRecord, Decoder, PartDecoder, Spans, problem_of
 from kdump.decode.jsonable import to_json
 from kdump.decode.kafka_topics import MIRROR, OFFSETS, STREAMS
 from kdump.decode.streams_decoder import StreamsDecoder

@@ -8,12 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kdump.cluster.schema_registries import (
-    RegistryLog,
-    find_registries,
-    read_registry,
-    versions_in_deleted_logs,
-)
+from kdump.cluster.schema_registries import RegistryLog, find_registries, read_registry, versions_in_deleted_logs
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.log import file_system
 from kdump.log.errors import SourceError, listing_error

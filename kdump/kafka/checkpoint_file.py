@@ -18,13 +18,7 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.known_releases import newer_version
 from kdump.format.numbers import parse_int
-from kdump.format.text_files import (
-    CHECKPOINT,
-    TextLine,
-    epoch_checkpoint,
-    offset_checkpoint,
-    partition_metadata,
-)
+from kdump.format.text_files import CHECKPOINT, TextLine, epoch_checkpoint, offset_checkpoint, partition_metadata
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log import file_system

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, header_sums
-from kdump.format.batch_header import (
-    CODECS,
-    DELETE_HORIZON,
-    TIMESTAMP_TYPE,
-    codec_name,
-)
+from kdump.format.batch_header import CODECS, DELETE_HORIZON, TIMESTAMP_TYPE, codec_name
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper

@@ -35,12 +35,7 @@ from kdump.log.source import Source
 from kdump.log.window import Window
 from kdump.questions.partition_scan import PartitionScan
 from kdump.state.marker import ABORT
-from kdump.state.read_committed_view import (
-    MAX_ABORTED_TRANSACTIONS,
-    HiddenRecords,
-    ReadCommittedView,
-    describe_view,
-)
+from kdump.state.read_committed_view import MAX_ABORTED_TRANSACTIONS, HiddenRecords, ReadCommittedView, describe_view
 
 Say = Callable[[str], None]
 

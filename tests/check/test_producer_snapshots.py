@@ -9,7 +9,7 @@ import pytest
 
 from tests.command import run
 from tests.craft import batch, record
-from tests.forensics.disks import snapshot
+from tests.disks import snapshot
 
 TIME = 1_700_000_000_000
 PRODUCER = {"producerId": 7, "producerEpoch": 0}

@@ -8,8 +8,8 @@ from pathlib import Path
 from kdump.check.rules.records import OFFSET_DELTA_INVALID
 from tests import craft
 from tests.each_case import each_case
-from tests.forensics.salvaging import Run
-from tests.test_verify import rows
+from tests.questions.salvage.salvaging import Run
+from tests.questions.verify.test_command import rows
 
 
 def is_skipped(offsets: list[int]) -> bool:

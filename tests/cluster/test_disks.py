@@ -8,7 +8,7 @@ import pytest
 
 from kdump.cluster.disks import Disks
 from tests.each_case import each_case
-from tests.restart_recipe import edit
+from tests.questions.restart_plan.restart_recipe import edit
 
 META = "version=1\ncluster.id={}\nnode.id={}\n"
 

@@ -30,7 +30,7 @@ from tests.conftest import FIXTURES, SEED, batches, numbers_in, oracle_files, re
 from tests.craft import batch, flip, record
 from tests.each_case import each_case
 from tests.format.test_plain_messages import written
-from tests.test_inspect import in_terminal, plain
+from tests.questions.inspect.test_command import in_terminal, plain
 
 LINE = re.compile(r"^\| offset: (\d+) .*? headerKeys: \[\](?: key: (\{.*?\}))? payload: (.*)$", re.M)
 TYPE = re.compile(r"(?<!^)(?=[A-Z])")

@@ -8,7 +8,7 @@ from kdump.format.index import TIME_INDEX_ENTRY
 from kdump.log.indexed_timestamp import complete_timestamp, indexed_timestamp
 from kdump.log.paths import target
 
-ORACLE = Path(__file__).parent.parent / "forensics" / "time_indexes.tsv"
+ORACLE = Path(__file__).parent.parent / "kafka" / "time_indexes.tsv"
 BASE = 100
 
 

@@ -20,9 +20,9 @@ from kdump.spark.tables import TABLES
 from kdump.spark.unit_sums import SumTask, sum_packs
 from tests.conftest import DISKS, FIXTURES, sample
 from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
+from tests.questions.bundle.test_command import LEFT_OUT, TIERED, bundled, healthy, healthy_disks, unknown_keys
 from tests.spark import same
 from tests.spark.test_incremental import Here, run
-from tests.test_bundle import LEFT_OUT, TIERED, bundled, healthy, healthy_disks, unknown_keys
 
 NOW = 1_800_000_000_000
 OF_DISK = [name for name in TABLES if name != "records"]

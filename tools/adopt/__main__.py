@@ -50,20 +50,20 @@ from tools.trials.release_record import starts
 SCHEMAS = facts.FORMAT / "schemas"
 TRIALS = Path("docs/release-trials.json")
 WORDINGS = {
-    "Messages that explain knows": Path("tests/forensics/message_sources.tsv"),
-    "Exceptions that kdump quotes": Path("tests/forensics/quoted_exceptions.tsv"),
+    "Messages that explain knows": Path("tests/incident/explain/message_sources.tsv"),
+    "Exceptions that kdump quotes": Path("tests/incident/explain/quoted_exceptions.tsv"),
 }
 TESTS = (
     "tests/format",
     "tests/decode",
-    "tests/test_schema.py",
+    "tests/questions/schema/test_command.py",
     "tests/state/test_metadata.py",
     "tests/state/test_cluster.py",
-    "tests/forensics/test_newer_release.py",
-    "tests/forensics/test_restart_releases.py",
-    "tests/forensics/test_explain_messages.py",
-    "tests/forensics/test_quoted_exceptions.py",
-    "tests/test_dump_log.py",
+    "tests/questions/restart_plan/test_newer_release.py",
+    "tests/questions/restart_plan/test_restart_releases.py",
+    "tests/incident/explain/test_explain_messages.py",
+    "tests/incident/explain/test_quoted_exceptions.py",
+    "tests/questions/dump_log/test_command.py",
     "tests/test_releases.py",
 )
 

@@ -44,7 +44,7 @@ def tool(jars: Path) -> str:
 def written(jars: Path, disk: Path, out: Path) -> list[str]:
     """Write the oracle of a disk, and return its files. The tool creates files next to those that it reads, and runs on
     a copy."""
-    decoders = importlib.import_module("tests.test_dump_log").ORACLE_DECODERS
+    decoders = importlib.import_module("tests.questions.dump_log.test_command").ORACLE_DECODERS
     place = out.with_name(out.name + "-copy")
     out.mkdir(parents=True, exist_ok=True)
     copy(disk, place)
@@ -68,7 +68,7 @@ def _decoder(file: str, decoders: dict[str, str]) -> list[str]:
 
 def compare(disk: Path, out: Path, files: list[str], *options: str) -> list[Compared]:
     """Return the files of which kdump says something else than the oracle in `out`. `options` are those of dump-log."""
-    decoders = importlib.import_module("tests.test_dump_log").ORACLE_DECODERS
+    decoders = importlib.import_module("tests.questions.dump_log.test_command").ORACLE_DECODERS
     found = []
     for file in files:
         said = (out / f"{file}.txt").read_bytes()

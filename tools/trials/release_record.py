@@ -80,7 +80,7 @@ class Start(NamedTuple):
 
 def starts(disks: Path, more: Sequence[str] = ()) -> list[Start]:
     """Return all startups, in the order in which they are stored. `more`: names of further releases with disks."""
-    recipes = importlib.import_module("tests.release_damages").RECIPES
+    recipes = importlib.import_module("tests.questions.restart_plan.release_damages").RECIPES
     found = [
         Start(name, name, recipe)
         for name in (*RELEASES, *more)

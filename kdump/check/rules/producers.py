@@ -11,14 +11,7 @@ from kdump.check.finding import INFO, WARNING, Code, Finding
 from kdump.check.rule import LOST, NONE, BatchContext, Observer, SegmentContext
 from kdump.check.watchers.producers import ProducerWatcher
 from kdump.core.header_columns import HeaderColumns
-from kdump.state.producer_state import (
-    DUPLICATE,
-    EPOCH_DECREASED,
-    EPOCH_START,
-    GAP,
-    SequenceBreak,
-    default_expiration,
-)
+from kdump.state.producer_state import DUPLICATE, EPOCH_DECREASED, EPOCH_START, GAP, SequenceBreak, default_expiration
 
 OLD = "info if the producer's previous batch is older than producer.id.expiration.ms (a day; before 3.4 a week)"
 COMPACTED = "info in a compacted log"

@@ -29,14 +29,7 @@ from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import undecoded_count_problem
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import (
-    Batch,
-    DefaultRecordBatch,
-    LegacyRecordBatch,
-    Problem,
-    RecordVerdict,
-    StoredFinding,
-)
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, RecordVerdict, StoredFinding
 
 if TYPE_CHECKING:  # inspect needs no rules
     from kdump.check.partition_context import PartitionContext

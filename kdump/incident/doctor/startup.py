@@ -24,14 +24,7 @@ from kdump.questions.restart_plan.plan_text import (
     saved_text,
     unknown_text,
 )
-from kdump.questions.restart_plan.plan_values import (
-    EXIT,
-    STOPPED,
-    UNKNOWN,
-    PartitionPlan,
-    RestartPlan,
-    StartupFailure,
-)
+from kdump.questions.restart_plan.plan_values import EXIT, STOPPED, UNKNOWN, PartitionPlan, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.restart_plan import predict_startup
 
 NEVER_STOPPED = (

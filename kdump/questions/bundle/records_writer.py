@@ -20,14 +20,7 @@ from kdump.log.bundle_index import KnownRecords
 from kdump.log.bundle_rows import Located, RowsWriter
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
-from kdump.log.region import (
-    Batch,
-    BatchRun,
-    LegacyRecordBatch,
-    RecordVerdict,
-    Region,
-    copy_of,
-)
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, Region, copy_of
 from kdump.log.stored_verdicts import verdict_row
 from kdump.questions.stats.read import StatsReader
 from kdump.questions.stats.record_sums import sums_row

@@ -13,14 +13,7 @@ from kdump.check.advice import FETCH_AGAIN
 from kdump.cluster.release_evidence import OPTION, ChosenRelease
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka.checkpoint_file import BadLine
-from kdump.kafka.errors import (
-    CorruptRecord,
-    FullIndex,
-    InvalidOffset,
-    KafkaError,
-    RejectedBatch,
-    UnreadableMessage,
-)
+from kdump.kafka.errors import CorruptRecord, FullIndex, InvalidOffset, KafkaError, RejectedBatch, UnreadableMessage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.questions.restart_plan.quorum_values import Quorum
 from kdump.state.other_replicas import OtherReplicas

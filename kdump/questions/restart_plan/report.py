@@ -39,12 +39,7 @@ from kdump.questions.restart_plan.plan_values import (
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryTime
 from kdump.questions.restart_plan.recovery.report import short_line
 from kdump.questions.restart_plan.replica_answer import ClusterSummary, PartitionReplicas
-from kdump.questions.restart_plan.replicas_report import (
-    MAX_PARTITIONS,
-    order_lines,
-    partition_lines,
-    replicas_verdict,
-)
+from kdump.questions.restart_plan.replicas_report import MAX_PARTITIONS, order_lines, partition_lines, replicas_verdict
 from kdump.questions.restart_plan.summary import summary, totals
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable

@@ -20,14 +20,7 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.core.record_columns import each_row
-from kdump.format.batch_header import (
-    BATCH_HEADER,
-    CODECS,
-    COMPRESSION,
-    KNOWN_ATTRIBUTES,
-    LOG_OVERHEAD,
-    MAGIC_POSITION,
-)
+from kdump.format.batch_header import BATCH_HEADER, CODECS, COMPRESSION, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC_POSITION
 from kdump.format.checksum import checksum
 from kdump.format.crc_flip import single_bit_flips
 from kdump.format.errors import DecodeError

@@ -11,14 +11,7 @@ from collections import Counter
 from typing import Any, BinaryIO
 
 from kdump.answer import answer_object
-from kdump.questions.salvage.byte_outcomes import (
-    LOSS,
-    RECOVERED,
-    ByteRange,
-    LedgerHole,
-    LedgerSpan,
-    MissingOffsetRange,
-)
+from kdump.questions.salvage.byte_outcomes import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
 
 MAX_KEPT = 100
 """Maximum number of losses, and of offset gaps, of a partition that are kept for its report; the ledger has them

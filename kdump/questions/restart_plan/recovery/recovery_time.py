@@ -16,14 +16,7 @@ from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.log import file_system
 from kdump.log.errors import SourceError
 from kdump.log.source import open_source
-from kdump.questions.restart_plan.recovery.read_speed import (
-    ASSUMED,
-    GIVEN,
-    MAX_TRIED,
-    ReadSpeed,
-    cached_bytes,
-    measure,
-)
+from kdump.questions.restart_plan.recovery.read_speed import ASSUMED, GIVEN, MAX_TRIED, ReadSpeed, cached_bytes, measure
 from kdump.questions.restart_plan.recovery.recovery_model import Rates, device_of, extremes, simulate
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
 

@@ -1,0 +1,772 @@
+"""`kdump doctor`: it is never milder than what it is composed of, its commands run, and it can be ended at any time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kdump
+from kdump.all_answers import TYPES
+from kdump.check.catalogue import CATALOGUE
+from kdump.check.options import Options
+from kdump.cluster.metadata import MetadataCopies
+from kdump.incident.doctor import disk_space
+from kdump.incident.doctor import run as doctor_run
+from kdump.incident.doctor.answers import Item, Page, Priority, Question
+from kdump.incident.doctor.damage import NEVER, DamageExamination
+from kdump.incident.doctor.replicas import ReplicasExamination
+from kdump.incident.doctor.report import DoctorReport
+from kdump.incident.doctor.report_to import Examination
+from kdump.incident.doctor.run import Doctor, DoctorQuery
+from kdump.incident.doctor.time_limit import TimeLimit
+from kdump.log.errors import SourceError
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.questions.space.file_systems import FileSystem
+from kdump.render.stdout import Output
+from tests.command import objects, run
+from tests.conftest import DISKS, FIXTURES, SEED, few, sample, seeded
+from tests.craft import flip, one
+from tests.damages import DAMAGES, DISK_PATHS, DOUBTS, copy_disk, leave_out_alike
+from tests.disks import partition
+from tests.questions.restart_plan.restart_damages import chosen
+from tests.questions.restart_plan.restart_recipe import second
+from tests.state import test_metadata as metadata
+from tests.test_verdicts import leave_out_the_unchanged
+from tools.incident import INCIDENTS, lay_out
+from tools.incident.disk import leave_out
+from tools.incident.registry import BASES
+
+DISK, NOW = FIXTURES / "disk-1", ("--now", "2026-11-21T09:00Z")
+AT = 1_795_251_600_000
+"""2026-11-21T09:00Z in epoch ms."""
+ZERO = f"{0:020}"
+
+
+def answers(*arguments: Any) -> list[dict[str, Any]]:
+    """Return the objects of a run, whatever its exit status."""
+    result = run("doctor", *arguments, "--json")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert found[-1]["type"] == "doctor", result.stderr
+    assert found[-1]["status"] == result.exit_code
+    for each in found:
+        assert list(each) == ["type", *(key.name for key in TYPES[each["type"]])]
+    return found
+
+
+def items_in(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in found if each["type"] == "doctorItem"]
+
+
+def question_in(found: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+    (question,) = [each for each in found if each["type"] == "doctorQuestion" and each["question"] == name]
+    return question
+
+
+def damaged(root: Path, partition: str = "orders-none-0", at: int = 11206) -> Path:
+    """Flip a bit in a record of a copy of a disk."""
+    log = root / partition / f"{ZERO}.log"
+    log.write_bytes(flip(log.read_bytes(), 8 * at))
+    return root
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(DISK, tmp_path / "disk"))
+
+
+# --- It is never milder than restart-plan and verify ------------------------------------------------------------------
+
+
+def brokers(roots: Sequence[Path]) -> int:
+    """Return how many brokers the directories are of, by their IDs."""
+    text = [(root / "meta.properties").read_text("latin-1") for root in roots if (root / "meta.properties").is_file()]
+    return len({tuple(re.findall(r"^(?:cluster|node|broker)\.id=.*", each, re.MULTILINE)) for each in text})
+
+
+def milder(roots: Sequence[Path]) -> str:
+    """Return what restart-plan or verify reports that no item is about; empty if nothing."""
+    found = answers(*roots, *NOW)
+    items, page = items_in(found), found[-1]
+    about = {(each["code"], each["topic"], each["partition"]) for each in items}
+    files = {each["file"] for each in items if each["code"] in ("startup-stops", "startup-offline")}
+    try:
+        plan = kdump.restart_plan(list(map(str, roots)))
+    except SourceError:
+        plan = None
+    if plan is not None and brokers(roots) < 2:
+        if plan.status == 3 and (page["verdict"], page["status"]) != ("stops", 3):
+            return f"it does not start: {page}"
+        if plan.status and not page["status"]:
+            return f"restart-plan exits with {plan.status}: {page}"
+        for stop in plan.allStops:
+            if stop.file not in files:
+                return f"no item about {stop}"
+        for each in plan.partitions:
+            state = "missing" if each.missing else "stray" if each.stray else "loses" if each.loses else ""
+            if state and (f"startup-{state}", each.topic, each.partition) not in about:
+                return f"no item: {each.name} {state}"
+            if state and page["verdict"] not in ("stops", "loses"):
+                return f"{each.name} {state}: {page}"
+    check = run("verify", *roots, "--json")
+    for line in check.stdout.splitlines():
+        finding = json.loads(line)
+        key = (finding.get("code"), finding.get("topic"), finding.get("partition"))
+        if finding["type"] == "finding" and finding["severity"] == "error" and key not in about:
+            return f"no item about {finding}"
+    if check.exit_code > page["status"] or (check.exit_code == 2 and page["status"] == 1):
+        return f"verify exits with {check.exit_code}, doctor with {page['status']}"
+    return ""
+
+
+RECIPES = [*DAMAGES, *DOUBTS]
+STARTUPS = [each for each in chosen() if not hasattr(each, "code")]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("damage", sample(RECIPES, 100, "doctor"), ids=lambda each: each.name)
+def test_it_is_never_milder(damage: Any, tmp_path: Path) -> None:
+    source = DISKS / DISK_PATHS[damage.disk]
+    root = copy_disk(source, tmp_path / "disk")
+    damage.apply(root)
+    leave_out_the_unchanged(root, source)
+    others = [path for path in tmp_path.iterdir() if path.is_dir() and path != root]
+    assert not milder(sorted([root, *others]))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("recipe", sample(STARTUPS, 150, "doctor of startups"), ids=lambda each: each.name)
+def test_it_is_never_milder_about_startups(recipe: Any, tmp_path: Path) -> None:
+    source = DISKS / DISK_PATHS[recipe.disk]
+    root = copy_disk(source, tmp_path / "disk")
+    with suppress(PermissionError):
+        node = recipe.node(root)
+        leave_out_alike(root, source)
+        assert not milder([Path(each) for each in node.paths if Path(each).exists()])
+
+
+# --- Its commands -----------------------------------------------------------------------------------------------------
+
+STATUSES = {
+    "verify": (0, 1),
+    "restart-plan": (1, 3),
+    "transactions": (0,),
+    "groups": (0,),
+    "cluster": (0,),
+    "retention": (1,),
+    "inspect": (0,),
+    "diff": (1,),
+    "ls": (0,),
+    "space": (0,),
+}
+"""What a command exits with that shows more of an item. verify: 0 for a warning."""
+
+
+def incident(name: str, directory: Path) -> list[Path]:
+    lay_out(name, directory)
+    return sorted(directory.iterdir())
+
+
+USUAL = (
+    *("group-offsets-went-back", "group-offsets-removed", "group-offsets-unusable"),
+    *("transaction-open", "broker-fenced"),
+)
+"""Items of fixtures/disk-1, whatever the incident."""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", few(sorted(INCIDENTS), 8))
+def test_each_command_of_an_incident_runs(name: str, tmp_path: Path) -> None:
+    """Each shows more, with the exit status of its kind; and so it does for all items of an entry. `make test` runs
+    each command once for each kind of item; those of the usual items, at one incident in seven."""
+    ran = set()
+    with_usual = name in sample(sorted(INCIDENTS), 7, "usual items")
+    now = NOW if name not in BASES else ("--now", "2026-11-28T09:00Z")  # after all that is on their disks
+    for item in items_in(answers(*incident(name, tmp_path / "disks"), *now)):
+        assert item["commands"]
+        assert item["title"]
+        assert item["evidence"]
+        assert item["actions"]
+        assert item["never"], item["code"]
+        for line in (*item["commands"], item["commandForAll"]):
+            if not line or (item["code"] in USUAL and not with_usual):
+                continue
+            program, command, *arguments = shlex.split(line)
+            kind = line if SEED else (item["code"], command, line == item["commandForAll"])
+            if kind in ran:
+                continue
+            ran.add(kind)
+            result = run(command, *arguments)
+            assert program == "kdump"
+            assert result.exit_code in STATUSES[command], (line, result.stderr)
+            if command == "verify" and item["severity"] == "error":
+                assert result.exit_code == 1
+            assert result.stdout
+
+
+def test_what_happened_to_committed_offsets(tmp_path: Path) -> None:
+    """Reset, removed, and below the log start offset: each names its group and its record."""
+    found = items_in(answers(*incident("offsets-reset", tmp_path / "disks"), *NOW))
+    by_code = {(each["code"], each["group"]): each for each in found if each["group"]}
+    assert by_code.keys() == {
+        ("group-offsets-went-back", "group-classic"),
+        ("group-offsets-went-back", "group-consumer"),
+        ("group-offsets-removed", "group-classic"),
+        ("group-offsets-unusable", "tx-group"),
+    }
+    removed = by_code["group-offsets-removed", "group-classic"]
+    (text,) = removed["evidence"]
+    time = re.fullmatch(r"payments-0: offset 120, removed at (\S+Z) by offset 89 of __consumer_offsets", text)
+    assert time
+    day = date.fromisoformat(time[1][:10])
+    for days, priority in ((1, Priority.GROUPS), (8, Priority.WARNING)):
+        at = f"{day + timedelta(days)}T00:00Z"
+        later = items_in(answers(*sorted((tmp_path / "disks").iterdir()), "--now", at))
+        found = [each for each in later if each["code"] in ("group-offsets-went-back", "group-offsets-removed")]
+        assert {each["priority"] for each in found} == {priority}
+
+
+def test_what_belongs_to_no_log(tmp_path: Path) -> None:
+    (item,) = (
+        each
+        for each in items_in(answers(*incident("disk-full-now", tmp_path / "disks"), *NOW))
+        if each["code"] == "space-leftovers"
+    )
+    assert re.search(
+        r"[\d.]+ KiB deleted \(.deleted, -delete\) and 1.0 MiB that is not Kafka's \(java_pid4711", item["title"]
+    )
+    assert item["file"].endswith(".hprof")
+
+
+@pytest.mark.parametrize(
+    ("free", "code"),
+    [(0, "disk-full"), (9, "disk-full"), (10, "disk-nearly-full"), (49, "disk-nearly-full"), (50, None)],
+)
+def test_a_full_file_system(free: int, code: str | None, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = FileSystem(1, "/var/lib", "ext4", "/dev/sdb", 1000 << 20, 0, free << 20, 0)
+    monkeypatch.setattr(disk_space, "file_system_of", lambda directory: system)
+    found = {each["code"]: each for each in items_in(answers(disk, *NOW))}
+    assert found.keys() & {"disk-full", "disk-nearly-full"} == ({code} if code else set())
+    if code:
+        assert f"of {1000} MiB are free" in found[code]["title"].replace("1,000", "1000").replace(".0 MiB", " MiB")
+        assert found[code]["commands"] == [f"kdump space {disk}"]
+        assert found[code]["priority"] == (Priority.FULL if code == "disk-full" else Priority.SPACE)
+
+
+def test_what_fills_a_full_file_system_comes_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before groups that are behind, and after the file system itself."""
+    system = FileSystem(1, "/var/lib", "ext4", "/dev/sdb", 1000 << 20, 0, 0, 0)
+    paths = incident("disk-full-now", tmp_path / "disks")
+    before = {each["code"]: each["priority"] for each in items_in(answers(*paths, *NOW))}
+    assert before["space-leftovers"] == Priority.SPACE
+    monkeypatch.setattr(disk_space, "file_system_of", lambda directory: system)
+    found = items_in(answers(*paths, *NOW))
+    codes = [each["code"] for each in sorted(found, key=lambda each: each["priority"])]
+    early = [code for code in codes if code in ("disk-full", "space-leftovers") or code.startswith("retention-")]
+    assert early[0] == "disk-full"
+    assert codes[: len(early)] == early
+
+
+def test_the_startup_of_each_broker_has_a_line() -> None:
+    paths = [FIXTURES / "clean-2", FIXTURES / "disk-1"]
+    lines = run("doctor", *paths, *NOW).stdout.splitlines()
+    (first,) = (number for number, line in enumerate(lines) if line.startswith("  startup "))
+    for line, path in zip(lines[first:], paths[::-1]):  # in the order of the nodes' IDs
+        assert f"{path}: starts after a clean shutdown" in line
+    (question,) = (each for each in answers(*paths, *NOW) if each.get("question") == "startup" and "answer" in each)
+    assert question["answer"].count("starts after a clean shutdown") == 2
+
+
+def test_a_missing_partition_is_one_item(disk: Path) -> None:
+    """The startup and verify both find it."""
+    name = "payments-0"
+    shutil.rmtree(disk / name)
+    found = items_in(answers(disk, *NOW))
+    assert [each["code"] for each in found if (each["topic"], each["partition"]) == ("payments", 0)] == [
+        "startup-missing"
+    ]
+
+
+def test_what_never_to_do_is_stated_once(disk: Path) -> None:
+    shutil.rmtree(disk / "payments-0")
+    shutil.rmtree(disk / "orders-zstd-0")
+    text = run("doctor", disk, *NOW).stdout
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("never ")]
+    stated = [line for line in lines if "as in" not in line]
+    assert len(stated) == len({*stated})
+    for entry in text.split("\n\n"):
+        if re.match(r"\d+\. ", entry):
+            assert "   never    " in entry
+
+
+def test_the_file_system_of_a_copy_is_not_the_brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = os.statvfs_result((4096, 4096, 1000, 0, 0, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda path: full)
+    shutil.copytree(FIXTURES / "clean-1" / "payments-0", tmp_path / "copy" / "payments-0")
+    assert "disk-full" not in {each["code"] for each in items_in(answers(tmp_path / "copy", *NOW))}
+    (tmp_path / "copy" / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    assert "disk-full" in {each["code"] for each in items_in(answers(tmp_path / "copy", *NOW))}
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "position", "offset"),
+    [
+        ("flipped-bit-before-recovery", "startup-loses", 11006, 120),  # whether it may be started
+        ("record-size-0", "startup-stops", 27501, None),
+        ("stuck-consumer", "record-count-mismatch", 1701, 60),  # the poison pill
+        ("hanging-transaction", "transaction-hanging", 12430, 114),  # why read_committed hangs
+        ("diverged-replicas", "replicas-diverge", None, 50),  # where replicas part
+        ("future-timestamp", "retention-futureTimestamp", 0, 0),  # what fills the disk
+    ],
+)
+def test_the_first_item_is_the_incident(
+    name: str, code: str, position: int | None, offset: int | None, tmp_path: Path
+) -> None:
+    items = items_in(answers(*incident(name, tmp_path / "disks"), *NOW))
+    found = next(each for each in items if each["code"] == code)
+    assert (found["position"], found["offset"]) == (position, offset)
+    assert found["priority"] == min(each["priority"] for each in items if each["code"] not in USUAL)
+
+
+def test_each_family_of_findings_has_what_not_to_do() -> None:
+    families = {code.family for code in CATALOGUE.values()}
+    assert families <= set(NEVER) <= families | set(CATALOGUE)
+
+
+def test_the_poison_pill_in_two_commands(tmp_path: Path) -> None:
+    """The second command is the first one that the item names: it shows the bytes of the batch."""
+    items = items_in(answers(*incident("stuck-consumer", tmp_path / "disks"), *NOW))
+    (line,) = [each["commands"][0] for each in items if each["code"] == "record-count-mismatch"]
+    shown = run(*shlex.split(line)[1:]).stdout
+    assert "recordCount" in shown
+    assert "1701" in shown
+
+
+def test_what_happened_to_the_offsets_of_a_group(disk: Path) -> None:
+    (item,) = [
+        each
+        for each in items_in(answers(disk, *NOW))
+        if each["code"] == "group-offsets-went-back" and each["group"] == "group-classic"
+    ]
+    assert item["evidence"][0].startswith("orders-zstd-0: from 300 to 42 at 2026-11-21T07:58:41.074Z, by offset 42 of ")
+    history = run(*shlex.split(item["commands"][0])[1:], "--json").stdout.splitlines()
+    assert [line for line in history if '{"name":"offset","old":300,"new":42}' in line]
+
+
+# --- The page ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_disk_has_a_short_page(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what was examined, and what was not. (The metadata of this disk has another broker that is fenced.)"""
+    monkeypatch.setattr(ReplicasExamination, "_brokers", lambda self, metadata: None)
+    for topic in ("future", "__consumer_offsets"):
+        leave_out(disk, topic, 0)
+    result = run("doctor", disk, "--now", "2026-11-21T07:59Z")
+    assert result.exit_code == 0, result.stdout
+    assert "NOTHING TO DO in what was examined" in result.stdout
+    assert len(result.stdout.splitlines()) < 16
+    assert "groups: there is no __consumer_offsets on these disks" in result.stdout
+    assert "everything was read" in result.stdout
+
+
+def test_items_are_in_order_and_entries_are_counted(disk: Path) -> None:
+    text = run("doctor", damaged(disk), *NOW).stdout
+    objects_found = items_in(answers(disk, *NOW))
+    numbers = [int(found) for found in re.findall(r"^(\d+)\. (?:error|warning)", text, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    severities = re.findall(r"^\d+\. (error|warning)", text, re.MULTILINE)
+    assert severities == sorted(severities)
+    assert len(numbers) <= len(objects_found)
+    assert f"{len(numbers)} THINGS TO DO" in text
+
+
+def test_similar_items_are_one_entry_and_the_others_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """However many groups were reset, and however many files stop a startup, it is a page."""
+    report = DoctorReport(Output())
+    question = Question("groups")
+    on = Examination(question, report.add, PLAIN_RUN, TimeLimit(60), AT, 0)
+    for number in range(1000):
+        on.item(8, "warning", "group-offsets-went-back", "disk", "they were reset", group=f"g-{number}")
+        on.item(1, "error", "startup-stops", "disk", f"byte {number}", file=f"disk/f-{number}", commands=("kdump x",))
+    report.add(Page("act", True, False, 1, 1000, 1000, [], 0.0))
+    report.output.flush()
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) < 60
+    assert "group g-0, group g-1, group g-2, group g-3, group g-4 and 995 more: they were reset" in text
+    assert "\n11. error: 990 more items [startup-stops]: f-10, f-11, f-12, f-13, f-14 and 985 more\n" in text
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_commands_are_never_wrapped(width: int, disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.render.stdout.Output.width", width)
+    lines = run("doctor", damaged(disk), *NOW).stdout.splitlines()
+    shown = [line.split(maxsplit=1)[1] for line in lines if line.startswith("   more ")]
+    assert len(shown) > 3
+    named = {each for item in items_in(answers(disk, *NOW)) for each in (*item["commands"], item["commandForAll"])}
+    assert set(shown) <= named
+    assert max(len(line) for line in lines if not line.startswith("   more ")) <= width
+
+
+def test_names_cannot_draw_on_the_terminal(tmp_path: Path) -> None:
+    root = Path(shutil.copytree(DISK, tmp_path / "a\x1b[31m\nb"))
+    text = run("doctor", damaged(root), *NOW).stdout
+    assert "\x1b" not in text
+    assert "orders-none-0" in text
+
+
+def test_a_broker_that_runs(disk: Path) -> None:
+    (disk / ".lock").touch()
+    with (disk / ".lock").open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        result = run("doctor", disk, *NOW)
+        found = answers(disk, *NOW)
+    assert found[0]["process"] == os.getpid()
+    assert f"A BROKER IS RUNNING on it (process {os.getpid()})" in result.stdout
+    assert not [each for each in items_in(found) if each["code"] == "startup-warning"]
+
+
+def test_a_bundle_is_examined_like_its_disk(disk: Path, tmp_path: Path) -> None:
+    damaged(disk)
+    assert run("bundle", disk, "--out", tmp_path / "bundle").exit_code == 0
+    of_disk, of_bundle = answers(disk, *NOW), answers(tmp_path / "bundle", *NOW)
+
+    def about(found: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
+        # Without records, the record with a timestamp in the future is not known.
+        found = [each | {"offset": None} if each.get("topic") == "future" else each for each in found]
+        return {(each["code"], each["topic"], each["partition"], each["offset"]) for each in items_in(found)}
+
+    assert about(of_bundle) == about(of_disk)
+    assert "records are not in the bundle" in question_in(of_bundle, "damage")["notExamined"]
+    assert not question_in(of_bundle, "damage")["isComplete"]
+
+
+def test_the_startup_of_another_release(tmp_path: Path) -> None:
+    """--kafka-version is passed on: what another release refuses, deletes and changes, and in the commands, too."""
+    root = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))
+    found = answers(root, *NOW, "--kafka-version", "3.9-kraft")
+    plan = kdump.restart_plan([str(root)], kafka_version="3.9-kraft")
+    assert plan.change is not None
+    stop = plan.allStops[-1]
+    by_code = {each["code"]: each for each in items_in(found) if each["question"] == "startup"}
+    assert stop.message in by_code["startup-stops"]["title"]
+    assert shlex.split(by_code["startup-stops"]["commands"][0])[-2:] == ["--kafka-version", "3.9-kraft"]
+    told = " ".join(by_code["startup-other-release"]["evidence"])
+    assert all(each in told for each in (*plan.change.rewrites, *plan.change.wayBack))
+    assert "Kafka 3.9" in question_in(found, "startup")["answer"]
+    assert "Kafka 4.3, because" in question_in(answers(root, *NOW), "startup")["answer"]
+
+
+def test_metadata_that_grows_is_read_again(disk: Path) -> None:
+    copies = MetadataCopies()
+    first = copies.replayed(str(disk))
+    assert first is not None
+    assert copies.replayed(str(disk)) is first
+    log = max((disk / "__cluster_metadata-0").glob("*.log"))
+    log.write_bytes(log.read_bytes()[:-1])
+    second = copies.replayed(str(disk))
+    assert second is not None
+    assert second.end_offset < first.end_offset
+
+
+def test_files_that_go_away_meanwhile(disk: Path) -> None:
+    """Retention deletes segments and topics are deleted while it runs: nothing of that is damage or unread."""
+    before = {(each["code"], each["topic"], each["partition"]) for each in items_in(answers(disk, *NOW))}
+    places = sorted(each for each in disk.iterdir() if each.is_dir() and not each.name.startswith("__"))
+    found: list[Any] = []
+
+    def progress(_size: int) -> None:
+        if places:
+            place = places.pop()
+            if len(places) % 2:
+                shutil.copytree(place, place.with_name(f"{place.name}.{'a' * 32}-delete"))
+            topic, _, number = place.name.rpartition("-")
+            leave_out(disk, topic, int(number))
+
+    doctor = Doctor(DoctorQuery([str(disk)], now=AT), found.append, Run(more=progress))
+    doctor.run()
+    page = doctor.page()
+    assert not places
+    assert page.unread == []
+    before.add(("space-leftovers", None, None))  # the directories of the deleted topics
+    assert {(each.code, each.topic, each.partition) for each in found if isinstance(each, Item)} <= before
+    assert page.verdict in ("act", "nothing")
+
+
+def test_paths_that_are_not_there(disk: Path, tmp_path: Path) -> None:
+    nothing = run("doctor", tmp_path / "nowhere")
+    assert (nothing.exit_code, nothing.stdout) == (2, "") or "NOT ALL WAS READ" in nothing.stdout
+    assert "nowhere" in nothing.stderr + nothing.stdout
+    both = run("doctor", disk, tmp_path / "nowhere", *NOW)  # a log directory that failed, for its broker
+    assert both.exit_code == run("restart-plan", disk, tmp_path / "nowhere").exit_code
+    assert "nowhere" in both.stdout
+
+
+def test_two_log_directories_of_a_broker(tmp_path: Path) -> None:
+    (tmp_path / "disks").mkdir()
+    root = Path(shutil.copytree(DISK, tmp_path / "disks" / "one"))
+    other = second(root, "orders-none-0", "orders-zstd-0")
+    found = answers(root, other, *NOW)
+    assert not [each for each in found if each.get("question") == "divergence"]
+    assert [each["path"] for each in found if each["type"] == "doctorDisk"] == [str(root), str(other)]
+    assert question_in(found, "startup")["isComplete"]
+    assert answers(tmp_path / "disks", *NOW)[-1]["verdict"] == found[-1]["verdict"]
+
+
+# --- It says at any time what it knows --------------------------------------------------------------------------------
+
+
+class Ended(BaseException):
+    """Stands for a signal."""
+
+
+def ended_at(root: Path, number: int) -> tuple[list[Any], Page, bool]:
+    """Return the answers and the page of an examination that ends at its progress report with this number; and whether
+    it ended before its end."""
+    found: list[Any] = []
+    count = 0
+
+    def progress(_size: int) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise Ended
+
+    doctor = Doctor(DoctorQuery([str(root)], now=AT), found.append, Run(more=progress))
+    try:
+        doctor.run()
+    except Ended:
+        return found, doctor.page(interrupted=True), True
+    return found, doctor.page(), False
+
+
+def test_what_is_known_when_it_ends(disk: Path) -> None:
+    """Whenever it ends, each question is answered or said to be open, and no item is there that a whole run has not."""
+    whole, page, _ = ended_at(damaged(disk), 0)
+    items = {(each.code, each.topic, each.partition, each.position) for each in whole if isinstance(each, Item)}
+    assert page.verdict == "loses" or page.errors
+    number, was_ended = 1, True
+    while was_ended:
+        found, page, was_ended = ended_at(disk, number)
+        questions = [each for each in found if isinstance(each, Question)]
+        assert len(questions) == 6
+        assert {
+            (each.code, each.topic, each.partition, each.position) for each in found if isinstance(each, Item)
+        } <= items
+        left = [each for each in questions if not each.isComplete]
+        assert was_ended == any("the run was ended" in text for each in left for text in each.notExamined)
+        assert page.isComplete <= (not left)
+        number += max(1, number // 3)
+    assert number > 20
+
+
+class StoppedClock:
+    """A clock that is over after it was asked so many times."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __call__(self) -> float:
+        self.count -= 1
+        return 0.0 if self.count > 0 else 1e9
+
+
+def within(root: Path, count: int, monkeypatch: pytest.MonkeyPatch, little: int) -> tuple[list[Any], Page]:
+    """Examine a disk within a time that is over after a clock was asked so many times, for each question."""
+    monkeypatch.setattr("kdump.incident.doctor.damage.LITTLE", little)
+    monkeypatch.setattr(doctor_run, "TimeLimit", lambda seconds: TimeLimit(seconds, StoppedClock(count)))
+    found: list[Any] = []
+    doctor = Doctor(DoctorQuery([str(root)], now=AT), found.append)
+    doctor.run()
+    return found, doctor.page()
+
+
+@pytest.mark.parametrize("little", few([0, 1 << 30], 1), ids=["in-passes", "in-one-go"])
+def test_what_was_not_read_leads_to_no_conclusion(little: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever the time is over, there is no damage that a whole check does not find, and what is left is counted."""
+    root = copy_disk(DISKS / DISK_PATHS["clean-1"], tmp_path / "disk")
+    for place in root.iterdir():
+        if place.is_dir() and not place.name.startswith(("__", "orders-none", "payments", "users")):
+            shutil.rmtree(place)
+    damaged(root)
+    (root / "payments-0" / f"{ZERO}.index").write_bytes(b"\1" * 16)
+    whole, _ = within(root, 1 << 40, monkeypatch, 1 << 30)
+    known = {(each.code, each.topic, each.partition) for each in whole if isinstance(each, Item)}
+    known |= {("damaged-headers", each.topic, each.partition) for each in whole if isinstance(each, Item)}
+    known |= {("partition-missing", topic, number) for code, topic, number in known if code == "startup-missing"}
+    size = sum(path.stat().st_size for path in root.glob("*/*.log"))
+    count, left = 2, 1
+    while left:
+        found, page = within(root, count, monkeypatch, little)
+        (damage,) = [each for each in found if isinstance(each, Question) and each.question == "damage"]
+        assert {(each.code, each.topic, each.partition) for each in found if isinstance(each, Item)} <= known, count
+        left = damage.partitionsLeft
+        assert damage.isComplete == (not left)
+        assert 0 <= damage.bytesLeft <= size
+        assert bool(damage.bytesLeft) <= bool(left)
+        assert page.isComplete <= damage.isComplete
+        count += max(1, count // 2)
+    assert count > 5
+    of_damage = [
+        {
+            each
+            for each in some
+            if isinstance(each, Item) and each.question == "damage" and each.code != "partition-missing"
+        }
+        for some in (whole, found)  # where the time was over, the startup may not have named the missing partitions
+    ]
+    assert of_damage[0] == of_damage[1]
+
+
+def test_passes_come_to_the_same_result(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is too large for one go: newest segments are checked twice, and reported once."""
+    damaged(disk)
+    results = []
+    for little in (0, 1 << 30):
+        found, page = within(disk, 1 << 40, monkeypatch, little)
+        results.append(({each for each in found if isinstance(each, Item)}, page.errors, page.warnings))
+    assert results[0] == results[1]
+
+
+def test_headers_come_first(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the headers show is reported even if there is no time to check it; partitions with damage are checked
+    first."""
+    with (disk / "users-0" / f"{ZERO}.log").open("r+b") as file:
+        file.seek(8)
+        file.write(b"\0\0\0\0")
+    order: list[str] = []
+    check = DamageExamination._check
+
+    def noted(self: DamageExamination, unit: Any, on: Any, name: str = "") -> bool:
+        order.append(os.path.basename(unit.name))
+        return check(self, unit, on, name)
+
+    monkeypatch.setattr(DamageExamination, "_check", noted)
+    within(disk, 1 << 40, monkeypatch, 0)
+    assert order[1] == "users-0"  # after the files at the root
+    monkeypatch.setattr(DamageExamination, "_thoroughly", lambda self, units: None)
+    monkeypatch.setattr(DamageExamination, "_newest_segments", lambda self, parts: None)
+    found, _ = within(disk, 1 << 40, monkeypatch, 0)
+    assert [each.topic for each in found if isinstance(each, Item) and each.code == "damaged-headers"] == ["users"]
+
+
+def test_no_time_at_all(disk: Path) -> None:
+    result = run("doctor", damaged(disk), *NOW, "--budget", "0s")
+    assert "not examined" in result.stdout
+    assert "kdump verify reads everything" in result.stdout
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("form", ["json", "table"])
+@pytest.mark.parametrize("number", few([signal.SIGINT, signal.SIGTERM], 1), ids=["interrupt", "terminate"])
+def test_a_signal_at_a_random_time(form: str, number: signal.Signals, disk: Path) -> None:
+    """It says what it knows in whole lines, and what it did not examine; then it ends by the signal."""
+    damaged(disk)
+    dice = seeded(f"doctor {form} {number}")
+    command = ["env", "--default-signal", sys.executable, "-m", "kdump", "doctor", str(disk), *NOW, "--format", form]
+    for _ in sample(range(2), 2):
+        with subprocess.Popen(
+            [*command, "--max-rate", "30KB/s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as started:
+            assert started.stdout is not None
+            first = started.stdout.readline()
+            time.sleep(dice.uniform(0, 0.8))
+            started.send_signal(number)
+            rest, said = started.communicate(timeout=30)
+        lines = [first, *rest.splitlines(keepends=True)]
+        assert all(line.endswith("\n") for line in lines)
+        assert started.returncode in (130, -number, 1), said
+        if started.returncode == 1:  # it was faster
+            continue
+        assert "Traceback" not in said
+        if form == "json":
+            page = [json.loads(line) for line in lines][-1]
+            assert (page["type"], page["interrupted"], page["isComplete"]) == ("doctor", True, False)
+        else:
+            assert "ENDED BY A SIGNAL: this is what was known by then\n" in lines
+            assert any(line.endswith(": the run was ended\n") for line in lines)
+
+
+def test_declared_answers(disk: Path) -> None:
+    types = {each["type"] for each in objects("doctor", damaged(disk), *NOW, status=1, types=TYPES)}
+    assert types == {"doctorDisk", "doctorItem", "doctorLargest", "doctorQuestion", "doctor"}
+
+
+def test_options() -> None:
+    assert Options().jobs == 1  # doctor checks in one process: it may run next to a broker
+    assert "is not a duration" in run("doctor", DISK, "--budget", "soon").stderr
+
+
+def test_remote_storage_is_not_examined(tmp_path: Path) -> None:
+    """No disk shows whether remote storage has the segments of a tiered topic, and doctor does not say that everything
+    was read."""
+    found = answers(*incident("missing-remote-segment", tmp_path / "disks"), *NOW)
+    (damage,) = [each for each in found if each["type"] == "doctorQuestion" and each["question"] == "damage"]
+    assert damage["notExamined"] == [
+        "1 partition has older offsets that are not on these disks: tiered-0 110377..215208 (in remote storage)"
+    ]
+    assert not damage["isComplete"]
+
+
+@pytest.mark.parametrize("topic_id", ["", "pP1dXJ1nQGmUFh2wsbRm4Q"], ids=["unknown", "deleted"])
+def test_a_stray_directory_is_judged_as_space_does(topic_id: str, disk: Path) -> None:
+    stray = disk / f"lost-0.{'b' * 32}-stray"
+    shutil.copytree(disk / "orders-none-0", stray)
+    (stray / "partition.metadata").unlink(missing_ok=True)
+    if topic_id:
+        (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+    (item,) = (each for each in items_in(answers(disk, *NOW)) if each["code"] == "directory-stray")
+    (action,) = item["actions"]
+    texts = [
+        each["text"]
+        for each in map(json.loads, run("space", disk, *NOW, "--need", "1G", "--json").stdout.splitlines())
+        if each["type"] in ("spaceStep", "spaceKept") and str(stray) in (each.get("path"), *each.get("paths", ()))
+    ]
+    assert len(texts) == 1
+    why = texts[0].removeprefix("stray directory: ").removeprefix("not offered: ").partition("; copy it elsewhere")[0]
+    assert why in action
+    assert action.startswith("remove it as kdump space" if topic_id else "keep it: ")
+
+
+def test_the_copy_of_the_later_leader_is_named(tmp_path: Path) -> None:
+    roots = incident("diverged-replicas", tmp_path / "disks")
+    found = {each["code"]: each for each in items_in(answers(*roots, *NOW))}["replicas-diverge"]
+    diff = run("diff", *(root / "ledger-0" for root in roots)).stdout
+    assert "B has the log of the later leader (epoch 2)" in diff
+    later = f"the log of the later leader from there on (leader epoch 2): {roots[1] / 'ledger-0'}"
+    assert later in found["evidence"]
+    assert any(f"the later leader's log is {roots[1] / 'ledger-0'}" in each for each in found["actions"])
+
+
+def test_a_throttle_of_replication_is_named(tmp_path: Path) -> None:
+    """That of a replica that is not in sync, if a list has it, or its leader, and the broker has a rate."""
+    for number, (rates, expected) in enumerate(
+        (({}, []), ({"follower": "2"}, ["follower"]), ({"follower": "2", "leader": ""}, ["leader", "follower"]))
+    ):
+        steps = [metadata.topic("t", "A"), metadata.partition("A", 0, [1, 2])]
+        steps.append(metadata.change("A", 0, isr=metadata.numbers([1])))
+        for role, listed in (("leader", "*"), ("follower", "1:1, 0:2")):
+            steps.append(metadata.config(2, "t", f"{role}.replication.throttled.replicas", listed))
+        for role, broker in rates.items():
+            steps.append(metadata.config(4, broker, f"{role}.replication.throttled.rate", "9"))
+        folder = tmp_path / str(number)
+        partition(folder, b"".join(map(one, steps, range(len(steps)))), name="__cluster_metadata-0")
+        (found,) = (
+            each for each in objects("doctor", folder, status=1) if each.get("code") == "partition-under-replicated"
+        )
+        limits = [f"{role}.replication.throttled.rate=9" in found["evidence"][0] for role in ("leader", "follower")]
+        assert limits == [role in expected for role in ("leader", "follower")], rates
+        assert any("raise the throttle" in each for each in found["actions"]) == bool(expected)

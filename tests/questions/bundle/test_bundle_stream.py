@@ -1,0 +1,272 @@
+"""`kdump bundle --out -`: what arrives at the other end of a pipe is the bundle that would have been written here."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kdump.check.options import Options
+from kdump.log.bundle_names import MANIFEST
+from kdump.log.bundle_tree import open_bundle
+from kdump.log.run import PLAIN_RUN
+from kdump.questions.bundle import archive
+from kdump.questions.bundle.directory_writer import BundleOptions, DirectoryWriter
+from kdump.questions.bundle.run import bundle
+from tests.command import run
+from tests.conftest import DISKS, FIXTURES, sample, seeded
+from tests.craft import split
+from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
+from tests.questions.bundle.test_command import COMMANDS, _no_clock, answer, bundled  # noqa: F401  a fixture
+
+CLEAN = FIXTURES / "clean-1"
+OPTIONS = BundleOptions(
+    checksums=True, records=False, internal=True, schemas=True, has_records=lambda topic: False, reading=Options()
+)
+
+
+def streaming(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "kdump", "bundle", *map(str, arguments), "--out", "-"]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, **{"stdout": subprocess.PIPE, **options})
+
+
+def streamed(path: Path, *arguments: str | Path) -> str:
+    """Write a bundle to standard output, which is a pipe to the file `path`, and return what stderr says."""
+    with streaming(*arguments) as running:
+        data, said = running.communicate()
+    assert running.returncode == 0, said
+    path.write_bytes(data)
+    return said.decode()
+
+
+def members(path: Path) -> dict[str, bytes]:
+    """Return the containers of a packed bundle, with their parts joined."""
+    found: dict[str, bytes] = {}
+    with tarfile.open(path) as packed:
+        for member in packed:
+            file = packed.extractfile(member)
+            assert file is not None
+            whole, number = re.fullmatch(r"(.*?)(?:\.(\d+))?", member.name).groups()  # type: ignore[union-attr]
+            found[whole] = (found[whole] if number else b"") + file.read()
+    del found[MANIFEST]
+    return found
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "PART", 777)
+
+
+@pytest.mark.usefixtures("_no_clock")
+def test_a_stream_is_the_packed_bundle(tmp_path: Path) -> None:
+    bundled(CLEAN, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
+    said = streamed(tmp_path / "s.tar", CLEAN)
+    assert members(tmp_path / "s.tar") == members(tmp_path / "b.tar")
+    assert "standard output: 163.0 KiB of segments in" in said
+    assert "It has no SCRAM credentials" in said
+    for command in COMMANDS:
+        there = json.dumps(answer(tmp_path / "b.tar", command)).replace(str(tmp_path / "b.tar"), "B")
+        assert json.dumps(answer(tmp_path / "s.tar", command)).replace(str(tmp_path / "s.tar"), "B") == there
+
+
+def test_options_mean_the_same(tmp_path: Path) -> None:
+    options = ("--redact", "--hash-key", str(FIXTURES.parent / "LICENSE"), "--depth", "records")
+    disks = [DISKS / "kafka-4.3/clean-1", DISKS / "kafka-4.3/clean-2"]
+    assert run("bundle", *disks, "--out", tmp_path / "b", "--tar", tmp_path / "b.tar", *options).exit_code == 0
+    streamed(tmp_path / "s.tar", *disks, *options)
+    assert members(tmp_path / "s.tar") == members(tmp_path / "b.tar")
+    assert streamed(tmp_path / "q.tar", *disks, "--quiet") == ""
+
+
+@pytest.mark.sampled
+@pytest.mark.usefixtures("small_parts", "_no_clock")
+@pytest.mark.parametrize("damage", sample(DAMAGES, 80, "parts"), ids=lambda damage: damage.name)
+def test_containers_in_parts_answer_as_the_directory(damage: Damage, tmp_path: Path) -> None:
+    disk = copy_disk(DISKS / DISK_PATHS[damage.disk], tmp_path / "disk")
+    damage.apply(disk)
+    done = run("bundle", aged(disk), "--out", tmp_path / "one.dir", "--tar", tmp_path / "one.tar")
+    assert done.exit_code in (0, 2)
+    with tarfile.open(tmp_path / "one.tar") as packed:
+        names = packed.getnames()
+        packed.extractall(tmp_path / "un.tar.dir", filter="data")
+    assert any(name.endswith(".kdb.1") for name in names)
+    for command in (("ls", "--segments"), ("inspect",), ("verify", "--crc"), ("transactions",)):
+        here = json.dumps(answer(tmp_path / "one.dir", command))
+        for other in ("one.tar", "un.tar.dir"):
+            assert json.dumps(answer(tmp_path / other, command)).replace(other, "one.dir") == here
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_an_unpacked_bundle_is_brought_up_to_date(tmp_path: Path) -> None:
+    """Parts of a container that is written again do not stay."""
+    disk = aged(copy_disk(CLEAN / "payments-0", tmp_path / "payments-0"))
+    bundled(disk, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
+    with tarfile.open(tmp_path / "b.tar") as packed:
+        packed.extractall(tmp_path / "u", filter="data")
+    assert list((tmp_path / "u").rglob("*.kdb.1"))
+    (disk / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    bundled(disk, tmp_path / "u")
+    assert not list((tmp_path / "u").rglob("*.kdb.1"))
+    fresh = bundled(disk, tmp_path / "f")
+    assert [path.read_bytes() for path in (tmp_path / "u").rglob("*.kdb")] == [
+        path.read_bytes() for path in fresh.rglob("*.kdb")
+    ]
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_log_that_shrinks_after_it_went_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was sent of it before is not read, though it had more parts."""
+    partition = copy_disk(DISKS / "kafka-4.3/clean-1/ledger-0", tmp_path / "ledger-0")
+    log = partition / f"{0:020}.log"
+    whole, first = log.read_bytes(), split(log.read_bytes())[0]
+    listed = DirectoryWriter._written
+
+    def written(self: DirectoryWriter, name: str, *rest: Any) -> Any:
+        found = listed(self, name, *rest)
+        if name == log.name and log.stat().st_size == len(whole):
+            log.write_bytes(first)
+        return found
+
+    monkeypatch.setattr(DirectoryWriter, "_written", written)
+    bundled(partition, tmp_path / "b", "--tar", str(tmp_path / "b.tar"))
+    log.write_bytes(whole)
+    sent = io.BytesIO()
+    bundle([str(partition)], sent.write, OPTIONS, run=PLAIN_RUN)
+    (tmp_path / "s.tar").write_bytes(sent.getvalue())
+    with tarfile.open(tmp_path / "s.tar") as packed:
+        names = [member.name for member in packed]
+        packed.extractall(tmp_path / "u", filter="data")
+    assert names.count("0/%.kdb") == 2
+    for made in ("s.tar", "u"):
+        assert open_bundle(str(tmp_path / made), 1).open(log.name, log.name).size == len(first)
+
+
+def test_a_stream_that_was_cut_is_not_complete(tmp_path: Path) -> None:
+    """Wherever it ends: what is missing is named. Without its manifest, it is no bundle."""
+    streamed(tmp_path / "s.tar", CLEAN)
+    data = (tmp_path / "s.tar").read_bytes()
+    last = data.rindex(MANIFEST.encode())
+    dice = seeded("cut")
+    for size in [1024, last - 1, last + 512, *(dice.randrange(1024, last) for _ in range(6))]:
+        (tmp_path / "cut.tar").write_bytes(data[:size])
+        done = run("ls", tmp_path / "cut.tar")
+        assert done.exit_code == 2 or size >= last - 1, size
+        assert "NOT COMPLETE" in done.stderr or "0/%.kdb" in done.stderr or "No such file" in done.stderr, done.stderr
+    (tmp_path / "cut.tar").write_bytes(data[: last + 1024])
+    assert "NOT COMPLETE" not in run("ls", tmp_path / "cut.tar").stderr
+    (tmp_path / "cut.tar").write_bytes(data[:600])
+    assert run("ls", tmp_path / "cut.tar").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["0/x.kdb.1", "0/x.kdb.01", "0/x.kdb.-1", "0/x.kdb.2", "kdump-bundle.json.1"])
+def test_a_part_of_nothing(name: str, tmp_path: Path) -> None:
+    sent = io.BytesIO()
+    bundle([str(CLEAN / "payments-0")], sent.write, OPTIONS, run=PLAIN_RUN)
+    end = len(sent.getvalue()) - 2 * tarfile.BLOCKSIZE
+    sent.seek(end)
+    archive.Archive(sent.write, 0).add(name, b"x")
+    (tmp_path / "b.tar").write_bytes(sent.getvalue())
+    done = run("ls", tmp_path / "b.tar")
+    assert done.exit_code == 2
+    assert "of a bundle; nothing of it was read" in done.stderr
+
+
+def lines(said: bytes) -> list[str]:
+    return said.decode().splitlines()
+
+
+def test_the_reader_has_gone() -> None:
+    with streaming(CLEAN) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        said = running.stderr.read()
+    assert (running.returncode, lines(said)) == (2, ["kdump: standard output: cannot be written: Broken pipe"])
+
+
+def test_the_receiver_is_full() -> None:
+    with open("/dev/full", "wb") as full, streaming(CLEAN, stdout=full) as running:
+        _, said = running.communicate()
+    assert (running.returncode, len(lines(said))) == (2, 1)
+    assert "No space left on device" in said.decode()
+
+
+def test_it_is_killed(tmp_path: Path) -> None:
+    with streaming(CLEAN, "--max-rate", "100k") as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        begin = running.stdout.read(8192)
+        running.send_signal(signal.SIGTERM)
+        rest, said = running.communicate()
+    assert (running.returncode, said) == (-signal.SIGTERM, b"")
+    (tmp_path / "s.tar").write_bytes(begin + rest)
+    assert "NOT COMPLETE" in run("verify", tmp_path / "s.tar").stderr
+
+
+def test_a_terminal_is_refused() -> None:
+    own, terminal = os.openpty()
+    with streaming(CLEAN, stdout=terminal) as running:
+        _, said = running.communicate()
+    os.close(own)
+    os.close(terminal)
+    assert running.returncode == 2
+    assert lines(said)[-1].startswith("Error: --out -: standard output is a terminal")
+
+
+@pytest.mark.parametrize("options", [("--json",), ("--format", "csv"), ("--tar", "x.tar")], ids=" ".join)
+def test_nothing_else_goes_to_standard_output(options: tuple[str, ...]) -> None:
+    with streaming(CLEAN, *options) as running:
+        data, said = running.communicate()
+    assert (running.returncode, data) == (2, b"")
+    assert "cannot be combined" in said.decode()
+
+
+def test_it_does_not_write_to_the_disk(tmp_path: Path) -> None:
+    disk = copy_disk(CLEAN, tmp_path / "disk")
+    with (disk / "out.tar").open("wb") as file, streaming(disk, stdout=file) as running:
+        _, said = running.communicate()
+    assert running.returncode == 2
+    assert "refusing to write to" in said.decode()
+    assert not (disk / "out.tar").stat().st_size
+
+
+def test_what_cannot_be_read_is_in_the_exit_status(tmp_path: Path) -> None:
+    disk = copy_disk(CLEAN / "payments-0", tmp_path / "payments-0")
+    with (disk / "leader-epoch-checkpoint").open("wb") as file:
+        file.truncate(100 << 20)
+    with streaming(disk) as running:
+        data, said = running.communicate()
+    assert running.returncode == 2
+    assert "too many for such a file" in said.decode()
+    (tmp_path / "s.tar").write_bytes(data)
+    assert run("ls", tmp_path / "s.tar").exit_code == 0
+
+
+def test_a_pipe_that_is_set_to_not_block(tmp_path: Path) -> None:
+    """As ssh sets its own: the writer waits until there is room."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with streaming(CLEAN, "--depth", "records", stdout=write) as running, open(read, "rb") as file:
+        os.close(write)
+        data = file.read()
+        assert running.wait() == 0
+    (tmp_path / "s.tar").write_bytes(data)
+    assert run("ls", tmp_path / "s.tar").exit_code == 0
+
+
+def test_a_bundle_with_another_name_is_recognized(tmp_path: Path) -> None:
+    """It is not a segment with damage."""
+    path = tmp_path / "broker-1.bundle"
+    streamed(path, CLEAN)
+    result = run("verify", path)
+    assert result.exit_code == 2
+    assert result.stderr == f"kdump: {path}: a packed bundle: give the path of a file whose name ends in .tar\n"
