@@ -16,7 +16,11 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circ
 
 def line(value: Any) -> str:
     """Return the value as one line of JSON, without a line terminator."""
-    text = _encode(value)
+    return escaped(_encode(value))
+
+
+def escaped(text: str) -> str:
+    """Return JSON as `line` writes it: with every control character escaped."""
     return text if text.isascii() and "\x7f" not in text else _MORE.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
 
 

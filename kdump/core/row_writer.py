@@ -8,6 +8,8 @@ Compiled if a C compiler is available. As plain Python, it is slower than that c
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns, keep_keys, may_hold_schema_ids
 from kdump.core.row_plan import RowPlan
@@ -39,6 +41,9 @@ ROOM = 1 << 20
 """Bytes of lines that are collected before they are written."""
 MAX_LINE_BYTES = 16 << 20
 """Maximum bytes that one line may need at worst; longer lines are written elsewhere."""
+
+Members = Callable[[bytes | None, bytes | None], bytes]
+"""Returns what a record's JSON object has besides its cells, given key and value: members, without the first comma."""
 
 
 @cython.cfunc
@@ -383,6 +388,52 @@ def _record_lines(
     return (row, used)
 
 
+@cython.cfunc
+@cython.returns((cython.Py_ssize_t, cython.Py_ssize_t))
+def _lines_with_members(
+    out: cython.p_uchar,
+    used: cython.Py_ssize_t,
+    size: cython.Py_ssize_t,
+    plan: cython.p_longlong,
+    texts: cython.p_uchar,
+    head: cython.p_longlong,
+    rows: cython.p_longlong,
+    row: cython.Py_ssize_t,
+    count: cython.Py_ssize_t,
+    data: cython.p_uchar,
+    shift: cython.longlong,
+    members: Members,
+):
+    """Like _record_lines, for JSON objects with more members."""
+    then: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    next: cython.Py_ssize_t
+    more: bytes
+    while row < count:
+        next, then = _record_lines(out, used, size, plan, texts, head, rows, row, row + 1, data, shift)
+        if next == row:
+            break
+        at = row * RECORD_WIDTH
+        more = members(
+            _bytes(data, rows[at + KEY_START], rows[at + KEY_SIZE]),
+            _bytes(data, rows[at + VALUE_START], rows[at + VALUE_SIZE]),
+        )
+        if more:
+            if then + len(more) + 1 > size:
+                break
+            then = put_text(out, then - 2, b",", 1)
+            then = put_text(out, then, more, len(more))
+            then = put_text(out, then, b"}\n", 2)
+        used = then
+        row = next
+    return (row, used)
+
+
+@cython.cfunc
+def _bytes(data: cython.p_uchar, start: cython.longlong, size: cython.longlong):
+    return None if size < 0 else bytes(data[start : start + size])
+
+
 def write_batch_rows(
     room: bytearray,
     used: cython.Py_ssize_t,
@@ -432,10 +483,12 @@ def write_record_rows(
     plan: RowPlan,
     heads: HeaderColumns,
     batch: cython.Py_ssize_t,
+    members: Members | None = None,
 ) -> tuple[int, int]:
     """Write the lines of the columns' records from number `row` on, which belong to batch number `batch`, into `room`
     after its `used` bytes. Returns the first record that is not written, because it is a special case or there is no
-    room (see `bytes_needed`), and the number of bytes used."""
+    room (see `bytes_needed`), and the number of bytes used. `members`: more of each JSON object, in front of its
+    end."""
     source: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     block: cython.longlong[::1] = heads.block
@@ -457,6 +510,11 @@ def write_record_rows(
     shift: cython.longlong = heads.shift
     size: cython.Py_ssize_t = len(room)
     count: cython.Py_ssize_t = columns.count
+    if members is not None:
+        return _lines_with_members(
+            out, used, size, numbers, texts,
+            _from(head, batch * HEADER_WIDTH), record, row, count, data, shift, members,
+        )  # fmt: skip
     with cython.nogil:
         row, used = _record_lines(
             out, used, size, numbers, texts,
@@ -475,12 +533,13 @@ def write_batches_records(
     stop: cython.Py_ssize_t,
     keys: list[bytes],
     highest_id: cython.longlong = -1,
+    members: Members | None = None,
 ) -> tuple[int, int]:
     """Write the lines of all records of the batches batch..stop, like write_record_rows. Returns the first batch that
     is not completely written, and the number of bytes used. Such a batch is compressed, is a control batch, cannot be
     decoded, contains a special case, or does not fit. `columns` must refer to the data of `heads`. `keys`: write only
     records with one of these keys; empty: all. `highest_id`: stop before records that may hold schema IDs; -1: do
-    not."""
+    not. `members`: as in write_record_rows."""
     source: cython.const[cython.uchar][::1] = columns.data
     target: cython.uchar[::1] = room
     block: cython.longlong[::1] = heads.block
@@ -524,11 +583,17 @@ def write_batches_records(
             record = cython.address(rows[0])
         else:
             record = rows
-        with cython.nogil:
-            row, then = _record_lines(
+        if members is not None:
+            row, then = _lines_with_members(
                 out, used, size, numbers, texts,
-                _from(head, h), record, 0, count, data, shift,
+                _from(head, h), record, 0, count, data, shift, members,
             )  # fmt: skip
+        else:
+            with cython.nogil:
+                row, then = _record_lines(
+                    out, used, size, numbers, texts,
+                    _from(head, h), record, 0, count, data, shift,
+                )  # fmt: skip
         if row < count:
             break
         used = then

@@ -7,7 +7,7 @@ from the partition.metadata files, then from __cluster_metadata if that is small
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -28,6 +28,14 @@ REMOVED = {"RemoveAccessControlEntryRecord": "id", "RemoveDelegationTokenRecord"
 """Records that contain only the ID of what they remove, and the field with that ID."""
 
 
+LEARNED = {
+    "TopicRecord": ("topicId", "name"),
+    "AccessControlEntryRecord": ("id", "principal"),
+    "DelegationTokenRecord": ("tokenId", "owner"),
+}
+"""Records that contain an ID and its name, and the fields with these."""
+
+
 class IdNames:
     """IDs and their names, for the files of one log directory (None: no log directory is known)."""
 
@@ -39,12 +47,9 @@ class IdNames:
 
     def learn(self, message: str, data: dict[str, Any]) -> None:
         """Store the name of an ID from a metadata record."""
-        if message == "TopicRecord":
-            self._put(data.get("topicId"), data.get("name"))
-        elif message == "AccessControlEntryRecord":
-            self._put(data.get("id"), data.get("principal"))
-        elif message == "DelegationTokenRecord":
-            self._put(data.get("tokenId"), data.get("owner"))
+        if message in LEARNED:
+            number, name = LEARNED[message]
+            self._put(data.get(number), data.get(name))
 
     def learn_from_commit(self, key: dict[str, Any], value: dict[str, Any]) -> None:
         """Store the name of a topic from an offset commit: the key contains the name, the value the ID."""
@@ -75,6 +80,12 @@ class IdNames:
                 found[str(removed)] = self.known[removed]
         return found
 
+    def of_ids(self, ids: Iterable[str | None]) -> dict[str, str]:
+        """Return the names of these topics, as far as they are known."""
+        wanted = [number for number in ids if number and number != ZERO_UUID]
+        found = {number: self.known.get(number) or self._from_disk(number) for number in wanted}
+        return {number: name for number, name in found.items() if name}
+
     def _from_disk(self, number: str) -> str | None:
         while self.directory is not None and self._disk:
             for known, name in self._disk.pop(0)(self.directory):
@@ -82,6 +93,15 @@ class IdNames:
             if number in self.known:
                 return self.known[number]
         return None
+
+
+@cache
+def needs_only_topic_id(folder: str, message: str) -> bool:
+    """Return True if `of_ids` of the message's topicId, if it has one, is what `of` returns, and nothing is learned."""
+    if message in LEARNED or message in REMOVED:
+        return False
+    is_flat = _is_flat(folder, message) and "opicName" not in str(load_folder(folder)[message].fields)
+    return is_flat or not _has_topic_ids(folder, message)
 
 
 @cache

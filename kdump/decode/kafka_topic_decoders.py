@@ -6,21 +6,35 @@ A decoded message is {"name": Kafka's name of the message, "type": its number in
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
+from kdump import jsonl
 from kdump.decode.decoder_interface import NOTHING, WITHOUT_KEY, DecodedPart, DecodedRecord, Spans, problem_of
-from kdump.decode.id_names import IdNames
+from kdump.decode.id_names import IdNames, needs_only_topic_id
 from kdump.decode.kafka_topics import KAFKA
 from kdump.format.consumer_protocol import MESSAGES, PROTOCOL_TYPE, nested_spans, with_members
 from kdump.format.coordinator_record import (
+    KEY,
+    VALUE,
     MessagePart,
     coordinator_spans,
     decode_coordinator_record,
     decode_key,
     decode_value,
+    key_text,
+    value_text,
 )
 from kdump.format.layout import BYTES, Field, Span
-from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json
+from kdump.format.metadata_record import (
+    FRAME_SIZE,
+    MetadataRecord,
+    decode_metadata_record,
+    metadata_json,
+    metadata_text,
+)
+from kdump.format.plain_messages import PlainText
+from kdump.format.schema import MessageSchema
 from kdump.format.versioned_messages import kafka_json
 from kdump.log.paths import Target
 from kdump.log.record import Record
@@ -30,6 +44,31 @@ REST = Field(BYTES, "bytes that belong to no known field", name="rest")
 MAX_CACHED_KEYS, MAX_CACHED_KEY_BYTES = 4096, 512
 """Maximum number of cached keys, and maximum size of one in bytes."""
 GROUP_METADATA = "GroupMetadataValue"
+COMMIT, COMMIT_KEY = "OffsetCommitValue", "OffsetCommitKey"
+
+
+Text = TypeVar("Text")
+
+
+class PartText(NamedTuple):
+    """How a key or value becomes JSON: what is before its fields, and what reads these."""
+
+    start: str
+    read: PlainText
+
+
+class KeyText(NamedTuple):
+    """The same for the keys of one type, and for their values by the version at their start; None: only `decode`
+    decodes them."""
+
+    key: PartText
+    schema: MessageSchema
+    values: dict[bytes, PartText | None]
+
+
+def _text_start(part: str, message: str, **numbers: int) -> str:
+    """Return what is before the fields of a decoded key or value in JSON."""
+    return f'"{part}Decoded":{jsonl.line({"name": message, **numbers, "data": None})[:-5]}'
 
 
 class CoordinatorDecoder:
@@ -43,18 +82,23 @@ class CoordinatorDecoder:
         self.folder = folder
         self.names = names
         self._keys: dict[bytes | None, tuple[MessagePart, DecodedPart]] = {}
+        self._texts: dict[bytes, KeyText | None] = {}
+        """By the type at the start of a key."""
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
-        key, decoded_key = self._key(record.key)
-        value = decode_value(self.folder, key, record.value)
+        return self.decode(record.key, record.value)
+
+    def decode(self, key_bytes: bytes | None, value_bytes: bytes | None) -> DecodedRecord:
+        key, decoded_key = self._key(key_bytes)
+        value = decode_value(self.folder, key, value_bytes)
         if value is not None:
             decoded_value = _part(value, "version")
-        elif record.valueSize < 0:
+        elif value_bytes is None:
             decoded_value = NULL
         else:
             decoded_value = DecodedPart(problem=WITHOUT_KEY)
         messages = [part.value for part in (decoded_key, decoded_value) if isinstance(part.value, dict)]
-        if decoded_value.message == "OffsetCommitValue" and len(messages) == 2:
+        if decoded_value.message == COMMIT and len(messages) == 2:
             self.names.learn_from_commit(*(message["data"] for message in messages))
         return DecodedRecord(decoded_key, decoded_value, self.names.of(self.folder, messages))
 
@@ -69,6 +113,50 @@ class CoordinatorDecoder:
             if len(data or b"") <= MAX_CACHED_KEY_BYTES:
                 self._keys[data] = known
         return known
+
+    def text(self, key: bytes | None, value: bytes | None) -> str | None:
+        """Return the members of the JSON object of what `decode` returns, without escapes of jsonl; None for a record
+        that only `decode` decodes."""
+        if key is None:
+            return None
+        prefix = key[: KEY.size]
+        known = self._texts[prefix] if prefix in self._texts else self._key_text(prefix)
+        key_fields = known.key.read(key, KEY.size) if known is not None else None
+        if known is None or key_fields is None:
+            return None
+        text, topic_id = f"{known.key.start}{key_fields[0]}}}", None
+        if value is None:
+            text += ',"valueDecoded":null'
+        else:
+            prefix = value[: VALUE.size]
+            found = known.values[prefix] if prefix in known.values else self._value_text(known, prefix)
+            fields = found.read(value, VALUE.size) if found is not None else None
+            if found is None or fields is None:
+                return None
+            text, topic_id = f"{text},{found.start}{fields[0]}}}", fields[1]
+            if topic_id is not None and known.schema.name == COMMIT_KEY:
+                decoded = decode_key(self.folder, key).decoded
+                self.names.learn_from_commit(decoded.value if decoded is not None else {}, {"topicId": topic_id})
+        return text if topic_id is key_fields[1] is None else _with_names(text, self.names, key_fields[1], topic_id)
+
+    def _key_text(self, prefix: bytes) -> KeyText | None:
+        """Return how keys that start with `prefix` become JSON, and remember it."""
+        found = key_text(self.folder, prefix)
+        known = None
+        if found is not None and needs_only_topic_id(self.folder, found[0].name):
+            schema, number, read = found
+            known = KeyText(PartText(_text_start("key", schema.name, type=number), read), schema, {})
+        return _remembered(self._texts, prefix, known)
+
+    def _value_text(self, key: KeyText, prefix: bytes) -> PartText | None:
+        """Return how values of such keys that start with `prefix` become JSON, and remember it."""
+        plain = value_text(self.folder, key.schema, prefix)
+        found = None
+        if plain is not None:
+            schema, version, read = plain
+            if schema.name != GROUP_METADATA and needs_only_topic_id(self.folder, schema.name):
+                found = PartText(_text_start("value", schema.name, version=version), read)
+        return _remembered(key.values, prefix, found)
 
     def spans(self, record: Record) -> Spans:
         keys, values = coordinator_spans(self.folder, record.key, record.value)
@@ -92,15 +180,41 @@ class MetadataDecoder:
         self.name = name
         self.folder = folder
         self.names = names
+        self._texts: dict[bytes, PartText | None] = {}
+        """By the frame of a value; None: only `decode` decodes it."""
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
-        decoded = decode_metadata_record(record.value, self.folder)
+        return self.decode(record.key, record.value)
+
+    def decode(self, key_bytes: bytes | None, value_bytes: bytes | None) -> DecodedRecord:
+        decoded = decode_metadata_record(value_bytes, self.folder)
         value = self._value(decoded)
-        key = NULL if record.keySize < 0 else NOTHING
+        key = NULL if key_bytes is None else NOTHING
         if value.message and isinstance(value.value, dict):
             self.names.learn(value.message, value.value["data"])
             return DecodedRecord(key, value, self.names.of(self.folder, [value.value]))
         return DecodedRecord(key, value)
+
+    def text(self, key: bytes | None, value: bytes | None) -> str | None:
+        """As CoordinatorDecoder.text."""
+        if key is not None or value is None:
+            return None
+        frame = value[:FRAME_SIZE]
+        found = self._texts[frame] if frame in self._texts else self._frame_text(frame)
+        fields = found.read(value, FRAME_SIZE) if found is not None else None
+        if found is None or fields is None:
+            return None
+        text = f"{found.start}{fields[0]}}}"
+        return text if fields[1] is None else _with_names(text, self.names, fields[1])
+
+    def _frame_text(self, frame: bytes) -> PartText | None:
+        """Return how values with this frame become JSON, and remember it."""
+        plain = metadata_text(self.folder, frame)
+        found = None
+        if plain is not None and needs_only_topic_id(self.folder, plain[0]):
+            name, number, version, read = plain
+            found = PartText('"keyDecoded":null,' + _text_start("value", name, type=number, version=version), read)
+        return _remembered(self._texts, frame, found)
 
     def _value(self, decoded: MetadataRecord) -> DecodedPart:
         problem, stop = problem_of(decoded.problem) if decoded.problem else ("", None)
@@ -118,6 +232,23 @@ class MetadataDecoder:
         values: list[Span] = []
         decode_metadata_record(record.value, self.folder, values)
         return [], _tiled(values, record.value)
+
+
+def _remembered(known: dict[bytes, Text], prefix: bytes, text: Text) -> Text:
+    if len(known) < MAX_CACHED_KEYS:
+        known[prefix] = text
+    return text
+
+
+def _with_names(text: str, names: IdNames, *ids: str | None) -> str:
+    """Return the members of a record, with the names of these topics."""
+    found = names.of_ids(ids)
+    return f'{text},"names":{_names_text(tuple(found.items()))}' if found else text
+
+
+@lru_cache(4096)
+def _names_text(names: tuple[tuple[str, str], ...]) -> str:
+    return jsonl.line(dict(names))
 
 
 def _part(part: MessagePart, number: str) -> DecodedPart:
@@ -150,7 +281,10 @@ def _tiled(spans: list[Span], data: bytes | None) -> list[Span]:
     return spans
 
 
-def kafka_decoder(name: str, names: IdNames) -> CoordinatorDecoder | MetadataDecoder:
+KafkaDecoder = CoordinatorDecoder | MetadataDecoder
+
+
+def kafka_decoder(name: str, names: IdNames) -> KafkaDecoder:
     """Return the decoder of one of Kafka's own topics. `names`: the known names of IDs on the same disk."""
     decoder = CoordinatorDecoder if KAFKA[name].is_coordinators else MetadataDecoder
     return decoder(name, KAFKA[name].folder, names)

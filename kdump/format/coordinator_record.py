@@ -17,7 +17,7 @@ from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.kafka_release import newer_text
 from kdump.format.layout import INT16, Field, Layout, Span, layout
-from kdump.format.plain_messages import Plain, plain_reader
+from kdump.format.plain_messages import Plain, PlainText, plain_reader, plain_text
 from kdump.format.schema import MessageSchema, by_api_key
 from kdump.format.versioned_messages import Decoded, decode_problem, try_decode
 
@@ -127,6 +127,21 @@ def decode_value(
     if number is None or schema is None:
         return MessagePart(number, schema, problem=problem)
     return _message(number, schema, *try_decode(schema, number, data, VALUE.size, spans=spans))
+
+
+def key_text(folder: str, prefix: bytes) -> tuple[MessageSchema, int, PlainText] | None:
+    """Return the message of the keys that start with this type, the type, and what reads their fields as JSON. None if
+    anything about that is unusual."""
+    plain = _plain_key(folder, prefix)
+    return (plain[1], plain[0], plain_text(plain[1], plain[2])) if plain else None
+
+
+def value_text(folder: str, key: MessageSchema, prefix: bytes) -> tuple[MessageSchema, int, PlainText] | None:
+    """Return the same for the values of such keys, whose prefix is their version."""
+    assert key.apiKey is not None
+    schema = by_api_key(folder, "coordinator-value").get(key.apiKey)
+    plain = _plain_value(schema, prefix) if schema is not None else None
+    return (plain[1], plain[2], plain_text(plain[1], plain[2])) if plain else None
 
 
 @lru_cache(1024)

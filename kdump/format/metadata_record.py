@@ -19,7 +19,7 @@ from kdump.format.kafka_release import newer_text
 from kdump.format.layout import Field, Span
 from kdump.format.message_writer import encode
 from kdump.format.numbers import int16, int32
-from kdump.format.plain_messages import Plain, plain_reader
+from kdump.format.plain_messages import Plain, PlainText, plain_reader, plain_text
 from kdump.format.schema import UNSIGNED_VARINT, by_api_key, load_folder
 from kdump.format.varint import read_unsigned
 from kdump.format.versioned_messages import Decoded, decode_problem, kafka_json, try_decode
@@ -34,6 +34,8 @@ FIELDS = (
     Field(UNSIGNED_VARINT, "version of the message that follows", name="version"),
 )
 MAX_SHORT = 0x7FFF
+FRAME_SIZE = 3
+"""Bytes of the usual frame."""
 
 
 class MetadataRecord(NamedTuple):
@@ -70,8 +72,8 @@ def decode_metadata_record(
     raises: a decoding error becomes its `problem`, with a position in the value. Appends the known fields to `spans`.
     """
     if spans is None and value is not None:
-        plain = _plain(folder, value[:3])
-        message = plain[-1](value, 3) if plain else None
+        plain = _plain(folder, value[:FRAME_SIZE])
+        message = plain[-1](value, FRAME_SIZE) if plain else None
         if plain and message and message[1] == len(value):
             return MetadataRecord(*plain[:3], message[0])
     try:
@@ -115,13 +117,13 @@ def metadata_record_value(name: str, version: int, values: dict[str, Any]) -> by
 
 def is_usual(value: bytes) -> bool:
     """Return whether the frame is that of a known message in a known version."""
-    return _plain("metadata", value[:3]) is not None
+    return _plain("metadata", value[:FRAME_SIZE]) is not None
 
 
 def plain_values(value: bytes) -> dict[str, Any] | None:
     """Return the `values` of `decode_metadata_record`, if nothing about the record is unusual."""
-    plain = _plain("metadata", value[:3])
-    message = plain[-1](value, 3) if plain else None
+    plain = _plain("metadata", value[:FRAME_SIZE])
+    message = plain[-1](value, FRAME_SIZE) if plain else None
     return message[0] if message and message[1] == len(value) else None
 
 
@@ -129,12 +131,19 @@ def plain_values(value: bytes) -> dict[str, Any] | None:
 def _plain(folder: str, frame: bytes) -> tuple[str, int, int, Plain] | None:
     """Return the name, apiKey and version of the message after these three bytes, and its fast decoder; None if
     anything about the frame is unusual."""
-    if len(frame) < 3 or frame[0] != FRAME_VERSION or max(frame) > 0x7F:
+    if len(frame) < FRAME_SIZE or frame[0] != FRAME_VERSION or max(frame) > 0x7F:
         return None
     schema = by_api_key(folder).get(frame[1])
     if schema is None or not schema.valid.hold(frame[2]):
         return None
     return schema.name, frame[1], frame[2], plain_reader(schema, frame[2])
+
+
+def metadata_text(folder: str, frame: bytes) -> tuple[str, int, int, PlainText] | None:
+    """Return the name, apiKey and version of the message after these three bytes, and what reads its fields as JSON;
+    None if anything about the frame is unusual."""
+    plain = _plain(folder, frame)
+    return (*plain[:3], plain_text(by_api_key(folder)[plain[1]], plain[2])) if plain else None
 
 
 def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str, Any]:
@@ -152,7 +161,7 @@ def metadata_json(record: MetadataRecord, folder: str = "metadata") -> dict[str,
 
 def metadata_record_name(value: bytes | None) -> str:
     """Return the name that `decode_metadata_record` gives, from the frame alone, for callers that need few records."""
-    plain = _plain("metadata", value[:3]) if value is not None else None
+    plain = _plain("metadata", value[:FRAME_SIZE]) if value is not None else None
     if plain is not None:
         return plain[0]
     try:

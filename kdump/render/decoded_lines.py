@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from kdump import jsonl
 from kdump.core.cells import RECORD_CELLS
@@ -16,8 +17,11 @@ from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.render.decoded_values import add_decoded
 from kdump.render.line_parts import object_start, own_header
 
+if TYPE_CHECKING:
+    from kdump.decode.kafka_topic_decoders import KafkaDecoder
+
 ROOM = 1 << 16
-"""Size in bytes of the longest line, without what is decoded. Longer ones are rare, and left to jsonl."""
+"""Size in bytes of the longest line. Longer ones are rare, and left to jsonl."""
 
 
 class DecodedLines:
@@ -34,7 +38,7 @@ class DecodedLines:
         self._is_plain = False
 
     def line(self, target: Target, record: Record, reading: DecodedRecord) -> bytes | None:
-        """Return the line of a record, without line terminator; None if it is for jsonl to write."""
+        """Return the line of a record; None if it is for jsonl to write."""
         batch, columns = record.batch, self._columns
         if batch is not self._batch:
             self._batch = batch
@@ -63,12 +67,26 @@ class DecodedLines:
                 record.header_count,
             ),
         )
-        row, used = write_record_rows(self._room, 0, columns, 0, self._plan, self._heads, 0)
-        if not row:
-            return None
-        decoded: dict[str, object] = {}
-        add_decoded(decoded, reading)
-        if not decoded:
-            return bytes(self._room[: used - 1])
-        more = jsonl.line(decoded).encode("utf-8", "backslashreplace")
-        return bytes(self._room[: used - 2]) + b"," + more[1:]
+        more = _members(reading).encode("utf-8", "backslashreplace")
+        row, used = write_record_rows(self._room, 0, columns, 0, self._plan, self._heads, 0, lambda key, value: more)
+        return bytes(self._room[:used]) if row else None
+
+
+class DecodedMembers:
+    """What is decoded of the records of Kafka's own topics, as members of their JSON objects."""
+
+    def __init__(self, decoder: KafkaDecoder) -> None:
+        self.decode = decoder.decode
+        self._text = decoder.text
+
+    def of(self, key: bytes | None, value: bytes | None) -> bytes:
+        """Members for write_record_rows."""
+        text = self._text(key, value)
+        text = jsonl.escaped(text) if text is not None else _members(self.decode(key, value))
+        return text.encode("utf-8", "backslashreplace")
+
+
+def _members(reading: DecodedRecord) -> str:
+    decoded: dict[str, object] = {}
+    add_decoded(decoded, reading)
+    return jsonl.line(decoded)[1:-1]

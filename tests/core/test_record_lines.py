@@ -54,7 +54,8 @@ def check_decoded(target: Target, batch: Batch) -> None:
         reading = READINGS[number % len(READINGS)]
         line = made.line(target, record, reading)
         if line is not None or (batch.crcValid and record.end - record.start < 1000):
-            assert line == jsonl.line(record_object(target, record, reading)).encode("utf-8", "backslashreplace")
+            expected = jsonl.line(record_object(target, record, reading)) + "\n"
+            assert line == expected.encode("utf-8", "backslashreplace")
 
 
 def only(data: bytes) -> DefaultRecordBatch:

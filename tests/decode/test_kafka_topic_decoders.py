@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import struct
 import tracemalloc
 from collections.abc import Iterator
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kdump import jsonl
 from kdump.decode import id_names
 from kdump.decode.decoder_interface import RAW, DecodedRecord
 from kdump.decode.id_names import IdNames
@@ -25,6 +27,7 @@ from kdump.format.versioned_messages import try_decode
 from kdump.log.batch_records import records
 from kdump.log.paths import target
 from kdump.log.record import Record
+from kdump.render.decoded_values import add_decoded
 from tests import command
 from tests.conftest import FIXTURES, SEED, batches, numbers_in, oracle_files, read_regions, sample, segments
 from tests.craft import batch, flip, record
@@ -398,8 +401,8 @@ def test_no_decoder_is_asked_for_what_is_not_shown(monkeypatch: pytest.MonkeyPat
     run(OFFSETS, "--records", "--columns", "offset,timestamp,key")
     run(OFFSETS, "-f", "%o %k")
     assert asked == []
-    run(OFFSETS, "--records", "--json", "--key", "\0\2\0\rgroup-classic")
-    assert asked == [16, 17, 43]
+    run(OFFSETS, "-f", "%D", "--key", "\0\2\0\rgroup-classic")
+    assert {*asked} == {16, 17, 43}
 
 
 def test_memory_is_bounded() -> None:
@@ -457,3 +460,32 @@ def test_topic_ids_of_flat_messages() -> None:
                     assert list(id_names._topic_ids(fields)) == list(id_names._own_topic_id(fields))
     assert {"PartitionRecord", "PartitionChangeRecord", "OffsetCommitValue"} <= {*flat}
     assert not {"RegisterBrokerRecord", "GroupMetadataValue", "StreamsGroupTopologyValue"} & {*flat}
+
+
+def test_text_is_the_json_of_what_is_decoded() -> None:
+    """Of every message, in every version, also damaged; topics are learned and named in the same order."""
+    dice = random.Random(f"{SEED} text")
+    written_at_once = 0
+    for name, topic in KAFKA.items():
+        quick, plain = (kafka_decoder(name, IdNames(None)) for _ in range(2))
+        schemas = load_folder(topic.folder).values()
+        keys = {schema.apiKey: schema for schema in schemas if schema.type == "coordinator-key"}
+        for schema in [each for each in schemas if each.type != "coordinator-key"] * (5 if SEED else 2):
+            for version in schema.valid.each:
+                key, value = None, bytes((1, schema.apiKey or 0, version)) + written(schema.struct(version), dice)
+                if keys:
+                    head = struct.pack(">h", schema.apiKey)
+                    key = head + written(keys[schema.apiKey].struct(keys[schema.apiKey].valid.lowest), dice)
+                    value = version.to_bytes(2, "big") + value[3:]
+                at = dice.randrange(8 * len(value))
+                for changed in (value, None, flip(value, at), value[: at // 8], value + b"\0"):
+                    text = quick.text(key, changed)
+                    written_at_once += text is not None
+                    decoded: dict[str, object] = {}
+                    add_decoded(decoded, plain.decode(key, changed))
+                    if text is None:
+                        quick.decode(key, changed)
+                    else:
+                        assert jsonl.escaped("{" + text + "}") == jsonl.line(decoded)
+                assert quick.names.known == plain.names.known
+    assert written_at_once > 200

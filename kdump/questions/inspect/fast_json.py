@@ -19,7 +19,8 @@ from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns, decode_all, keep_keys, may_hold_schema_ids
 from kdump.core.row_plan import RowPlan, json_plan
-from kdump.core.row_writer import MAX_LINE_BYTES, ROOM, bytes_needed, write_batches_records, write_record_rows
+from kdump.core.row_writer import MAX_LINE_BYTES, ROOM, Members, bytes_needed, write_batches_records, write_record_rows
+from kdump.decode.record_decoder import KeyValueDecoder
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.codec.decompress_small import decompress_small
 from kdump.log.batch_records import decode_columns, rows_of
@@ -27,12 +28,14 @@ from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import NO, Selection
+from kdump.render.decoded_lines import DecodedMembers
 from kdump.render.inspect_json import record_line
 from kdump.render.line_parts import object_start, own_header
 from kdump.render.ordered_pool import OrderedPool, OutputSlot
 from kdump.render.stdout import Output
 
 if TYPE_CHECKING:  # views are created by the caller
+    from kdump.decode.decoder_interface import Decoder
     from kdump.decode.record_decoder import RecordDecoder
     from kdump.decode.registry_decoder import SchemaSource
     from kdump.questions.inspect.views import View
@@ -53,6 +56,11 @@ class RecordPlans(NamedTuple):
 def highest_id(schemas: SchemaSource | None) -> int:
     """Return the argument of write_batches_records of that name."""
     return -1 if schemas is None else schemas.highest_id
+
+
+def schemas_of(decoder: Decoder | None) -> SchemaSource | None:
+    """Return the schemas of a decoder by schema IDs, if it is one."""
+    return decoder.schemas if isinstance(decoder, KeyValueDecoder) else None
 
 
 def may_decode(schemas: SchemaSource | None, batch: Batch) -> bool:
@@ -83,26 +91,29 @@ def record_lines(
     plan: RowPlan,
     heads: HeaderColumns,
     room: bytearray | None = None,
+    decoded: DecodedMembers | None = None,
 ) -> Iterator[bytes | memoryview]:
     """Yield the lines of the columns' records, as views of `room` that are valid until the next one is requested.
-    `heads`: the columns of the batch's header."""
+    `heads`: the columns of the batch's header; `decoded`: what is decoded of a record."""
+    members = decoded.of if decoded is not None else None
     room = bytearray(ROOM) if room is None else room
     view = memoryview(room)
     row = 0
     while row < len(columns):
-        row, used = write_record_rows(room, 0, columns, row, plan, heads, 0)
+        row, used = write_record_rows(room, 0, columns, row, plan, heads, 0, members)
         if used:
             yield view[:used]
             continue
         need = bytes_needed(columns, row, plan)
-        if need <= MAX_LINE_BYTES:
+        if len(room) < need <= MAX_LINE_BYTES:
             room = bytearray(need)
             view = memoryview(room)
             continue
         one = RecordColumns(columns.data)
         one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
         for record in rows_of(batch, one, base, 0):
-            yield from record_line(target, record)
+            reading = decoded.decode(record.key, record.value) if decoded is not None else None
+            yield from record_line(target, record, reading)
         row += 1
 
 
@@ -127,6 +138,8 @@ class FastRecordLines:
         self.only_keys = selection == Selection(keys=selection.keys)
         self.schemas: SchemaSource | None = None
         """The schemas by which `plain` decodes keys and values with schema IDs."""
+        self.decoded: DecodedMembers | None = None
+        """What is decoded of the records of the current file."""
 
     def batch_run(self, target: Target, run: BatchRun) -> None:
         """Write what JsonView writes for each batch of a batch run that may contain a match."""
@@ -150,10 +163,11 @@ class FastRecordLines:
         heads = run.headers
         columns = RecordColumns(run.buffer)
         row = 0
+        more = highest_id(self.schemas), self._members
         while row < len(heads):
             before = row
             row, self.used = write_batches_records(
-                self.room, self.used, columns, plan, heads, row, len(heads), self.keys, highest_id(self.schemas)
+                self.room, self.used, columns, plan, heads, row, len(heads), self.keys, *more
             )
             if row == len(heads):
                 break
@@ -165,6 +179,10 @@ class FastRecordLines:
                 self._one(target, run.batch(heads.of(row, BATCH_START)))
             row += 1
         self._flush()
+
+    @property
+    def _members(self) -> Members | None:
+        return self.decoded.of if self.decoded is not None else None
 
     def _plans(self, target: Target) -> RecordPlans:
         """Return the layouts of a file's lines; made once per file."""
@@ -198,9 +216,9 @@ class FastRecordLines:
             return False
         if self.keys:
             keep_keys(columns, self.keys)
-        row = 0
+        row, members = 0, self._members
         while row < len(columns):
-            row, self.used = write_record_rows(self.room, self.used, columns, row, plan, run.headers, number)
+            row, self.used = write_record_rows(self.room, self.used, columns, row, plan, run.headers, number, members)
             if row < len(columns) and self.used:
                 self._flush()
             elif row < len(columns):  # the line does not fit into `room`
@@ -210,7 +228,7 @@ class FastRecordLines:
                     len(columns) - row,
                 )
                 batch = run.batch(place)
-                for part in record_lines(target, batch, rest, 0, plan, own_header(batch), self.room):
+                for part in record_lines(target, batch, rest, 0, plan, own_header(batch), self.room, self.decoded):
                     self.output.write_now(part)
                     if self.coverage is not None:
                         self.coverage.matched = True
@@ -219,7 +237,7 @@ class FastRecordLines:
 
     def batch(self, target: Target, batch: Batch) -> int:
         """Write what JsonView writes for a batch that is not a control batch. Returns the number of records."""
-        if may_decode(self.schemas, batch):
+        if may_decode(self.schemas, batch) or (self.decoded is not None and not (batch.magic == 2 and batch.crcValid)):
             return self.plain(target, batch)
         if isinstance(batch, DefaultRecordBatch):
             return self._batch(target, batch)
@@ -254,7 +272,7 @@ class FastRecordLines:
             if len(columns):
                 rows += len(columns)
                 heads = heads or own_header(batch)
-                for part in record_lines(target, batch, columns, base, plan, heads, self.room):
+                for part in record_lines(target, batch, columns, base, plan, heads, self.room, self.decoded):
                     self.output.write_now(part)
         if batch.problems:
             self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
@@ -285,16 +303,19 @@ class FastRecordWriter:
         self.here = self._lines(output, decoding)
         self.ordered = OrderedPool(output, jobs) if jobs > 1 else None
         self._several = False
+        self._decodes = False
         self._idle: list[FastRecordLines] = []
 
-    @property
-    def schemas(self) -> SchemaSource | None:
-        """The schemas by which keys and values of the current file are decoded."""
-        return self.here.schemas
+    def decode_by(self, decoder: Decoder | None) -> bool:
+        """Decode the records of the current file, in the calling thread. Returns False if only another view can."""
+        self.here.schemas, self.here.decoded = schemas_of(decoder), None
+        self._decodes = decoder is not None
+        if decoder is None or self.here.schemas is not None:
+            return True
+        from kdump.decode.kafka_topic_decoders import KafkaDecoder
 
-    @schemas.setter
-    def schemas(self, schemas: SchemaSource | None) -> None:
-        self.here.schemas = schemas
+        self.here.decoded = DecodedMembers(decoder) if isinstance(decoder, KafkaDecoder) else None
+        return self.here.decoded is not None
 
     def _lines(self, output: Output, decoding: RecordDecoder | None = None) -> FastRecordLines:
         return FastRecordLines(output, self.selection, self._plain(output, decoding), self.coverage)
@@ -304,9 +325,7 @@ class FastRecordWriter:
         return lambda at, batch: view.batch(at, batch, self.selection.records(batch))
 
     def batch_run(self, target: Target, run: BatchRun) -> None:
-        if (
-            self.ordered is None or not self._several or self.schemas is not None
-        ):  # a single batch run is not worth a thread
+        if self.ordered is None or not self._several or self._decodes:  # a single batch run is not worth a thread
             self._several = True
             self.here.batch_run(target, run)
             return

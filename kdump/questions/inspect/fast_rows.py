@@ -24,13 +24,14 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import NO, Selection
-from kdump.questions.inspect.fast_json import highest_id, may_decode
+from kdump.questions.inspect.fast_json import highest_id, may_decode, schemas_of
 from kdump.questions.inspect.views import TableView, View
 from kdump.render.line_parts import object_start, own_header
 from kdump.render.stdout import Output
 from kdump.render.table import GAP, SizedColumns
 
 if TYPE_CHECKING:
+    from kdump.decode.decoder_interface import Decoder
     from kdump.decode.registry_decoder import SchemaSource
 
 IN_TABLE = (
@@ -87,6 +88,11 @@ class FastRows:
         self.used = 0
         self._plan: RowPlan | None = None
         self._planned: object = None
+
+    def decode_by(self, decoder: Decoder | None) -> bool:
+        """Let the view decode what has schema IDs. Returns False for any other decoder."""
+        self.schemas = schemas_of(decoder)
+        return decoder is None or self.schemas is not None
 
     def batch_run(self, target: Target, run: BatchRun) -> None:
         """Write what the view writes for each selected batch in the batch run."""

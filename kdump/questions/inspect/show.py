@@ -17,7 +17,7 @@ from kdump.command_line.input_files import Files, print_error, unreadable_line
 from kdump.command_line.output_options import CSV, JSON, TABLE
 from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
-from kdump.decode.record_decoder import DecodeOptions, KeyValueDecoder, RecordDecoder
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.errors import DecodeError
 from kdump.log.batch_records import records
 from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
@@ -407,13 +407,10 @@ class InspectRun:
     def _begin(self, target: Target) -> None:
         """Choose for this file whether records are written directly from columns."""
         decoder = self.decoding.decoder(target) if self.options.records else None
-        schemas = decoder.schemas if isinstance(decoder, KeyValueDecoder) else None
-        self.quick = self._quick if decoder is None or schemas is not None else None
+        self.quick = self._quick if self._quick is not None and self._quick.decode_by(decoder) else None
         self.scan.whole_runs = self.quick is not None
-        if self.quick is None or schemas is not None:
+        if self.quick is None or decoder is not None:
             self._drained()
-        if self.quick is not None:
-            self.quick.schemas = schemas
 
     def _drained(self) -> None:
         """Wait until the fast path has written its output, so that the output can be used here."""

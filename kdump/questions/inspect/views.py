@@ -289,7 +289,7 @@ class JsonView:
             for part in record_line(target, record, reading):
                 self.output.write(part)
         elif reading is not None and (line := self.decoded_lines.line(target, record, reading)) is not None:
-            self.output.write(line + b"\n")
+            self.output.write(line)
         else:
             self._write(record_object(target, record, reading))
 
