@@ -25,19 +25,19 @@ API = {
     "registry": "kdump.api.functions",
     "retention": "kdump.questions.retention.run",
     "space": "kdump.questions.space.run",
-    "restart_plan": "kdump.questions.restart_plan.restart_plan",
-    "restart_cluster": "kdump.questions.restart_plan.restart_cluster",
-    "RestartPlan": "kdump.questions.restart_plan.plan_values",
+    "restart_plan": "kdump.questions.restart_plan.run",
+    "restart_cluster": "kdump.questions.restart_plan.replicas.restart_cluster",
+    "RestartPlan": "kdump.questions.restart_plan.answer",
     "reindex": "kdump.questions.reindex.run",
     "Reindexed": "kdump.questions.reindex.run",
     "report": "kdump.incident.report.html.report",
     "ReportFiles": "kdump.incident.report.html.report",
-    "stats": "kdump.questions.stats.read",
+    "stats": "kdump.questions.stats.run",
     "Stats": "kdump.questions.stats.totals",
     "transactions": "kdump.api.functions",
     "salvage": "kdump.questions.salvage.run",
-    "Salvaged": "kdump.questions.salvage.result",
-    "SalvageError": "kdump.questions.salvage.sources",
+    "Salvaged": "kdump.questions.salvage.answer",
+    "SalvageError": "kdump.questions.salvage.source.sources",
     "OutputError": "kdump.log.output_directory",
     "Options": "kdump.check.options",
     "Limits": "kdump.log.run",
@@ -80,15 +80,15 @@ if TYPE_CHECKING:
     from kdump.questions.diff.run import diff as diff
     from kdump.questions.reindex.run import Reindexed as Reindexed
     from kdump.questions.reindex.run import reindex as reindex
-    from kdump.questions.restart_plan.plan_values import RestartPlan as RestartPlan
-    from kdump.questions.restart_plan.restart_cluster import restart_cluster as restart_cluster
-    from kdump.questions.restart_plan.restart_plan import restart_plan as restart_plan
+    from kdump.questions.restart_plan.answer import RestartPlan as RestartPlan
+    from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster as restart_cluster
+    from kdump.questions.restart_plan.run import restart_plan as restart_plan
     from kdump.questions.retention.run import retention as retention
-    from kdump.questions.salvage.result import Salvaged as Salvaged
+    from kdump.questions.salvage.answer import Salvaged as Salvaged
     from kdump.questions.salvage.run import salvage as salvage
-    from kdump.questions.salvage.sources import SalvageError as SalvageError
+    from kdump.questions.salvage.source.sources import SalvageError as SalvageError
     from kdump.questions.space.run import space as space
-    from kdump.questions.stats.read import stats as stats
+    from kdump.questions.stats.run import stats as stats
     from kdump.questions.stats.totals import Stats as Stats
 
 

@@ -9,8 +9,8 @@ from kdump.check.finding import Code, Finding
 from kdump.check.summary import CheckSummary
 from kdump.cluster.broker_configuration import NodeConfiguration
 from kdump.cluster.lag import CommittedPosition, SharePosition
-from kdump.incident.doctor import answers as doctor
-from kdump.incident.explain import answers as explain
+from kdump.incident.doctor import answer as doctor
+from kdump.incident.explain import answer as explain
 from kdump.incident.explain.message import Message
 from kdump.log import inspect_answer
 from kdump.questions.bundle.run import BundleSummary
@@ -24,17 +24,17 @@ from kdump.questions.ls import answer as ls_answer
 from kdump.questions.producers import answer as producers
 from kdump.questions.registry import answer as registry_answer
 from kdump.questions.reindex import run as reindex
-from kdump.questions.rescue import answers as rescue
-from kdump.questions.restart_plan import plan_values as restart
+from kdump.questions.rescue import answer as rescue
+from kdump.questions.restart_plan import answer as restart
 from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryLog, RecoveryTime
-from kdump.questions.restart_plan.replica_answer import ClusterSummary, PartitionReplicas
+from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas
 from kdump.questions.restart_plan.summary import PlanSummary
-from kdump.questions.retention import answers as retention
+from kdump.questions.retention import answer as retention
+from kdump.questions.salvage.answer import Salvaged, SalvageSummary
 from kdump.questions.salvage.byte_outcomes import LedgerHole, LedgerSpan
-from kdump.questions.salvage.result import Salvaged, SalvageSummary
 from kdump.questions.schema import answer as schema_answer
-from kdump.questions.space import answers as space
+from kdump.questions.space import answer as space
 from kdump.questions.stats.answer import PartitionStatistics
 from kdump.questions.transactions import answer as forensic
 from kdump.spark.scan_answer import FleetSummary

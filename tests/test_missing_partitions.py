@@ -27,7 +27,7 @@ from kdump.cluster.missing_partitions import Expected, checkpointed_partitions, 
 from kdump.kafka.small_files import properties
 from kdump.log import file_kinds, live_files
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.questions.restart_plan.restart_plan import restart_plan
+from kdump.questions.restart_plan.run import restart_plan
 from tests.command import run, unmatched
 from tests.conftest import DISKS, SEED, numbers_in
 from tests.questions.restart_plan.restart_recipe import metadata_apart, second

@@ -26,7 +26,7 @@ from kdump.log.run import Run
 from kdump.log.shared_counter import STEP, SharedCounter, result_of
 from kdump.log.token_bucket import TokenBucket
 from kdump.log.work_progress import WorkProgress
-from kdump.questions.restart_plan.restart_plan import restart_plan
+from kdump.questions.restart_plan.run import restart_plan
 from kdump.questions.salvage.run import salvage
 from kdump.render import progress
 from kdump.render.progress import Progress

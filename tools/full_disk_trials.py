@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdump.questions.restart_plan.plan_values import STOPPED
-from kdump.questions.restart_plan.restart_plan import restart_plan
+from kdump.questions.restart_plan.answer import STOPPED
+from kdump.questions.restart_plan.run import restart_plan
 from tools.trials.cluster import KAFKA, Cluster
 from tools.trials.node import Node
 from tools.trials.predict import public_directory

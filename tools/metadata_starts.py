@@ -26,8 +26,8 @@ from kdump.check.options import Options
 from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
 from kdump.kafka.server_properties import read_properties
-from kdump.questions.restart_plan.plan_values import STOPPED
-from kdump.questions.restart_plan.restart_plan import restart_plan
+from kdump.questions.restart_plan.answer import STOPPED
+from kdump.questions.restart_plan.run import restart_plan
 from tests.craft import split, with_metadata_record
 from tools.metadata_trials import IDS, ROOT, TRIED, Entry, value_of
 from tools.trials.cluster import LISTENERS, STARTED, free_port, said

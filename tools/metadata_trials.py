@@ -33,8 +33,8 @@ from kdump.format.message_writer import encode
 from kdump.format.schema import MessageSchema, load_folder
 from kdump.kafka.config_def import config_problem
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.questions.restart_plan.refused_records import UNCOMMITTED
-from kdump.questions.restart_plan.restart_plan import restart_plan
+from kdump.questions.restart_plan.node.refused_records import UNCOMMITTED
+from kdump.questions.restart_plan.run import restart_plan
 from tests.craft import batch, record
 
 ROOT = Path(__file__).parent.parent

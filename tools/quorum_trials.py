@@ -26,10 +26,10 @@ from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import refusals
 from kdump.format.kafka_release import parse_release
-from kdump.questions.restart_plan.plan_values import STOPPED
-from kdump.questions.restart_plan.quorum_replicas import quorum_replicas
-from kdump.questions.restart_plan.restart_cluster import RecordCounter, restart_cluster
-from kdump.questions.restart_plan.restart_plan import restart_plan
+from kdump.questions.restart_plan.answer import STOPPED
+from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas
+from kdump.questions.restart_plan.replicas.restart_cluster import RecordCounter, restart_cluster
+from kdump.questions.restart_plan.run import restart_plan
 from tests.craft import split, with_metadata_record
 from tools.trials.cluster import KAFKA, START_SECONDS, Cluster, free_port
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options

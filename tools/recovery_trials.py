@@ -24,11 +24,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdump.questions.restart_plan.recovery.recovery import follow_recovery, recovery_time, recovery_works
 from kdump.questions.restart_plan.recovery.recovery_model import Rates, simulate
 from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
+from kdump.questions.restart_plan.recovery.run import follow_recovery, recovery_time, recovery_works
 from tools.trials.cluster import LOGGING, Cluster
 from tools.trials.recovery_disks import MIB, DataSet, crashed_log, evict, write_checkpoints, write_data
 

@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kdump.questions.restart_plan.replica_answer import PartitionReplicas
-from kdump.questions.restart_plan.restart_cluster import ClusterPlan, restart_cluster
+from kdump.questions.restart_plan.replicas.replica_answer import PartitionReplicas
+from kdump.questions.restart_plan.replicas.restart_cluster import ClusterPlan, restart_cluster
 from tools.trials.cluster import KAFKA
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.replicas import BROKERS, Replicas

@@ -32,7 +32,7 @@ from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
 from kdump.format.message_writer import encode
 from kdump.format.schema import load
-from kdump.questions.rescue.answers import CONTROLLER_STEP, Rescue, RescueError
+from kdump.questions.rescue.answer import CONTROLLER_STEP, Rescue, RescueError
 from kdump.questions.rescue.rescuer import NewController, RescueRequest
 from kdump.questions.rescue.run import rescue
 from kdump.state.as_of import AsOf

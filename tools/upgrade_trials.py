@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import kdump
 from kdump.format.kafka_release import parse_release
-from kdump.questions.restart_plan.plan_values import STOPPED, UNKNOWN
+from kdump.questions.restart_plan.answer import STOPPED, UNKNOWN
 from tools.trials.recorded_results import RecordedResults, chosen, trial_options
 from tools.trials.release import KRAFT, Release, ReleaseCluster
 from tools.trials.release_record import telling

@@ -95,7 +95,7 @@ def test_the_limits_of_a_check_apply_to_the_metadata_above_a_partition(
 ) -> None:
     given: list[Limits | None] = []
     monkeypatch.setattr(metadata, "may_have_log", lambda directory: True)
-    monkeypatch.setattr(metadata_log, "read_metadata", lambda directory, run, **_: given.append(run.limits))
+    monkeypatch.setattr(metadata_log, "read_metadata", lambda directory, run, *_, **__: given.append(run.limits))
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / f"{0:020}.log").touch()

@@ -13,7 +13,7 @@ from kdump.log.batch_validity import CHECKSUM, OFFSETS, Invalid, damage_of, inva
 from kdump.log.paths import target
 from kdump.log.region import Batch
 from kdump.questions.diff.run import diff
-from kdump.questions.stats import read as read_stats
+from kdump.questions.stats import run as read_stats
 from kdump.questions.stats.totals import Stats
 from tests import craft
 from tests.command import run

@@ -32,8 +32,8 @@ OF_THIS_MACHINE = {
     "incident/doctor/log_directories.py",
     "log/output_directory.py",
     "questions/restart_plan/recovery/recovery_threads.py",
-    "questions/restart_plan/access_rights.py",
-    "questions/restart_plan/lock_holder.py",
+    "questions/restart_plan/node/access_rights.py",
+    "log/lock_holder.py",
     "questions/space/file_systems.py",
 }
 """Modules that ask about files that are never in a bundle."""

@@ -21,9 +21,9 @@ from kdump.format.kafka_release import NEWEST, parse_release
 from kdump.format.known_releases import known, newest
 from kdump.kafka.config_def import config_problem
 from kdump.kafka.server_properties import ServerProperties
-from kdump.questions.restart_plan.plan_values import STOPPED, UNKNOWN, RestartPlan
-from kdump.questions.restart_plan.refused_records import UNCOMMITTED
-from kdump.questions.restart_plan.restart_plan import restart_plan
+from kdump.questions.restart_plan.answer import STOPPED, UNKNOWN, RestartPlan
+from kdump.questions.restart_plan.node.refused_records import UNCOMMITTED
+from kdump.questions.restart_plan.run import restart_plan
 from tests import command
 from tests.conftest import DISKS
 from tests.craft import batch, record, with_metadata_record

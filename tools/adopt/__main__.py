@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 from kdump.format.releases import RELEASES
 from kdump.questions.dump_log.command import OLDEST
-from kdump.questions.restart_plan.plan_values import UNKNOWN
+from kdump.questions.restart_plan.answer import UNKNOWN
 from tools import message_sources, metadata_trials, release_trials, unit_test_trials, upgrade_trials
 from tools.adopt import bytecode, facts, oracle, records, report
 from tools.adopt.registry import fetch, numbers, text

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
-from kdump.questions.restart_plan.plan_values import STOPPED, PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.answer import STOPPED, PartitionPlan, RestartPlan
 from tools.trials.disk import Files
 
 Facts = dict[str, Any]

@@ -17,7 +17,7 @@ from kdump.command_line.release_option import release_option
 from kdump.command_line.state_options import NOW_HELP, parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.format.kafka_release import KafkaRelease
-from kdump.incident.doctor.answers import Item
+from kdump.incident.doctor.answer import Item
 from kdump.incident.doctor.log_directories import find_log_directories
 from kdump.incident.doctor.report import DoctorReport
 from kdump.incident.doctor.run import Doctor, DoctorQuery

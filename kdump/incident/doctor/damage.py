@@ -18,7 +18,7 @@ from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.totals import CheckTotals
 from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
-from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.report_to import Examination, command
 from kdump.incident.doctor.startup import NEVER_MISSING, MissingPartition

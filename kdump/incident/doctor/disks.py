@@ -14,7 +14,7 @@ from kdump.cluster import disks as cluster
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Node
 from kdump.cluster.release_evidence import disk_release
-from kdump.incident.doctor.answers import ExaminedDisk
+from kdump.incident.doctor.answer import ExaminedDisk
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.directory_listing import is_directory
@@ -22,11 +22,11 @@ from kdump.log.errors import SourceError, is_gone
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.find_directories import find_directories
 from kdump.log.live_files import SeenDirectory
+from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.partition_directory import PartitionDirectory, listing_of_names
 from kdump.log.paths import UnlistedCollector
 from kdump.questions.find_partitions import PartitionInput, partitions_of
-from kdump.questions.restart_plan.lock_holder import lock_holder
 from kdump.state.metadata_image import MetadataImage
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kdump.check.options import Options
 from kdump.format.count_text import count_text
-from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.report_to import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime

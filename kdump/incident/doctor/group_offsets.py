@@ -13,7 +13,7 @@ from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import merged, newest, read_groups
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.report_to import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime

@@ -13,11 +13,11 @@ from datetime import timezone, tzinfo
 
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.answers import STARTUP, Item, Priority, Question
+from kdump.incident.doctor.answer import STARTUP, Item, Priority, Question
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.report_to import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime, TimeLimit
-from kdump.incident.explain.answers import Evidence, Explanation
+from kdump.incident.explain.answer import Evidence, Explanation
 from kdump.incident.explain.catalogue import by_name, family_of
 from kdump.incident.explain.commands import partition_of
 from kdump.incident.explain.disk_evidence import DiskEvidence

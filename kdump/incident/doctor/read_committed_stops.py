@@ -7,7 +7,7 @@ from dataclasses import replace
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.format.count_text import count_text, first_of
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.report_to import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime

@@ -6,13 +6,13 @@ from collections import Counter
 
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
-from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.report_to import Examination, command
 from kdump.log.internal_topics import METADATA_LOG, state_in
+from kdump.log.lock_holder import lock_holder
 from kdump.log.run import Run
-from kdump.questions.restart_plan.lock_holder import lock_holder
-from kdump.questions.retention.answers import PartitionRetention
+from kdump.questions.retention.answer import PartitionRetention
 from kdump.questions.retention.run import retention
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.finding import ERROR
 from kdump.format.count_text import count_text, first_of
-from kdump.incident.doctor.answers import (
+from kdump.incident.doctor.answer import (
     DAMAGE,
     LOSES,
     NOTHING,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from kdump.incident.doctor.answers import Item, Question
+from kdump.incident.doctor.answer import Item, Question
 from kdump.incident.doctor.time_limit import TimeLimit
 from kdump.log.errors import SourceError, is_gone
 from kdump.log.run import Run

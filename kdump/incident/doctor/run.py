@@ -14,7 +14,7 @@ from kdump.check.options import Options
 from kdump.check.rules.kraft_snapshot import METADATA_RECORD_REFUSED
 from kdump.cluster.schema_registries import registries_in
 from kdump.format.kafka_release import KafkaRelease, parse_release
-from kdump.incident.doctor.answers import (
+from kdump.incident.doctor.answer import (
     ACT,
     DAMAGE,
     DIVERGENCE,

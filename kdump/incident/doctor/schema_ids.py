@@ -6,7 +6,7 @@ from kdump.cluster.schema_registries import RegistryLog, read_registry, registri
 from kdump.cluster.topic_logs import cluster_of
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.format.count_text import count_text
-from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.report_to import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime

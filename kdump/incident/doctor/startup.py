@@ -9,12 +9,13 @@ from itertools import islice
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
-from kdump.incident.doctor.answers import Priority
+from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.report_to import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime
 from kdump.log.errors import SourceError
-from kdump.questions.restart_plan.lock_holder import lock_holder
+from kdump.log.lock_holder import lock_holder
+from kdump.questions.restart_plan.answer import EXIT, STOPPED, UNKNOWN, PartitionPlan, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.plan_text import (
     STARTS,
     UNKNOWN_START,
@@ -24,8 +25,7 @@ from kdump.questions.restart_plan.plan_text import (
     saved_text,
     unknown_text,
 )
-from kdump.questions.restart_plan.plan_values import EXIT, STOPPED, UNKNOWN, PartitionPlan, RestartPlan, StartupFailure
-from kdump.questions.restart_plan.restart_plan import predict_startup
+from kdump.questions.restart_plan.run import predict_startup
 
 NEVER_STOPPED = (
     "do not delete or edit files by trial until it starts: copy the log directories first, a start that gets further "

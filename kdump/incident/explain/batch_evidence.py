@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from kdump.format.count_text import count_text
-from kdump.incident.explain.answers import BATCH, Evidence
+from kdump.incident.explain.answer import BATCH, Evidence
 from kdump.log import file_kinds
 from kdump.log.batch_validity import damage_of
 from kdump.log.errors import SourceError

@@ -16,7 +16,7 @@ from kdump.command_line.input_files import print_error, report_unreadable
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, takes
-from kdump.incident.explain.answers import Explanation, ExplanationSummary, FindingExplanation
+from kdump.incident.explain.answer import Explanation, ExplanationSummary, FindingExplanation
 from kdump.incident.explain.catalogue import messages
 from kdump.incident.explain.disk_evidence import DiskEvidence
 from kdump.incident.explain.message import Message

@@ -21,7 +21,7 @@ from kdump.check.totals import CheckTotals
 from kdump.cluster.directory_summary import LogDirectoryStates, single_partition_summary
 from kdump.cluster.disks import Disks
 from kdump.format.count_text import count_text
-from kdump.incident.explain.answers import DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
+from kdump.incident.explain.answer import DIRECTORY, FILE, FINDING, PARTITION, STARTUP, Evidence, Explanation
 from kdump.incident.explain.batch_evidence import at_offset, at_position
 from kdump.incident.explain.catalogue import family_of, find
 from kdump.incident.explain.commands import partition_of
@@ -34,16 +34,8 @@ from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION as NAME
-from kdump.questions.restart_plan.plan_values import (
-    CLEAN,
-    DEGRADED,
-    RECOVERY,
-    STOPPED,
-    UNKNOWN,
-    PartitionPlan,
-    RestartPlan,
-)
-from kdump.questions.restart_plan.restart_plan import predict_startup
+from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.run import predict_startup
 from kdump.state.partition_summary import PartitionSummary
 
 MOST_PARTITIONS = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kdump.incident.explain.answers import Explanation, MessagePart
+from kdump.incident.explain.answer import Explanation, MessagePart
 from kdump.incident.explain.catalogue import Match, by_name, matches, search, without_context
 from kdump.incident.explain.commands import partition_of
 from kdump.incident.explain.log_entries import LEVELS, SEVERE, Entry

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from kdump.format.count_text import count_text
-from kdump.incident.explain.answers import Evidence, Explanation, ExplanationSummary, FindingExplanation
+from kdump.incident.explain.answer import Evidence, Explanation, ExplanationSummary, FindingExplanation
 from kdump.incident.explain.message import Message
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink

@@ -8,7 +8,7 @@ from datetime import timezone, tzinfo
 
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
-from kdump.incident.explain.answers import Explanation, ExplanationSummary, FindingExplanation
+from kdump.incident.explain.answer import Explanation, ExplanationSummary, FindingExplanation
 from kdump.incident.explain.catalogue import by_name, find, messages
 from kdump.incident.explain.commands import fill, fill_action
 from kdump.incident.explain.disk_evidence import DiskEvidence

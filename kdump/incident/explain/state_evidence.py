@@ -12,7 +12,7 @@ from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import newest, read_groups
 from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinatorState, read_coordinator
 from kdump.format.count_text import count_text, first_of, plain_count
-from kdump.incident.explain.answers import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
+from kdump.incident.explain.answer import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.incident.explain.disk_places import DiskPlaces
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.kafka.small_files import properties

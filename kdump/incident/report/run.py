@@ -39,7 +39,7 @@ from kdump.log.window import Window
 from kdump.parallel_jobs import stop_workers
 from kdump.questions.partition_scan import PartitionScan
 from kdump.questions.stats.frequent_items import SpaceSaving
-from kdump.questions.stats.read import StatsReader
+from kdump.questions.stats.run import StatsReader
 from kdump.questions.stats.totals import Stats
 from kdump.questions.transactions.answer import HANGING, OPEN, Difference, PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import TransactionLedger

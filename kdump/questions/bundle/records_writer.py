@@ -22,8 +22,8 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, Region, copy_of
 from kdump.log.stored_verdicts import verdict_row
-from kdump.questions.stats.read import StatsReader
 from kdump.questions.stats.record_sums import sums_row
+from kdump.questions.stats.run import StatsReader
 from kdump.questions.stats.totals import Stats
 
 MAX_ROWS = 1 << 20

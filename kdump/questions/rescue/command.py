@@ -19,7 +19,7 @@ from kdump.command_line.typed_options import CommandOptions, added, argument, fl
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log.output_directory import OutputError
 from kdump.log.run import Run
-from kdump.questions.rescue.answers import Rescue, RescueCopy, RescueError
+from kdump.questions.rescue.answer import Rescue, RescueCopy, RescueError
 from kdump.questions.rescue.report import RescueReport
 from kdump.questions.rescue.rescuer import NewController, RescueRequest
 from kdump.questions.rescue.run import rescue

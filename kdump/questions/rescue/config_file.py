@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kdump.log.source import open_source
-from kdump.questions.rescue.answers import RescueError
+from kdump.questions.rescue.answer import RescueError
 
 LARGEST = 64 * 1024 * 1024
 """Maximum size of the file in bytes."""

@@ -19,7 +19,7 @@ from kdump.log.directory_listing import real_path
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.log.run import PLAIN_RUN, Run
-from kdump.questions.rescue.answers import AHEAD, BEHIND, DIVERGES, EMPTY, SAME, USED, RescueCopy, RescueError
+from kdump.questions.rescue.answer import AHEAD, BEHIND, DIVERGES, EMPTY, SAME, USED, RescueCopy, RescueError
 from kdump.state.metadata_image import MetadataImage
 
 MAX_COPY_PROBLEMS = 20

@@ -18,7 +18,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.run import Run
-from kdump.questions.rescue.answers import RescueDirectory, RescueError
+from kdump.questions.rescue.answer import RescueDirectory, RescueError
 from kdump.questions.rescue.config_file import GivenTopic
 from kdump.questions.rescue.log_facts import LogFacts
 from kdump.questions.rescue.rescuer import new_uuid

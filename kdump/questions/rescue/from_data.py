@@ -21,7 +21,7 @@ from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_LOG, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.run import Run
-from kdump.questions.rescue.answers import (
+from kdump.questions.rescue.answer import (
     Rescue,
     RescueError,
     RescueInvention,
@@ -38,7 +38,7 @@ from kdump.questions.rescue.rescuer import LEDGER, WITH_DIRECTORY_ID, Rescuer, R
 from kdump.questions.rescue.steps import aside_step, steps
 from kdump.questions.rescue.topic_configs import HELD, HOLD, RETENTION, topic_configs
 from kdump.questions.rescue.write_log import NewLog
-from kdump.questions.restart_plan.refused_records import config_exception
+from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
 from kdump.state.metadata_image import TOPIC, MetadataImage, ProducerIds, TopicImage
 from kdump.state.partition_table import PartitionRegistration

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from kdump.cluster.metadata_files import MetadataFiles
 from kdump.log.paths import target
-from kdump.questions.rescue.answers import (
+from kdump.questions.rescue.answer import (
     AFTER,
     DAMAGED,
     DEPENDENT,

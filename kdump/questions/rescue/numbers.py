@@ -19,7 +19,7 @@ from kdump.kafka.small_files import properties
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import CLEAN_MARK, LogDirectory
-from kdump.questions.rescue.answers import RescueError
+from kdump.questions.rescue.answer import RescueError
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_table import PartitionRegistration
 

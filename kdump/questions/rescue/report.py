@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Any
 
 from kdump.format.count_text import count_text
-from kdump.questions.rescue.answers import (
+from kdump.questions.rescue.answer import (
     DIVERGES,
     KEPT,
     OTHER,

@@ -15,10 +15,11 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.kafka_uuid import uuid_text
 from kdump.format.known_releases import Line, at_most
 from kdump.jsonl import line
+from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.run import Run
-from kdump.questions.rescue.answers import (
+from kdump.questions.rescue.answer import (
     Rescue,
     RescueController,
     RescueError,
@@ -36,7 +37,6 @@ from kdump.questions.rescue.numbers import (
     new_producer_id,
 )
 from kdump.questions.rescue.write_log import NewDirectory, NewLog, write_logs
-from kdump.questions.restart_plan.lock_holder import lock_holder
 from kdump.state.as_of import AsOf
 from kdump.state.image_records import image_records
 from kdump.state.metadata_image import Endpoint, MetadataImage, ProducerIds, Voter

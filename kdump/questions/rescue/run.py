@@ -23,14 +23,14 @@ from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.run import PLAIN_RUN, Run
-from kdump.questions.rescue.answers import Rescue, RescueError, RescueStep, RescueSummary
+from kdump.questions.rescue.answer import Rescue, RescueError, RescueStep, RescueSummary
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.questions.rescue.from_data import DataRescuer
 from kdump.questions.rescue.ledger import ledger
 from kdump.questions.rescue.rescuer import END, LEDGER, Rescuer, RescueRequest
 from kdump.questions.rescue.steps import steps, steps_of_copies
 from kdump.questions.rescue.write_log import NewLog
-from kdump.questions.restart_plan.refused_records import config_exception
+from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.metadata_image import TOPIC, MetadataImage
 from kdump.state.metadata_refusal import Rule

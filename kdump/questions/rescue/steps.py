@@ -11,7 +11,7 @@ from kdump.cluster.metadata_refusals import refusals, refused_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.questions.rescue.answers import CONTROLLER_STEP, Rescue, RescueStep
+from kdump.questions.rescue.answer import CONTROLLER_STEP, Rescue, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.state.metadata_image import MetadataImage
 

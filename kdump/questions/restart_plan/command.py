@@ -19,13 +19,13 @@ from kdump.command_line.release_option import release_option
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
 from kdump.kafka.server_properties import ServerProperties
-from kdump.questions.restart_plan.plan_values import CLEAN, PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.answer import CLEAN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.recovery.command import RecoveryOptions, run_estimate, run_follow
-from kdump.questions.restart_plan.recovery.recovery import time_of
 from kdump.questions.restart_plan.recovery.recovery_work import StartupWorks
-from kdump.questions.restart_plan.replica_answer import PartitionReplicas
+from kdump.questions.restart_plan.recovery.run import time_of
+from kdump.questions.restart_plan.replicas.replica_answer import PartitionReplicas
+from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster
 from kdump.questions.restart_plan.report import PlanEnd, RestartReport, plan_objects
-from kdump.questions.restart_plan.restart_cluster import restart_cluster
 from kdump.render.progress import Progress
 
 EXAMPLES = """

@@ -12,15 +12,7 @@ from typing import NamedTuple
 from kdump.answer import Object, answer_object
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.questions.restart_plan.plan_text import (
-    UNKNOWN_START,
-    loss_texts,
-    no_loss_text,
-    release_texts,
-    saved_text,
-    unknown_text,
-)
-from kdump.questions.restart_plan.plan_values import (
+from kdump.questions.restart_plan.answer import (
     CLEAN,
     DEGRADED,
     DELETED,
@@ -36,10 +28,23 @@ from kdump.questions.restart_plan.plan_values import (
     StartupFailure,
     Step,
 )
+from kdump.questions.restart_plan.plan_text import (
+    UNKNOWN_START,
+    loss_texts,
+    no_loss_text,
+    release_texts,
+    saved_text,
+    unknown_text,
+)
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryTime
 from kdump.questions.restart_plan.recovery.report import short_line
-from kdump.questions.restart_plan.replica_answer import ClusterSummary, PartitionReplicas
-from kdump.questions.restart_plan.replicas_report import MAX_PARTITIONS, order_lines, partition_lines, replicas_verdict
+from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas
+from kdump.questions.restart_plan.replicas.replicas_report import (
+    MAX_PARTITIONS,
+    order_lines,
+    partition_lines,
+    replicas_verdict,
+)
 from kdump.questions.restart_plan.summary import summary, totals
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable

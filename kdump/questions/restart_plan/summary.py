@@ -7,8 +7,7 @@ from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, NESTED, Doc, PathText, answer
 from kdump.cluster.release_evidence import ChosenRelease
-from kdump.questions.restart_plan.plan_values import PartitionPlan, RestartPlan, Stops, UnreadTexts
-from kdump.questions.restart_plan.quorum_values import Quorum
+from kdump.questions.restart_plan.answer import PartitionPlan, Quorum, RestartPlan, Stops, UnreadTexts
 
 
 class RestartTotals(NamedTuple):

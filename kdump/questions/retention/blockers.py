@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from kdump.check.options import Options
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
-from kdump.questions.retention import answers
-from kdump.questions.retention.answers import MOVE, OFFLINE, SHARE, RetentionBlocker
+from kdump.questions.retention import answer as answers
+from kdump.questions.retention.answer import MOVE, OFFLINE, SHARE, RetentionBlocker
 from kdump.questions.retention.cleaning import CleaningResult
 from kdump.questions.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.questions.retention.configs import Settings

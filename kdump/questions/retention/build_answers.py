@@ -14,7 +14,7 @@ from kdump.log.directory_listing import length
 from kdump.log.internal_topics import CHANGELOG, state_in
 from kdump.log.run import ignore
 from kdump.questions.find_partitions import PartitionInput
-from kdump.questions.retention.answers import (
+from kdump.questions.retention.answer import (
     FREE,
     HELD,
     STRAY,

@@ -22,7 +22,7 @@ from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.server_properties import ServerProperties
 from kdump.questions.find_partitions import PartitionInput
-from kdump.questions.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.configs import ConfigOverrides, broker_names, check, known_names
 from kdump.questions.retention.partition import RetentionQuery
 from kdump.questions.retention.report import HoldTable, RetentionReport

@@ -18,7 +18,7 @@ from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
 from kdump.log.run import Run
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.partition_scan import PartitionScan, is_damage
-from kdump.questions.retention.answers import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.questions.retention.answer import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.blockers import RetentionCase, find_blockers
 from kdump.questions.retention.build_answers import leftover, partition_answer, segment_answers
 from kdump.questions.retention.cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning

@@ -9,8 +9,8 @@ from typing import Any
 from kdump.answer import answer_object
 from kdump.format.count_text import count_text
 from kdump.log.internal_topics import state_in
-from kdump.questions.retention import answers
-from kdump.questions.retention.answers import PartitionRetention, RetentionBlocker, SegmentRetention
+from kdump.questions.retention import answer as answers
+from kdump.questions.retention.answer import PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.configs import ASSUMED, DEFAULT, FILE, FOREVER
 from kdump.questions.summary_lines import SummaryLines, file_text, place_text
 from kdump.render.amounts import duration_text

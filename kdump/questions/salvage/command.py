@@ -19,11 +19,11 @@ from kdump.command_line.typed_options import CommandOptions, added, argument, fl
 from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.output_directory import OutputError
 from kdump.questions.diff.run import LITTLE
+from kdump.questions.salvage.answer import Salvaged, SalvageSummary
 from kdump.questions.salvage.records_view import RecordLines
 from kdump.questions.salvage.report import SalvageReport
-from kdump.questions.salvage.result import Salvaged, SalvageSummary
 from kdump.questions.salvage.run import LEDGER, salvage
-from kdump.questions.salvage.sources import SalvageError
+from kdump.questions.salvage.source.sources import SalvageError
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

@@ -26,11 +26,11 @@ from kdump.questions.salvage.byte_outcomes import (
     UNDECIDED,
     UNUSED,
 )
-from kdump.questions.salvage.file_parts import Disordered
-from kdump.questions.salvage.lost_offsets import LostOffsets
-from kdump.questions.salvage.replica_histories import ReplicaHistories
-from kdump.questions.salvage.salvage_reader import SalvageCandidate, SalvageReader
-from kdump.questions.salvage.source_file import SourceFile, is_one_bit
+from kdump.questions.salvage.source.file_parts import Disordered
+from kdump.questions.salvage.source.lost_offsets import LostOffsets
+from kdump.questions.salvage.source.replica_histories import ReplicaHistories
+from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
+from kdump.questions.salvage.source.source_file import SourceFile, is_one_bit
 
 _FIELDS = BatchHeader._fields
 _PRODUCER = slice(_FIELDS.index("producerId"), _FIELDS.index("baseSequence") + 1)

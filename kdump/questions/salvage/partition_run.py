@@ -17,6 +17,7 @@ from kdump.log.paths import Target
 from kdump.log.region import DefaultRecordBatch
 from kdump.log.run import Run
 from kdump.log.work_progress import WorkProgress
+from kdump.questions.salvage.answer import DoubtfulTransaction, OpenTransaction, Salvaged
 from kdump.questions.salvage.byte_outcomes import (
     ABSENT,
     DIVERGED,
@@ -31,18 +32,17 @@ from kdump.questions.salvage.byte_outcomes import (
     ByteRange,
     MissingOffsetRange,
 )
-from kdump.questions.salvage.damaged_records import rescue
-from kdump.questions.salvage.file_parts import Disordered, InputFile, LostBytes
 from kdump.questions.salvage.leader_epochs import EpochsWritten
 from kdump.questions.salvage.ledger import SalvageLedger
-from kdump.questions.salvage.lost_offsets import LostOffsets
 from kdump.questions.salvage.merge import Merge
-from kdump.questions.salvage.replica_histories import ReplicaHistories, histories_of
-from kdump.questions.salvage.result import DoubtfulTransaction, OpenTransaction, Salvaged
-from kdump.questions.salvage.salvage_reader import SalvageCandidate, SalvageReader
-from kdump.questions.salvage.source_file import is_one_bit, with_fields
-from kdump.questions.salvage.sources import FoundCopy, SalvageInput
-from kdump.questions.salvage.survey import survey
+from kdump.questions.salvage.source.damaged_records import rescue
+from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes
+from kdump.questions.salvage.source.lost_offsets import LostOffsets
+from kdump.questions.salvage.source.replica_histories import ReplicaHistories, histories_of
+from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
+from kdump.questions.salvage.source.source_file import is_one_bit, with_fields
+from kdump.questions.salvage.source.sources import FoundCopy, SalvageInput
+from kdump.questions.salvage.source.survey import survey
 from kdump.questions.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
 from kdump.questions.salvage.write_small_files import note_surroundings, write_epochs, write_topic_id
 from kdump.state.marker import marker_of

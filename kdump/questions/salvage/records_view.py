@@ -8,8 +8,8 @@ from typing import BinaryIO
 from kdump import jsonl
 from kdump.log.batch_records import records
 from kdump.log.output_directory import OutputDirectory
-from kdump.questions.salvage.salvage_reader import SalvageCandidate
-from kdump.questions.salvage.sources import SalvageInput
+from kdump.questions.salvage.source.salvage_reader import SalvageCandidate
+from kdump.questions.salvage.source.sources import SalvageInput
 from kdump.render.inspect_json import record_object
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from kdump.format.count_text import count_text
 from kdump.questions.abort_command import abort_command
+from kdump.questions.salvage.answer import Salvaged, SalvageSummary
 from kdump.questions.salvage.byte_outcomes import FATES, LOST, RECOVERED, UNUSED, WRITTEN, ByteRange, MissingOffsetRange
-from kdump.questions.salvage.result import Salvaged, SalvageSummary
 from kdump.render.escape import printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output

@@ -11,6 +11,7 @@ from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.run import Run
 from kdump.log.work_progress import WorkProgress
 from kdump.questions.diff.run import LITTLE
+from kdump.questions.salvage.answer import Salvaged
 from kdump.questions.salvage.partition_run import (
     MakeSink,
     OnPass,
@@ -20,8 +21,7 @@ from kdump.questions.salvage.partition_run import (
     no_progress,
     salvage_partition,
 )
-from kdump.questions.salvage.result import Salvaged
-from kdump.questions.salvage.sources import SalvageError, SalvageInput, jobs
+from kdump.questions.salvage.source.sources import SalvageError, SalvageInput, jobs
 from kdump.questions.salvage.write_segments import BatchWriter, SegmentWriter
 
 LEDGER = "ledger.jsonl"

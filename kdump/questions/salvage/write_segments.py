@@ -19,7 +19,7 @@ from kdump.log.errors import SourceError
 from kdump.log.output_directory import PASSING, OutputDirectory
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
-from kdump.questions.salvage.salvage_reader import SalvageCandidate
+from kdump.questions.salvage.source.salvage_reader import SalvageCandidate
 from kdump.state.marker import marker_of
 from kdump.state.transaction_tracker import OpenTransactions
 

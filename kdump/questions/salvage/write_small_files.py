@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.output_directory import OutputDirectory
+from kdump.questions.salvage.answer import Salvaged
 from kdump.questions.salvage.leader_epochs import EpochsWritten, checkpoint_text
-from kdump.questions.salvage.result import Salvaged
-from kdump.questions.salvage.sources import FoundCopy
+from kdump.questions.salvage.source.sources import FoundCopy
 
 METADATA = "partition.metadata"
 EPOCHS = "leader-epoch-checkpoint"

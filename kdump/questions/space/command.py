@@ -19,7 +19,7 @@ from kdump.format.count_text import count_text
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.run import Run
 from kdump.questions.retention.command import CONFIG_HELP, given
-from kdump.questions.space.answers import SpaceStep, SpaceSummary
+from kdump.questions.space.answer import SpaceStep, SpaceSummary
 from kdump.questions.space.report import SpaceReport
 from kdump.questions.space.run import space
 from kdump.render.progress import Progress

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kdump.questions.space.answers import STOPPED, SpaceKept, SpaceStep
+from kdump.questions.space.answer import STOPPED, SpaceKept, SpaceStep
 from kdump.questions.space.file_systems import FileSystem, file_system_of
 from kdump.questions.space.usage import DirectoryUsage
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from kdump.cluster.disks import Node
 from kdump.log import file_system
 from kdump.log.directory_listing import is_inside, is_url
+from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import COPY_OF_PARTITIONS, LogDirectory
-from kdump.questions.restart_plan.lock_holder import lock_holder
-from kdump.questions.space.answers import RUNNING, STOPPED, UNKNOWN
+from kdump.questions.space.answer import RUNNING, STOPPED, UNKNOWN
 
 MOUNTS = "/proc/self/mounts"
 ESCAPED = re.compile(r"\\([0-7]{3})")

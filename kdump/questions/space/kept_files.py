@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK
-from kdump.questions.space.answers import RUNNING, STOPPED, SpaceKept
+from kdump.questions.space.answer import RUNNING, STOPPED, SpaceKept
 from kdump.questions.space.usage import DirectoryUsage
 
 START = (

@@ -19,7 +19,7 @@ from kdump.cluster.disks import Node
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.questions.space.answers import JUDGE, NOTHING
+from kdump.questions.space.answer import JUDGE, NOTHING
 from kdump.questions.space.usage import PartitionUsage
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import log_end

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from kdump.format.count_text import count_text, first_of
-from kdump.questions.space import answers
-from kdump.questions.space.answers import SpaceDirectory, SpaceKept, SpaceStep, SpaceSummary, SpaceTopic
+from kdump.questions.space import answer as answers
+from kdump.questions.space.answer import SpaceDirectory, SpaceKept, SpaceStep, SpaceSummary, SpaceTopic
 from kdump.questions.space.disks import needed_inodes
 from kdump.questions.space.steps import UNKNOWN_CONFIGS
 from kdump.render.amounts import duration_text, size_text

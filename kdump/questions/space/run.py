@@ -14,7 +14,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.mounts import mount_bundles, takes_bundles
 from kdump.log.run import PLAIN_RUN, Run
 from kdump.questions.retention.configs import ConfigOverrides
-from kdump.questions.space.answers import (
+from kdump.questions.space.answer import (
     RUNNING,
     STOPPED,
     SpaceDirectory,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kdump.format.count_text import all_of, count_text
 from kdump.questions.retention.configs import TOPIC
-from kdump.questions.space.answers import (
+from kdump.questions.space.answer import (
     CONFIG,
     DUE,
     FILES,

@@ -20,8 +20,8 @@ from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.ls.show import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.questions.stats.answer import PartitionStatistics, stats_object
-from kdump.questions.stats.read import stats
 from kdump.questions.stats.report import StatsPart, StatsReport
+from kdump.questions.stats.run import stats
 from kdump.questions.stats.totals import Stats
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

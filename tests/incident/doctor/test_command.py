@@ -27,7 +27,7 @@ from kdump.check.options import Options
 from kdump.cluster.metadata import MetadataCopies
 from kdump.incident.doctor import disk_space
 from kdump.incident.doctor import run as doctor_run
-from kdump.incident.doctor.answers import Item, Page, Priority, Question
+from kdump.incident.doctor.answer import Item, Page, Priority, Question
 from kdump.incident.doctor.damage import NEVER, DamageExamination
 from kdump.incident.doctor.replicas import ReplicasExamination
 from kdump.incident.doctor.report import DoctorReport

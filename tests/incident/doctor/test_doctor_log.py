@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.incident.doctor.answers import Item, Page, Question
+from kdump.incident.doctor.answer import Item, Page, Question
 from kdump.incident.doctor.run import Doctor, DoctorQuery
-from kdump.incident.explain.answers import Explanation
+from kdump.incident.explain.answer import Explanation
 from kdump.incident.explain.log_entries import SEVERE
 from kdump.incident.explain.run import explain_log
 from kdump.log.run import PLAIN_RUN, Run

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from kdump.cluster.disks import Disks
-from kdump.incident.explain.answers import Explanation
+from kdump.incident.explain.answer import Explanation
 from kdump.incident.explain.disk_evidence import DiskEvidence
 from kdump.incident.explain.disk_places import DiskPlaces
 from kdump.incident.explain.log_entries import SEVERE

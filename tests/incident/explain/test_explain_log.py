@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.incident.explain.answers import Explanation, ExplanationSummary
+from kdump.incident.explain.answer import Explanation, ExplanationSummary
 from kdump.incident.explain.catalogue import matches
 from kdump.incident.explain.grouping import _VARIABLE, MAX_UNKNOWN, Groups
 from kdump.incident.explain.log_entries import LONGEST_LINE, SEVERE, Entry, LogReader, parse_head

@@ -11,7 +11,7 @@ from kdump.check.catalogue import CATALOGUE
 from kdump.cli import COMMANDS, command_of
 from kdump.format.kafka_release import NEWEST
 from kdump.incident.explain import catalogue
-from kdump.incident.explain.answers import Explanation
+from kdump.incident.explain.answer import Explanation
 from kdump.incident.explain.catalogue import FAMILIES, alternatives, by_family, find, matches, messages
 from kdump.incident.explain.commands import UNKNOWN, fill
 from kdump.incident.explain.log_entries import parse_head

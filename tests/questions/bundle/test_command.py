@@ -46,7 +46,7 @@ from kdump.log.run import Limits
 from kdump.questions.bundle import directory_writer, sorted_rows
 from kdump.questions.bundle.directory_writer import DirectoryWriter
 from kdump.questions.bundle.places import DirectoryPlace
-from kdump.questions.restart_plan.access_rights import Rights
+from kdump.questions.restart_plan.node.access_rights import Rights
 from tests.command import objects, run
 from tests.conftest import DISKS, FIXTURES, ROOT, few, sample, seeded
 from tests.craft import batch, one, patch, record, split

@@ -19,7 +19,7 @@ from kdump.format.kafka_release import parse_release
 from kdump.format.known_releases import known
 from kdump.log import output_directory
 from kdump.questions.rescue import rescuer
-from kdump.questions.rescue.answers import Rescue, RescueError
+from kdump.questions.rescue.answer import Rescue, RescueError
 from kdump.questions.rescue.coordinators import partition_count
 from kdump.questions.rescue.numbers import MORE_EPOCHS, MORE_PRODUCER_IDS
 from kdump.questions.rescue.rescuer import NewController, RescueRequest

@@ -24,12 +24,12 @@ from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.log.errors import SourceError
 from kdump.log.live_files import SeenDirectory
-from kdump.questions.restart_plan import log_manager
-from kdump.questions.restart_plan.access_rights import broker_rights
+from kdump.questions.restart_plan.answer import PartitionPlan, startup_failure
 from kdump.questions.restart_plan.command import EXAMPLES
-from kdump.questions.restart_plan.log_manager import LogManager, parse_name
-from kdump.questions.restart_plan.plan_values import PartitionPlan, startup_failure
-from kdump.questions.restart_plan.stray_partitions import StrayPartitions
+from kdump.questions.restart_plan.log_loading import log_manager
+from kdump.questions.restart_plan.log_loading.log_manager import LogManager, parse_name
+from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
+from kdump.questions.restart_plan.node.access_rights import broker_rights
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, sample, seeded
 from tests.damages import copy_some

@@ -13,8 +13,8 @@ from kdump.cluster.metadata_log import read_metadata
 from kdump.cluster.release_evidence import LAST, LEVEL, first_release, highest_level
 from kdump.format.kafka_release import NEWEST, newer_text, parse_release
 from kdump.format.known_releases import features, newest
-from kdump.questions.restart_plan.plan_values import RestartPlan
-from kdump.questions.restart_plan.restart_plan import USE_NEWER
+from kdump.questions.restart_plan.answer import RestartPlan
+from kdump.questions.restart_plan.run import USE_NEWER
 from tests import command
 from tests.craft import batch, record
 from tests.state.test_cluster import feature

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.questions.restart_plan.plan_values import CLEAN, STOPPED, DirectoryPlan, PartitionPlan
-from kdump.questions.restart_plan.quorum import quorum_warnings, read_quorum, sole_voter_stop
-from kdump.questions.restart_plan.quorum_values import QuorumVoter
+from kdump.questions.restart_plan.answer import CLEAN, STOPPED, DirectoryPlan, PartitionPlan, QuorumVoter
+from kdump.questions.restart_plan.node.quorum import quorum_warnings, read_quorum, sole_voter_stop
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from tests import command
 from tests.conftest import FIXTURES

@@ -25,7 +25,6 @@ from kdump.questions.restart_plan.recovery.progress_report import (
     progress_text,
 )
 from kdump.questions.restart_plan.recovery.read_speed import MEASURED, ReadSpeed
-from kdump.questions.restart_plan.recovery.recovery import follow_recovery, recovery_works
 from kdump.questions.restart_plan.recovery.recovery_progress import (
     COUNTERS,
     CPU_TIME,
@@ -42,6 +41,7 @@ from kdump.questions.restart_plan.recovery.recovery_progress import (
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, estimate
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
 from kdump.questions.restart_plan.recovery.report import RecoveryTimeReport, estimate_text, rough_duration, short_line
+from kdump.questions.restart_plan.recovery.run import follow_recovery, recovery_works
 from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import FIXTURES

@@ -15,14 +15,21 @@ from kdump.all_answers import TYPES
 from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log.errors import SourceError
-from kdump.questions.restart_plan.leader_candidates import ElectionRules, candidates
-from kdump.questions.restart_plan.plan_values import EXIT, DirectoryPlan, PartitionPlan, RestartPlan, StartupFailure
-from kdump.questions.restart_plan.quorum_replicas import quorum_replicas, take_back_stops
-from kdump.questions.restart_plan.quorum_values import Quorum, QuorumVoter
-from kdump.questions.restart_plan.replica_answer import LeaderOutcome, PartitionReplicas
-from kdump.questions.restart_plan.replica_lineages import Replica, replica_of
-from kdump.questions.restart_plan.replica_losses import partition_replicas
-from kdump.questions.restart_plan.restart_cluster import restart_cluster, start_orders
+from kdump.questions.restart_plan.answer import (
+    EXIT,
+    DirectoryPlan,
+    PartitionPlan,
+    Quorum,
+    QuorumVoter,
+    RestartPlan,
+    StartupFailure,
+)
+from kdump.questions.restart_plan.replicas.leader_candidates import ElectionRules, candidates
+from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
+from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
+from kdump.questions.restart_plan.replicas.replica_lineages import Replica, replica_of
+from kdump.questions.restart_plan.replicas.replica_losses import partition_replicas
+from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster, start_orders
 from kdump.state.partition_table import PartitionRegistration
 from tests import command
 from tests.conftest import DISKS, seeded

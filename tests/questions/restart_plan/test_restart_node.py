@@ -20,11 +20,11 @@ import kdump
 from kdump.cluster.metadata_log import read_metadata
 from kdump.format.numbers import parse_long
 from kdump.format.versioned_messages import uuid_text
-from kdump.questions.restart_plan import access_rights
-from kdump.questions.restart_plan.access_rights import ENTER, READ, WRITE, Rights
-from kdump.questions.restart_plan.identity import is_reserved
-from kdump.questions.restart_plan.log_files import padded
-from kdump.questions.restart_plan.plan_values import RestartPlan
+from kdump.questions.restart_plan.answer import RestartPlan
+from kdump.questions.restart_plan.log_loading.log_files import padded
+from kdump.questions.restart_plan.node import access_rights
+from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights
+from kdump.questions.restart_plan.node.identity import is_reserved
 from tests import command, craft
 from tests.conftest import FIXTURES, numbers_in, sample
 from tests.each_case import each_case

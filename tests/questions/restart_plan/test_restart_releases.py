@@ -11,7 +11,7 @@ import pytest
 
 import kdump
 from kdump.format.kafka_release import LINES, NEWEST, KafkaRelease, parse_release
-from kdump.questions.restart_plan.plan_values import RestartPlan
+from kdump.questions.restart_plan.answer import RestartPlan
 from kdump.state.releases import DIFFERENCES
 from tests import command
 from tests.conftest import FIXTURES

@@ -11,7 +11,7 @@ import kdump
 from kdump.cluster.internal_log import read_records
 from kdump.format.count_text import offsets_text
 from kdump.format.metadata_record import decode_metadata_record
-from kdump.questions.restart_plan.plan_values import PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan
 from tests.command import run
 from tests.conftest import DISKS, sample
 from tests.craft import split

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kdump
-from kdump.questions.restart_plan.plan_values import DELETED, STOPPED, TRUNCATED, PartitionPlan, RestartPlan
+from kdump.questions.restart_plan.answer import DELETED, STOPPED, TRUNCATED, PartitionPlan, RestartPlan
 from tests.conftest import ROOT, covering
 from tests.damages import DAMAGES, DOUBTS
 from tests.questions.restart_plan import restart_damages

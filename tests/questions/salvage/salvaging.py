@@ -12,8 +12,8 @@ from typing import Any
 from click.testing import CliRunner
 
 from kdump.cli import cli
+from kdump.questions.salvage.answer import Salvaged
 from kdump.questions.salvage.byte_outcomes import DUPLICATE, KEPT, LOST
-from kdump.questions.salvage.result import Salvaged
 from kdump.questions.salvage.run import LEDGER, salvage
 
 Line = dict[str, Any]

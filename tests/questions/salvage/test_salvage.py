@@ -21,7 +21,6 @@ from kdump.log.batch_validity import OFFSETS
 from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.source import FileSource, Source, open_source
-from kdump.questions.salvage.batch_index import BatchIndex
 from kdump.questions.salvage.byte_outcomes import (
     CONTRADICTS,
     DAMAGED,
@@ -37,9 +36,10 @@ from kdump.questions.salvage.byte_outcomes import (
     UNTAKEN,
     UNUSED,
 )
-from kdump.questions.salvage.lost_offsets import LostOffsets
 from kdump.questions.salvage.merge import EQUAL, EQUAL_EXCEPT
-from kdump.questions.salvage.source_file import CORRECTED_BIT
+from kdump.questions.salvage.source.batch_index import BatchIndex
+from kdump.questions.salvage.source.lost_offsets import LostOffsets
+from kdump.questions.salvage.source.source_file import CORRECTED_BIT
 from tests import craft, damages
 from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.each_case import each_case

@@ -8,9 +8,9 @@ from pathlib import Path
 import kdump
 from kdump.check.options import Options
 from kdump.log.live_files import see
-from kdump.questions.restart_plan.access_rights import broker_rights
-from kdump.questions.restart_plan.log_loader import LoadParameters, load
-from kdump.questions.restart_plan.plan_values import PartitionPlan
+from kdump.questions.restart_plan.answer import PartitionPlan
+from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
+from kdump.questions.restart_plan.node.access_rights import broker_rights
 from tests import craft
 from tests.each_case import each_case
 from tests.questions.salvage.salvaging import Run, offsets

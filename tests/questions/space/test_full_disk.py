@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 import kdump
-from kdump.questions.restart_plan import access_rights
-from kdump.questions.restart_plan.plan_values import CLEAN, STOPPED
+from kdump.questions.restart_plan.answer import CLEAN, STOPPED
+from kdump.questions.restart_plan.node import access_rights
 from tests.conftest import FIXTURES
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kdump.all_answers import TYPES
-from kdump.questions.stats import read as read_stats
+from kdump.questions.stats import run as read_stats
 from kdump.questions.stats.command import EXAMPLES
 from tests import command, craft
 from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, each_segment, sample, seeded, some_segments

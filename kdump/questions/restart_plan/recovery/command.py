@@ -15,10 +15,10 @@ from kdump.command_line.typed_options import CommandOptions, flag, option
 from kdump.log.bundle_names import bundle_of
 from kdump.log.run import Run
 from kdump.questions.restart_plan.recovery.progress_report import RecoveryProgressReport
-from kdump.questions.restart_plan.recovery.recovery import follow_recovery, recovery_time, recovery_works
 from kdump.questions.restart_plan.recovery.recovery_progress import LOADED, RecoveryProgress
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryLog, RecoveryQuery
 from kdump.questions.restart_plan.recovery.report import RecoveryTimeReport
+from kdump.questions.restart_plan.recovery.run import follow_recovery, recovery_time, recovery_works
 from kdump.render.progress import Progress
 
 INTERVAL = 5.0

@@ -26,7 +26,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.run import PLAIN_RUN, Run
-from kdump.questions.restart_plan.replica_moves import parse_name
+from kdump.questions.restart_plan.log_loading.replica_moves import parse_name
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 MAX_DIGITS = 19

@@ -1,0 +1,529 @@
+"""What a startup does, as values: steps, truncations, failures, and the plan of a partition, a log directory and a
+broker."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple
+
+from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.check.advice import FETCH_AGAIN
+from kdump.cluster.release_evidence import OPTION, ChosenRelease
+from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.kafka.checkpoint_file import BadLine
+from kdump.kafka.errors import CorruptRecord, FullIndex, InvalidOffset, KafkaError, RejectedBatch, UnreadableMessage
+from kdump.kafka.leader_epoch_file_cache import EpochEntry
+from kdump.state.other_replicas import OtherReplicas
+from kdump.state.releases import STORAGE_EXCEPTION
+
+EXIT, OFFLINE = "exit", "offline"
+"""Effect of a failure: the broker exits, or the log directory goes offline; a broker without another one then exits,
+too."""
+
+CLEAN, RECOVERY, DEGRADED, STOPPED, UNKNOWN = "clean", "recovery", "degraded", "stopped", "unknown"
+"""Verdicts: the broker starts without recovery; it starts and recovers logs; it starts without some log directory; it
+does not start; whether it starts is not known."""
+
+TRUNCATED, DELETED, HIDDEN = "truncated", "deleted", "hidden"
+"""What happens to bytes: truncated from a segment; deleted with their segment; left in the file after the log end,
+where no consumer reads them."""
+
+USUAL = ("recover", "scan", "write", "sweep")
+"""Kinds of steps that are part of every startup."""
+
+
+class StartupFailure(NamedTuple):
+    """Why the broker does not start, or a log directory goes offline. `file`: the file at which it fails; `position`: a
+    byte of it."""
+
+    kind: str
+    file: PathText
+    position: int | None
+    offset: int | None
+    message: PathText
+    exception: PathText
+    """The exception as the broker's log will show it."""
+    remedy: PathText
+    newer: PathText = ""
+    """What only a newer release than the newest known one writes; empty if that is not the reason."""
+
+
+class StartupFailed(Exception):
+    """Raised when the replay of a startup reaches a StartupFailure."""
+
+    def __init__(self, stop: StartupFailure) -> None:
+        super().__init__(stop.message)
+        self.stop = stop
+
+
+REMEDIES: dict[type[KafkaError], str] = {
+    CorruptRecord: "save what follows byte {position} of {name}; recovery truncates the file there, if "
+    ".kafka_cleanshutdown is missing and the recovery point is in this segment or before it",
+    UnreadableMessage: "save what is readable (kdump inspect --extract), then truncate {file} at byte {position}",
+    InvalidOffset: "move {file} away, or salvage it: its offsets decrease at byte {position}",
+    FullIndex: "increase segment.index.bytes of the topic, or salvage {file}",
+    RejectedBatch: f"truncate a copy of {{file}} at byte {{position}}; or, {FETCH_AGAIN}",
+}
+
+
+SMALL_FILES = {
+    "leader-epoch-checkpoint": "delete {file} (only recovery restores the epochs from the batches), or copy it from "
+    "another replica",
+    "partition.metadata": "copy {file} from another replica of the partition; its two lines are 'version: 0' and "
+    "'topic_id: ID'",
+}
+
+
+def startup_failure(error: KafkaError, release: KafkaRelease = NEWEST) -> StartupFailure:
+    """Return the stop for an exception that nothing handles while a log is loaded: the broker exits."""
+    if isinstance(error, BadLine):
+        return _small_file_failure(error, release)
+    file, position = error.file, error.position
+    remedy = REMEDIES[type(error)].format(file=file, name=os.path.basename(file), position=position)
+    return StartupFailure(EXIT, file, position, error.offset, str(error), error.exception, remedy)
+
+
+def _small_file_failure(error: BadLine, release: KafkaRelease) -> StartupFailure:
+    """Return the stop for an exception while reading a small file of a partition."""
+    name = os.path.basename(error.file)
+    remedy = SMALL_FILES[name].format(file=error.file)
+    message = f"{name} cannot be read: {error}"
+    newer = f"{name} {error.newer}" if error.newer else ""
+    kind = EXIT if error.is_number else OFFLINE
+    stop = StartupFailure(kind, error.file, error.position, None, message, error.exception, remedy, newer)
+    return storage_stop(stop, release)
+
+
+def storage_stop(stop: StartupFailure, release: KafkaRelease) -> StartupFailure:
+    """Return the stop for an IOException that reading a partition's small file has turned into a KafkaStorageException:
+    releases that do not handle it while they load logs exit."""
+    return stop._replace(kind=EXIT) if STORAGE_EXCEPTION.applies(release) else stop
+
+
+class Step(NamedTuple):
+    """Something that startup does to a file. `kind`: recover (a segment is re-read and its indexes are rebuilt), scan
+    (a segment is read for its producers), truncate, delete, sweep (delete a file that was already due for deletion),
+    rename, rebuild (an index, outside recovery), split, write (a snapshot or a checkpoint), create (a file, or the
+    directory of a missing partition). `size` in bytes."""
+
+    kind: str
+    file: PathText
+    position: int | None
+    offset: int | None
+    size: int
+    reason: PathText
+
+
+@dataclass
+class RemovedBytes:
+    """Bytes that are no longer part of the log after startup. `kind`: truncated, deleted or hidden.
+
+    `batches`, `records` and `soundBytes` count what is valid among them: it is lost only because of what precedes it.
+    In deleted segments only headers are read, and no checksum is verified.
+
+    `damagedBatches` are complete according to their headers, but their checksum does not match; their records are not
+    counted in `records`, but in `damagedRecords`, as far as the batch has room for as many. `offset` and `lastOffset`:
+    the offsets in the headers of valid and damaged batches, None if there are none.
+    """
+
+    kind: str
+    file: PathText
+    position: int
+    size: int
+    offset: int | None = None
+    lastOffset: int | None = None
+    batches: int = 0
+    records: int | None = 0
+    soundBytes: int = 0
+    damagedBatches: int = 0
+    damagedRecords: int = 0
+    reason: PathText = ""
+
+    def add(self, batches: int, records: int | None, size: int, first: int, last: int) -> None:
+        """Count valid batches with the offsets first..last. `records`: None if their number is unknown."""
+        self.batches += batches
+        self.records = None if self.records is None or records is None else self.records + records
+        self.soundBytes += size
+        self.span(first, last)
+
+    def span(self, first: int, last: int) -> None:
+        """Include the offsets of a header, unless they are impossible."""
+        if 0 <= first <= last:
+            self.offset = first if self.offset is None else min(self.offset, first)
+            self.lastOffset = last if self.lastOffset is None else max(self.lastOffset, last)
+
+    @property
+    def loses(self) -> bool:
+        """Whether records are lost. An incomplete tail contains none, unless it stays in the file: consumers cannot
+        read what is appended after it."""
+        return bool(self.batches or self.damagedBatches or self.kind == HIDDEN)
+
+
+Steps = Annotated[
+    list[Step],
+    Doc(
+        f"what startup does to files, each {NESTED}; kind: recover (re-read a segment and rebuild its indexes), scan "
+        "(read a segment for producer state), truncate, delete, sweep (delete a file already marked for deletion), "
+        "rename, rebuild, split, write, create; position and offset are null if they do not apply"
+    ),
+]
+Stops = Annotated[
+    list[StartupFailure],
+    Doc(
+        f"failures, each {NESTED}; kind: exit (the broker exits) or offline (the log directory goes offline); "
+        "exception: what the broker's log will show; remedy: what to do; newer: what only a release newer than the "
+        "newest known one writes, if that is why"
+    ),
+]
+CopyFirst = Annotated[list[PathText], Doc("paths to copy elsewhere before startup", after="remedy")]
+UnreadTexts = Annotated[list[PathText], Doc("what could not be read, and why; the plan may be wrong there")]
+
+
+@answer("restartPartition")
+@dataclass
+class PartitionPlan:
+    """A partition directory. Offsets after startup are None if startup does not get that far."""
+
+    topic: Annotated[PathText, Doc("topic in the directory's name")]
+    partition: Annotated[int, Doc("partition in the directory's name")]
+    path: Annotated[PathText, Doc("partition directory")]
+    source: Annotated[PathText, Doc("log directory")]
+    state: Annotated[
+        str, Doc('suffix of the directory\'s name: "delete", "future" or "stray"; empty for a live partition')
+    ]
+    clean: Annotated[
+        bool, Doc("whether the last shutdown was clean, so that nothing is recovered (except the metadata log)")
+    ]
+    recoveryPoint: Annotated[
+        int | None,
+        Doc("everything below is flushed; null if the checkpoint lacks it: everything is re-read", OFFSET),
+    ] = None
+    highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)] = None
+    logStartOffset: Annotated[int | None, Doc("log start offset after startup; null if it fails before", OFFSET)] = None
+    logEndOffset: Annotated[int | None, Doc("log end offset after startup; null if it fails before", OFFSET)] = None
+    logEndIfRecovered: Annotated[
+        int | None,
+        Doc("if bytes stay after the log end: the log end offset if .kafka_cleanshutdown were missing", OFFSET),
+    ] = None
+    segments: Annotated[int, Doc("number of segments after startup")] = 0
+    recovered: Annotated[int, Doc("number of segments that recovery re-reads and checks")] = 0
+    bytesRead: Annotated[int, Doc("bytes of segments that startup reads, for recovery and producer state", BYTES)] = 0
+    steps: Steps = field(default_factory=list)
+    cuts: Annotated[
+        list[RemovedBytes],
+        Doc(
+            f"byte ranges that are no longer part of the log, each {NESTED}; kind: truncated, deleted (with the "
+            "segment) or hidden (left in the file after the log end); batches, records and soundBytes: what is valid "
+            "among them and lost because of what precedes it (in deleted segments by headers alone); offset and "
+            "lastOffset: from the headers of valid and damaged batches; records is null if compressed messages of "
+            "magic 0 and 1 do not state it, or a stated number cannot be true"
+        ),
+    ] = field(default_factory=list)
+    stops: Stops = field(default_factory=list)
+    epochsBefore: Annotated[
+        tuple[EpochEntry, ...] | None, Doc(f"entries of leader-epoch-checkpoint, each {NESTED}; null if it is missing")
+    ] = None
+    epochsAfter: Annotated[tuple[EpochEntry, ...] | None, Doc("the same after startup; null if it fails before")] = None
+    coveredTo: int | None = None
+    """End offset of the metadata snapshot at which an emptied metadata log starts again: what is lost below it is in
+    the snapshot."""
+    lastEpoch: int = 0
+    """Leader epoch of a metadata log after startup: of its last record, or of the snapshot in whose place it starts."""
+    replicas: OtherReplicas | None = None
+    newer: list[str] = field(default_factory=list)
+    """What only a release newer than the newest known one writes, and does not stop the known ones by itself."""
+    openTransactions: int = 0
+    """Number of open transactions in the producer state at the log end."""
+    stray: Annotated[
+        PathText, Doc("why the broker treats the directory as stray and renames it; empty if it does not")
+    ] = ""
+    strayDeleted: Annotated[bool, Doc("whether the stray directory is deleted (Kafka 3.0 to 3.6), not renamed")] = False
+    missing: Annotated[
+        bool,
+        Doc("whether the directory is missing, though the log directory had it: the broker creates an empty log"),
+    ] = False
+    remedy: Annotated[PathText, Doc("what to do if the directory is missing, or should not become stray")] = ""
+    notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """Those of its log directory that only this log shows."""
+    unread: UnreadTexts = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def loses(
+        self,
+    ) -> Annotated[
+        bool, Doc("whether records are lost that are valid or that consumers may have read", after="bytesCut")
+    ]:
+        """Whether a live log loses records at startup that consumers have read or could have read, or will lose what is
+        appended."""
+        return not self.state and (any(map(self._loses, self.cuts)) or self.acknowledged > 0)
+
+    def _loses(self, cut: RemovedBytes) -> bool:
+        """Return True if records are lost with `cut` that no metadata snapshot covers."""
+        covered = self.coveredTo is not None and cut.lastOffset is not None and cut.lastOffset < self.coveredTo
+        return cut.loses and not covered
+
+    @property
+    def losesOnlyNew(self) -> bool:
+        """Whether no existing record is lost, but bytes stay at the end, after which consumers cannot read what is
+        appended."""
+        gone = any(cut.batches or cut.damagedBatches for cut in self.cuts) or self.acknowledged > 0
+        return self.loses and not gone
+
+    @property
+    def acknowledged(
+        self,
+    ) -> Annotated[int, Doc("number of lost offsets below the high watermark", "offsets", after="loses")]:
+        """Number of offsets below the last checkpointed high watermark that the log no longer reaches: consumers may
+        have read them."""
+        if self.highWatermark is None or self.state or self.stray or (self.logEndOffset is None and not self.missing):
+            return 0
+        return max(0, self.highWatermark - (self.logEndOffset or 0))
+
+    @property
+    def otherReplicas(
+        self,
+    ) -> Annotated[
+        tuple[int, ...] | None,
+        Doc(
+            "IDs of the other brokers with a replica, by the metadata on the disk; null if it does not state them",
+            after="acknowledged",
+        ),
+    ]:
+        return None if self.replicas is None else self.replicas.brokers
+
+    @property
+    def bytesCut(self) -> Annotated[int, Doc("bytes that are no longer part of the log", BYTES, after="bytesRead")]:
+        return sum(cut.size for cut in self.cuts)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to report except that it is loaded or recovered."""
+        usual = all(step.kind in USUAL for step in self.steps)
+        remarks = self.stops or self.stray or self.missing or self.notes or self.unread
+        return usual and not (self.cuts or remarks or self.state)
+
+    @property
+    def copyFirst(self) -> CopyFirst:
+        """Paths to copy before the startup, if anything is lost here: the whole directory, because salvage needs all of
+        it."""
+        if self.strayDeleted:
+            return [self.path]
+        return [self.path] if (self.loses or (self.stops and self.cuts)) and not (self.stray or self.missing) else []
+
+    @property
+    def salvage(
+        self,
+    ) -> Annotated[
+        PathText,
+        Doc(
+            "kdump command that saves the valid batches after the startup's truncation, and the readable records of "
+            "damaged ones; empty if there are none",
+            after="copyFirst",
+        ),
+    ]:
+        if not self.copyFirst or not any(cut.batches or cut.damagedBatches for cut in self.cuts):
+            return ""
+        records = " --damaged-records" if any(cut.damagedBatches for cut in self.cuts) else ""
+        return f"kdump salvage {shlex.quote(self.path)}{records} --out NEW-DIRECTORY"
+
+
+@answer("restartDirectory")
+@dataclass
+class DirectoryPlan:
+    """A log directory, or metadata.log.dir."""
+
+    path: Annotated[PathText, Doc("the directory, from log.dirs or metadata.log.dir")]
+    clean: Annotated[
+        bool | None,
+        Doc(
+            "whether it was shut down cleanly; null for a controller's directory or metadata.log.dir, which have no "
+            ".kafka_cleanshutdown, and if the directory failed",
+            after="failed",
+        ),
+    ]
+    logDir: Annotated[bool, Doc("whether its files show that log.dirs contains it")] = True
+    metadataLogDir: Annotated[bool, Doc("whether the node's metadata log is there")] = False
+    failed: Annotated[PathText, Doc("why it cannot be listed; empty if it can be")] = ""
+    clusterId: Annotated[PathText | None, Doc("cluster.id in meta.properties")] = None
+    nodeId: Annotated[int | None, Doc("node.id in meta.properties")] = None
+    directoryId: Annotated[PathText | None, Doc("directory.id in meta.properties")] = None
+    version: str | None = None
+    """Version in meta.properties; None if it cannot be read."""
+    steps: Steps = field(default_factory=list)
+    stops: Stops = field(default_factory=list)
+    warnings: Annotated[list[PathText], Doc("problems that startup tolerates, but that you should know of before")] = (
+        field(default_factory=list)
+    )
+    unread: UnreadTexts = field(default_factory=list)
+    newPartitions: Annotated[
+        int,
+        Doc(
+            "number of partitions that the metadata assigns to the directory, and that it did not have by its "
+            "checkpoints: the broker creates them with empty logs"
+        ),
+    ] = 0
+    unlisted: list[str] = field(default_factory=list)
+    """Other directories below the path that was given, which cannot be listed: each may be a log directory."""
+
+
+LEADER, RESIGNED, CANDIDATE, FOLLOWER, UNATTACHED = "leader", "resigned", "candidate", "follower", "unattached"
+"""States in which a node starts: leader at once, because it is the only voter; it led, and waits for an election; it
+voted for itself, and asks for votes again; it follows the leader that it knew; it knows no leader."""
+
+
+class QuorumVoter(NamedTuple):
+    """A voter; its directory ID is null with kraft.version 0."""
+
+    voterId: int
+    voterDirectoryId: PathText | None
+
+
+class Quorum(NamedTuple):
+    """The quorum as this node's files state it."""
+
+    kraftVersion: Annotated[int, Doc("finalized kraft.version")]
+    voters: Annotated[list[QuorumVoter], Doc("the voters; empty if no file states them")]
+    isVoter: Annotated[bool | None, Doc("whether this node is one of them; null if unknown")]
+    hasOtherDirectory: Annotated[
+        bool, Doc("whether its node ID is that of a voter, but its directory ID is not: then it is an observer")
+    ]
+    state: Annotated[str, Doc("state in which it starts: leader, resigned, candidate, follower, unattached")]
+    leaderId: Annotated[int | None, Doc("leader in quorum-state; null if there is none")]
+    epoch: Annotated[int, Doc("epoch in which it starts")]
+
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+
+class ReleaseChange(NamedTuple):
+    """Another release than the one of the disk is started. `rewrites`: what it writes to the files; `wayBack`: what a
+    return to the older release loses, or what makes it impossible."""
+
+    rewrites: list[str]
+    wayBack: list[str]
+
+
+@dataclass
+class RestartPlan:
+    """The complete plan: log directories, partitions in the order in which they are examined, and assumptions about
+    what no disk states."""
+
+    directories: list[DirectoryPlan] = field(default_factory=list)
+    release: ChosenRelease | None = None
+    """The release that is started; None only while the plan is being made."""
+    quorum: Quorum | None = None
+    """The controller quorum; None without KRaft."""
+    change: ReleaseChange | None = None
+    """What the start of another release than the disk's changes; None if it is the disk's own."""
+    partitions: list[PartitionPlan] = field(default_factory=list)
+    stops: list[StartupFailure] = field(default_factory=list)
+    """Failures of the broker as a whole."""
+    refusedAt: list[int | None] = field(default_factory=list)
+    """Offsets of the records of the metadata log to which stops belong that a controller takes part in elections
+    before: it halts when it applies the first, once it is committed. None: of one in a snapshot."""
+    doubts: list[str] = field(default_factory=list)
+    """Why it is not known whether the release starts, if it is a known one."""
+    assumptions: list[str] = field(default_factory=list)
+    withoutMetadata: bool = False
+    """Whether no directory has a metadata log with topics, so that only the controllers, if there are any left, know
+    which partitions the broker has."""
+    withoutTopics: bool = False
+    """Whether there is a metadata log, but it has no topics."""
+
+    @property
+    def allStops(self) -> list[StartupFailure]:
+        """All failures, the broker's own first."""
+        found = list(self.stops)
+        for directory in self.directories:
+            found += directory.stops
+        for partition in self.partitions:
+            found += partition.stops
+        return found
+
+    @property
+    def offline(self) -> list[str]:
+        """The log directories that go offline."""
+        found = [each.path for each in self.directories if any(stop.kind == OFFLINE for stop in each.stops)]
+        found += [each.source for each in self.partitions if any(stop.kind == OFFLINE for stop in each.stops)]
+        return list(dict.fromkeys(found))
+
+    @property
+    def newer(self) -> list[str]:
+        """What only a newer release than the newest known one writes."""
+        texts = [] if self.release is None else list(self.release.newer)
+        texts += (stop.newer for stop in self.allStops if stop.newer)
+        return list(dict.fromkeys([*texts, *(text for each in self.partitions for text in each.newer)]))
+
+    @property
+    def unknowns(self) -> list[str]:
+        """Why it is not known whether the node starts; empty if it is known."""
+        if not self.is_named:
+            newer = self.newer
+            doubts = (each for each in self.doubts if not each.startswith(tuple(newer)))
+            return list(dict.fromkeys([*newer, *doubts]))
+        return [] if self.verdictOfRules == STOPPED else self.doubts
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a known release was asked for: what it does with a version that it does not know is certain."""
+        return self.release is not None and self.release.source == OPTION and not self.release.doubt
+
+    @property
+    def verdict(self) -> str:
+        """CLEAN, RECOVERY, DEGRADED, STOPPED or UNKNOWN."""
+        return UNKNOWN if self.unknowns else self.verdictOfRules
+
+    @property
+    def verdictOfRules(self) -> str:
+        """The verdict by the rules of the release that is started, or else of the newest known one."""
+        offline = self.offline
+        left = [each for each in self.directories if each.logDir and each.path not in offline]
+        if any(stop.kind == EXIT for stop in self.allStops) or not left:
+            return STOPPED
+        if offline:
+            return DEGRADED
+        return RECOVERY if any(each.clean is False for each in self.directories) else CLEAN
+
+    @property
+    def votes(self) -> bool:
+        """Whether the node, as a voter, takes part in elections, if only until it halts."""
+        exits = sum(stop.kind == EXIT for stop in self.allStops)
+        return self.verdict != STOPPED or exits == len(self.refusedAt)
+
+    @property
+    def loses(self) -> bool:
+        return any(each.loses or each.stray or each.missing for each in self.partitions)
+
+    @property
+    def unread(self) -> list[str]:
+        here = [text for each in self.directories for text in each.unread]
+        return here + [text for each in self.partitions for text in each.unread]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings about all log directories."""
+        return [text for each in self.directories for text in each.warnings]
+
+    @property
+    def status(self) -> int:
+        """Exit status of `kdump restart-plan`: 3 if the broker does not start, else 2 if something could not be read or
+        it is not known whether it starts, else 0 or 1."""
+        if self.verdict == STOPPED:
+            return 3
+        if self.unread or self.verdict == UNKNOWN:
+            return 2
+        troubled = self.verdict == DEGRADED or self.withoutMetadata or bool(self.warnings)
+        return int(troubled or self.loses)
+
+    @property
+    def copyFirst(self) -> list[str]:
+        """Paths to copy before the broker is started."""
+        return [path for each in self.partitions for path in each.copyFirst]

@@ -1,0 +1,498 @@
+"""Predicts the loading of all logs of a broker: which directories it treats as partitions, how each is loaded, and
+which contradict each other.
+
+Source: kafka.log.LogManager (loadLogs, loadLog, recoverAbandonedFutureLogs), LocalLog.parseTopicPartitionName,
+org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher (4.3.1).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from kdump.check.advice import FETCH_METADATA_AGAIN
+from kdump.check.options import Options
+from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
+from kdump.kafka import checkpoint_file
+from kdump.kafka.checkpoint_file import BadLine
+from kdump.kafka.errors import KafkaError
+from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
+from kdump.log import file_system
+from kdump.log.directory_listing import items
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
+from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
+from kdump.log.log_directory import CLEAN_MARK, META, REMOTE_CACHE
+from kdump.log.paths import natural
+from kdump.log.run import Run
+from kdump.log.source import Identity
+from kdump.log.work_progress import WorkProgress
+from kdump.questions.restart_plan.answer import (
+    EXIT,
+    HIDDEN,
+    OFFLINE,
+    DirectoryPlan,
+    PartitionPlan,
+    StartupFailed,
+    StartupFailure,
+    Step,
+    startup_failure,
+    storage_stop,
+)
+from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
+from kdump.questions.restart_plan.log_loading.metadata_log import load_metadata_log
+from kdump.questions.restart_plan.log_loading.missing_logs import missing_logs
+from kdump.questions.restart_plan.log_loading.replica_moves import Moves, parse_name
+from kdump.questions.restart_plan.log_loading.stray_partitions import WITHOUT_ID, StrayPartitions
+from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, temporary_file_stop
+from kdump.questions.restart_plan.node.root_files import (
+    CLEANER,
+    OFFSETS,
+    clean_shutdown_file_stop,
+    metadata_stops,
+    write_stops,
+    write_warning,
+)
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.other_replicas import other_replicas
+from kdump.state.releases import (
+    DIRECTORIES_ASSIGNED,
+    FUTURE_BESIDE,
+    FUTURE_RECOVERED,
+    REMOTE_CACHE_KNOWN,
+    STRAY_WITHOUT_ID,
+    STRAY_WITHOUT_ID_EXITS,
+    STRAYS_DELETED,
+    STRAYS_RENAMED,
+)
+from kdump.state.topic_config import effective, is_tiered, size_config
+
+
+def is_meta_properties(stop: StartupFailure) -> bool:
+    """Return True if the stop is about meta.properties, without which the logs of a directory are not loaded."""
+    return stop.kind == OFFLINE and os.path.basename(stop.file) == META
+
+
+def is_offset_checkpoint(stop: StartupFailure) -> bool:
+    """Return True if the stop is about a checkpoint that is read before the logs are loaded."""
+    return os.path.basename(stop.file) in OFFSETS[:2]
+
+
+def segments_size(seen: SeenDirectory) -> int:
+    """Return the total size in bytes of the segments in a partition's directory."""
+    return sum(seen.identities[name].size for name in seen.files if name.endswith(".log"))
+
+
+def _beside(plan: PartitionPlan, live: str) -> StartupFailure:
+    """Return the stop for a -future directory that takes the name of a live one in the same log directory."""
+    made = "" if file_system.isdir(live) else ", which the broker creates because it is missing"
+    message = f"the broker renames the directory to {live} once it has all records of that log{made}"
+    exception = f"KafkaStorageException: Error while renaming dir for {plan.name} in log dir {plan.source}"
+    remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
+    return StartupFailure(OFFLINE, plan.path, None, None, message, exception, remedy)
+
+
+@dataclass
+class LogManager:
+    """One startup of the broker over its `directories`."""
+
+    directories: list[DirectoryPlan]
+    options: Options
+    strays: StrayPartitions
+    metadata: MetadataImage | None
+    is_selected: Callable[[str], bool]
+    rights: Rights
+    release: KafkaRelease = NEWEST
+    on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None
+    live: dict[tuple[str, int, str], PartitionPlan] = field(default_factory=dict)
+    moves: Moves = field(init=False)
+
+    def metadata_logs(self) -> Iterator[PartitionPlan]:
+        """Yield the plans of the metadata logs; every KRaft node has one."""
+        if self.release.mode == ZOOKEEPER:
+            return
+        for directory in self.directories:
+            if not directory.metadataLogDir or directory.failed:
+                continue
+            directory.stops += metadata_stops(directory, self.rights)
+            path = os.path.join(directory.path, METADATA_LOG)
+            if file_system.isfile(path):
+                exception = f"FileAlreadyExistsException: {path}"
+                remedy = f"move it out of the directory: {FETCH_METADATA_AGAIN}"
+                message = "there is a file in place of the metadata log's directory"
+                directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+            if file_system.isdir(path):
+                plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
+                work = WorkProgress(0, self.options)
+                how = LoadParameters(
+                    self.options.open,
+                    self.rights,
+                    False,
+                    expires=False,
+                    release=self.release,
+                    run=Run(self.options.limits, more=work.more),
+                )
+                is_counted = self.is_selected(METADATA_TOPIC)
+                act = partial(self._carry_out, how=how, act=load_metadata_log)
+                plan = self._planned(plan, act, work if is_counted else None)
+                work.end()
+                plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
+                directory.warnings += plan.warnings
+                yield plan
+
+    def logs(self) -> Iterator[PartitionPlan]:
+        """loadLogs: yield the plans of all other logs, one by one."""
+        chosen = [each for each in self.directories if each.logDir and not each.failed]
+        chosen = [each for each in chosen if not any(is_meta_properties(stop) for stop in each.stops)]
+        self._strays_without_ids(chosen)
+        self.moves = Moves(chosen, self.strays, self.release)
+        for directory in chosen:
+            for plan in self._logs_in(directory):
+                plan.replicas = other_replicas(self.metadata, plan.topic, plan.partition, directory.nodeId)
+                directory.warnings += [] if plan.stray else plan.warnings
+                yield plan
+
+    def _logs_in(self, directory: DirectoryPlan) -> Iterator[PartitionPlan]:
+        clean = bool(directory.clean)
+        directory.stops += write_stops(directory, self.rights)
+        directory.warnings += filter(None, [write_warning(directory, self.rights)])
+        if directory.clean:
+            path = os.path.join(directory.path, CLEAN_MARK)
+            directory.steps.append(Step("delete", path, None, None, 0, "so that a crash during startup is detected"))
+            stop = clean_shutdown_file_stop(directory, self.rights)
+            if stop is not None:  # its logs are not loaded
+                directory.stops.append(stop)
+                return
+        checkpoints = {name: self._offsets(directory, name) for name in OFFSETS}
+        points, starts, marks = (checkpoints[name] for name in OFFSETS)
+        self._offsets(directory, CLEANER)
+        try:
+            listed = items(directory.path) if self.rights.can(directory.path, READ) else []
+            entries = sorted(listed, key=lambda item: natural(item.name))
+        except OSError as error:
+            directory.unread.append(f"{directory.path}: {error.strerror}")
+            return
+        for item in entries:
+            if not item.is_directory or item.name == CLEAN_MARK:  # deleted by now
+                continue
+            if item.name == REMOTE_CACHE and REMOTE_CACHE_KNOWN.applies(self.release):
+                continue
+            parsed = parse_name(item.name, self.release)
+            if parsed is None:
+                message = f"a directory name is not of the form topic-partition: {item.name!r}"
+                form = "topic-partition or topic-partition.uniqueId-delete (if marked for deletion)"
+                exception = f"KafkaException: Found directory {item.path}, '{item.name}' is not in the form of {form}."
+                remedy = (
+                    "move it out of the log directory (if it is a mount point's lost+found, use a subdirectory as the "
+                    "log directory)"
+                )
+                directory.stops.append(StartupFailure(EXIT, item.path, None, None, message, exception, remedy))
+                continue
+            topic, partition, state = parsed
+            if topic == METADATA_TOPIC or not self.is_selected(topic):
+                continue
+            key = (topic, partition)
+            plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
+            plan.highWatermark = None if state else marks.get(key)
+            work = WorkProgress(0, self.options)
+            how = LoadParameters(
+                self.options.open,
+                self.rights,
+                clean,
+                starts.get(key, 0),
+                points.get(key, 0),
+                release=self.release,
+                run=Run(self.options.limits, more=work.more),
+            )
+            how = self._configured(how, topic)
+
+            def act(plan: PartitionPlan, seen: SeenDirectory, how: LoadParameters = how) -> None:
+                self._carry_out(plan, seen, how, load)
+                if any(cut.kind == HIDDEN for cut in plan.cuts):
+                    instead = replace(plan, clean=False, steps=[], cuts=[], stops=[], notes=[], warnings=[], unread=[])
+                    self._carry_out(instead, seen, replace(how, clean=False), load)
+                    plan.logEndIfRecovered = instead.logEndOffset
+                self._after(plan, directory)
+
+            plan = self._planned(plan, act, work)
+            work.end()
+            if file_system.isdir(plan.path):  # its topic may have been deleted in the meantime
+                yield plan
+        names = {item.name for item in entries if item.is_directory}
+        others = [each.path for each in self.directories if each is not directory and (each.logDir or each.failed)]
+        others += [path for each in self.directories for path in each.unlisted]
+        metadata = None if self.strays.of_zookeeper else self.metadata
+        is_created = not self.strays.of_zookeeper and not self._is_any_offline()
+        for plan in missing_logs(directory, others, checkpoints, metadata, is_created=is_created):
+            if plan.name not in names and self.is_selected(plan.topic):  # or it was deleted in the meantime
+                yield plan
+
+    def _is_any_offline(self) -> bool:
+        """Return True if the release creates no missing partition because a log directory is offline."""
+        if DIRECTORIES_ASSIGNED.applies(self.release):
+            return False
+        return any(each.failed or any(stop.kind == OFFLINE for stop in each.stops) for each in self.directories)
+
+    def _strays_without_ids(self, directories: list[DirectoryPlan]) -> None:
+        """Up to 3.6, a partition without a topic ID prevents that stray partitions are found at all: the broker logs
+        an error, and continues."""
+        if not STRAYS_DELETED.applies(self.release) or self.strays.metadata is None:
+            return
+        for directory in directories:
+            with suppress(OSError):
+                for item in items(directory.path):
+                    parsed = parse_name(item.name, self.release) if item.is_directory else None
+                    if parsed is None or parsed[2] == "delete" or parsed[0] == METADATA_TOPIC:
+                        continue
+                    if not file_system.exists(os.path.join(item.path, "partition.metadata")):
+                        self.strays = StrayPartitions(None)
+                        directory.warnings.append(
+                            f"{item.path} has no partition.metadata, so its topic ID is unknown: the broker logs an "
+                            "error, and does not look for stray partitions"
+                        )
+                        return
+
+    def _configured(self, how: LoadParameters, topic: str) -> LoadParameters:
+        """Apply the topic's own configs, as far as the metadata on the disk contains them."""
+        if self.metadata is None or topic not in self.metadata.topics:
+            return how
+        interval = size_config(self.metadata, topic, "index.interval.bytes", None, INTERVAL)
+        largest = size_config(self.metadata, topic, "segment.index.bytes", None, LARGEST_INDEX)
+        policy = effective(self.metadata, topic, "cleanup.policy", None) or ""
+        expires = policy != "compact" and effective(self.metadata, topic, "retention.ms", None) != "-1"
+        remote = is_tiered(self.metadata, topic)
+        return replace(how, interval=interval, largest=largest, remote=remote, expires=expires)
+
+    def _planned(
+        self,
+        plan: PartitionPlan,
+        act: Callable[[PartitionPlan, SeenDirectory], None],
+        work: WorkProgress | None,
+    ) -> PartitionPlan:
+        """Return the plan that `act` makes from the files of the partition, which are listed once; `work` gets the size
+        of the segments. If it stops, or something could not be read, while a broker is changing the partition's
+        files, it is made again; if the files keep changing, the plan only notes that."""
+        before: dict[tuple[str, str], Identity | None] = {}
+        for pause in (*PAUSES, None):
+            made = replace(plan, steps=[], cuts=[], stops=[], notes=[], warnings=[], newer=[], unread=[])
+            seen = see(plan.path)
+            self.on_seen(plan.path, seen)
+            if work is not None and pause == PAUSES[0]:
+                work.expect(segments_size(seen))
+            act(made, seen)
+            if not (made.stops or made.unread) or not is_changing(plan.path, seen.identities):
+                return made
+            now = {(stop.file, stop.message): identity(stop.file) for stop in made.stops}
+            if now and not made.unread and now == before:
+                return made
+            before = now
+            if self.live.get((plan.topic, plan.partition, plan.state)) is made:
+                del self.live[(plan.topic, plan.partition, plan.state)]
+            if pause is None or not file_system.isdir(plan.path):
+                break
+            time.sleep(pause)
+        made = replace(plan, steps=[], cuts=[], stops=[], notes=[], warnings=[], newer=made.newer, unread=[])
+        made.notes.append(f"{plan.path}: kept changing while kdump read it; what a startup does with it is unknown")
+        return made
+
+    def _carry_out(
+        self,
+        plan: PartitionPlan,
+        seen: SeenDirectory,
+        how: LoadParameters,
+        act: Callable[[PartitionPlan, LoadParameters, SeenDirectory], object],
+    ) -> None:
+        try:
+            act(plan, how, seen)
+        except StartupFailed as stopped:
+            plan.stops.append(stopped.stop)
+        except KafkaError as error:
+            plan.stops.append(startup_failure(error, self.release))
+        except SourceError as error:
+            plan.unread.append(str(error))
+        except OSError as error:
+            plan.unread.append(f"{error.filename or plan.path}: {error.strerror}")
+
+    def _after(self, plan: PartitionPlan, directory: DirectoryPlan) -> None:
+        """Handle a loaded log as loadLog does."""
+        if plan.stops or plan.unread:
+            return
+        failed = next((stop for stop in directory.stops if stop.kind == OFFLINE and is_offset_checkpoint(stop)), None)
+        if failed is not None and plan.openTransactions:
+            message = (
+                f"the log directory is already offline because of {os.path.basename(failed.file)}; {plan.name} has an "
+                "open transaction, for which the broker reads the log again, and exits"
+            )
+            already = "already " if self.release.line >= (3, 0) else ""
+            exception = f"The log dir {directory.path} is {already}offline due to a previous IO exception."
+            exception = f"KafkaStorageException: {exception}"
+            plan.stops.append(
+                StartupFailure(EXIT, failed.file, failed.position, None, message, exception, failed.remedy)
+            )
+            return
+        try:
+            topic_id_at = os.path.join(plan.path, "partition.metadata")
+            denial = self.rights.java_error(topic_id_at)
+            if denial is not None and not file_system.isdir(topic_id_at):
+                stop = denied(topic_id_at, "read", denial, self.rights)
+                plan.stops.append(storage_stop(stop, self.release))
+                return
+            topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release)
+        except KafkaError as error:
+            plan.stops.append(startup_failure(error, self.release))
+            return
+        except SourceError as error:
+            plan.unread.append(str(error))
+            return
+        if plan.state == "delete":
+            plan.steps.append(
+                Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after startup")
+            )
+            if not self.rights.can(plan.path, WRITE | ENTER):  # UnifiedLog.delete fails the log directory
+                exception = f"AccessDeniedException: {plan.path}"
+                stop = denied(plan.path, "delete", exception, self.rights)
+                message = f"{stop.message}, as a start does after file.delete.delay.ms (1 min)"
+                remedy = f"{stop.remedy}, or delete the directory: its topic or replica was deleted"
+                plan.stops.append(stop._replace(message=message, remedy=remedy))
+            return
+        if plan.state == "stray":
+            plan.notes.append(
+                "stray since an earlier startup: it is loaded but not served, and stays until you delete it"
+            )
+            return
+        is_stray_first = STRAY_WITHOUT_ID.applies(self.release)
+        if is_stray_first and self._becomes_stray(plan, topic_id, directory):
+            return
+        key = (plan.topic, plan.partition, plan.state)
+        other = self.live.setdefault(key, plan)
+        if other is plan and not is_stray_first and self._becomes_stray(plan, topic_id, directory):
+            return
+        if other is not plan:
+            message = f"{plan.name} is also live in {other.source}"
+            both = f"{other.path} and {plan.path}"
+            exception = f"IllegalStateException: Duplicate log directories for {plan.name} are found in both {both}"
+            remedy = (
+                "keep the right one (kdump diff shows how they differ), and move the other out of the log directory"
+            )
+            plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
+        elif plan.state == "future":
+            self._future(plan, topic_id, directory)
+        elif (moved := self.moves.of(plan)) is not None:
+            new = f"{plan.name}.<32 digits>-delete"
+            reason = f"to {new}: as soon as {moved} has all its records and replaces it"
+            plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
+        if plan.stops:
+            return
+        path = os.path.join(plan.path, "leader-epoch-checkpoint")  # written when a leader is elected
+        if not self.rights.can(plan.path, WRITE):
+            exception = f"FileNotFoundException: {path}.tmp (Permission denied)"
+            plan.stops.append(denied(f"{path}.tmp", "write", exception, self.rights))
+        else:
+            plan.stops += filter(None, [temporary_file_stop(path, self.rights)])
+
+    def _becomes_stray(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> bool:
+        """Return True, and say so in the plan, if the broker treats the directory as stray."""
+        if topic_id is None and self.release.mode == KRAFT and STRAY_WITHOUT_ID_EXITS.applies(self.release):
+            exception = "RuntimeException: The log dir … does not have a topic ID, "
+            exception += "which is not allowed when running in KRaft mode."
+            message = "the partition has no partition.metadata, so its topic ID is unknown"
+            remedy = f"copy partition.metadata from another replica of {plan.name}, or use Kafka 3.7.1"
+            path = os.path.join(plan.path, "partition.metadata")
+            plan.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
+            return True
+        plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
+        is_kraft = self.release.mode == KRAFT and not self.strays.of_zookeeper
+        if topic_id is None and is_kraft and STRAY_WITHOUT_ID.applies(self.release) and not plan.stray:
+            plan.stray = WITHOUT_ID  # whatever the controllers have (BrokerMetadataPublisher.initializeManagers)
+            plan.remedy = (
+                f"copy partition.metadata from another replica of {plan.name}, if its log is that of this topic"
+            )
+        if not plan.stray:
+            return False
+        if not STRAYS_RENAMED.applies(self.release):
+            plan.strayDeleted = True
+            reason = "the directory, file.delete.delay.ms (1 min) after startup: it is stray"
+            plan.steps.append(Step("delete", plan.path, None, None, 0, reason))
+        else:
+            new = f"{plan.topic}-{plan.partition}.<32 digits>-stray"
+            plan.steps.append(Step("rename", plan.path, None, None, 0, f"to {new}: the directory is stray"))
+        return True
+
+    def _future(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> None:
+        """recoverAbandonedFutureLogs: a future log that the controller has assigned to this log directory takes the
+        name of the live one."""
+        assigned = None
+        if FUTURE_RECOVERED.applies(self.release):
+            assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
+        name = os.path.join(os.path.dirname(plan.path), plan.name)
+        live = self.moves.live_of(plan)
+        if FUTURE_BESIDE.applies(self.release) and live is None:
+            is_only = sum(each.logDir for each in self.directories) == 1
+            if is_only or file_system.isdir(name):
+                plan.stops.append(_beside(plan, name))
+                return
+        if assigned is None or assigned != directory.directoryId:
+            plan.notes.append("a replica being moved here from another log directory: the broker continues the move")
+            if live is not None and not file_system.lexists(name):
+                reason = f"to {plan.name}: as soon as it has all records of {live} and replaces it"
+                plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
+            return
+        if not file_system.lexists(name):
+            reason = f"to {plan.name}: the cluster has assigned the partition to this log directory"
+            plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
+            return
+        message = (
+            f"the cluster has assigned {plan.name} to this log directory, so the broker renames this directory to "
+            f"{plan.name}, which already exists"
+        )
+        exception = (
+            f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
+        )
+        remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
+        plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
+
+    # --- checkpoints ---
+
+    def _offsets(self, directory: DirectoryPlan, name: str) -> dict[tuple[str, int], int]:
+        path = os.path.join(directory.path, name)
+        if self._refused(directory, path):
+            return {}
+        try:
+            return checkpoint_file.offsets(path, self.release)
+        except SourceError as error:
+            directory.unread.append(str(error))
+        except BadLine as error:
+            self._bad_checkpoint(directory, path, error)
+        return {}
+
+    def _refused(self, directory: DirectoryPlan, path: str) -> bool:
+        """Return True, and add a stop, if the broker is not permitted to read a checkpoint: this fails the log
+        directory."""
+        denial = self.rights.java_error(path)
+        if denial is None or file_system.isdir(path):
+            return False
+        directory.stops.append(denied(path, "read", denial, self.rights))
+        return True
+
+    def _bad_checkpoint(self, directory: DirectoryPlan, path: str, error: BadLine) -> None:
+        name = os.path.basename(path)
+        without = {
+            OFFSETS[0]: "without it, the broker re-reads everything after an unclean shutdown",
+            OFFSETS[1]: "without it, records deleted with DeleteRecords reappear",
+            OFFSETS[2]: "without it, high watermarks start at the log start offset",
+            CLEANER: "without it, compaction starts from the beginning",
+        }[name]
+        if not error.is_number:
+            message = f"{name} cannot be read: {error}"
+            remedy = f"move {path} out of the directory, or correct its lines: {without}"
+            directory.stops.append(
+                StartupFailure(OFFLINE, path, error.position, None, message, error.exception, remedy)
+            )
+        else:
+            directory.warnings.append(
+                f"{name}, byte {error.position}: {error}; the broker treats the file as empty: {without}"
+            )

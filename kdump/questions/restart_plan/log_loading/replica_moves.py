@@ -1,0 +1,78 @@
+"""Names of partition directories, and replicas that are moved from one log directory to another.
+
+A broker continues such a move after startup: it fills the -future directory, which replaces the live one as soon as it
+has all its records.
+
+Source: UnifiedLog.parseTopicPartitionName, LogManager.replaceCurrentWithFutureLog, ReplicaAlterLogDirsThread.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+
+from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.format.numbers import parse_int
+from kdump.kafka import checkpoint_file
+from kdump.log.directory_listing import items
+from kdump.log.errors import SourceError
+from kdump.questions.restart_plan.answer import DirectoryPlan, PartitionPlan
+from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
+from kdump.state.releases import STRAY_NAMES
+
+SUFFIXED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
+
+
+def parse_name(name: str, release: KafkaRelease = NEWEST) -> tuple[str, int, str] | None:
+    """Return topic, partition and state from a directory's name; None for a name at which the broker exits."""
+    state, own = "", name
+    suffixes = ("delete", "future", "stray") if STRAY_NAMES.applies(release) else ("delete", "future")
+    for suffix in suffixes:
+        if name.endswith(f"-{suffix}"):
+            if not SUFFIXED.fullmatch(name):
+                return None
+            state, own = suffix, name.rpartition(".")[0]
+    topic, dash, text = own.rpartition("-")
+    partition = parse_int(text)
+    return None if not (dash and topic) or partition is None else (topic, partition, state)
+
+
+class Moves:
+    """The replicas that are being moved between a broker's log directories, found by the names of their directories."""
+
+    def __init__(
+        self, directories: Sequence[DirectoryPlan], strays: StrayPartitions, release: KafkaRelease = NEWEST
+    ) -> None:
+        self.live: dict[tuple[str, int], str] = {}
+        self.future: dict[tuple[str, int], str] = {}
+        for directory in directories:
+            with suppress(OSError):
+                for item in items(directory.path):
+                    parsed = parse_name(item.name, release) if item.is_directory else None
+                    if parsed is None:
+                        continue
+                    topic, partition, state = parsed
+                    if state in ("", "future") and not self._is_stray(item.path, parsed, directory, strays):
+                        (self.future if state else self.live)[topic, partition] = item.path
+
+    @staticmethod
+    def _is_stray(path: str, parsed: tuple[str, int, str], directory: DirectoryPlan, strays: StrayPartitions) -> bool:
+        if parsed[2] != "future":
+            return False
+        try:
+            topic_id = checkpoint_file.topic_id(os.path.join(path, "partition.metadata"))
+        except (checkpoint_file.BadLine, SourceError):
+            return True
+        return topic_id is None or bool(strays.reason(parsed[0], parsed[1], topic_id, directory.nodeId)[0])
+
+    def of(self, live: PartitionPlan) -> str | None:
+        """Return the -future directory in another log directory that will replace a live one; None if there is none."""
+        path = self.future.get((live.topic, live.partition))
+        return None if path is None or os.path.dirname(path) == os.path.dirname(live.path) else path
+
+    def live_of(self, future: PartitionPlan) -> str | None:
+        """Return the live directory in another log directory that a -future one will replace; None if there is none."""
+        path = self.live.get((future.topic, future.partition))
+        return None if path is None or os.path.dirname(path) == os.path.dirname(future.path) else path

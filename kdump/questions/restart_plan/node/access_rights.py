@@ -1,0 +1,245 @@
+"""What the broker may read and write: it may lack rights on files restored as root, or on a disk mounted read-only.
+
+The user that the broker runs as is not stored on disk. It is assumed to be the user of this process, unless that is
+root, or owns nothing here while everything belongs to one other user. In these cases it is assumed to be the owner of
+the log directories, and the modes of the files decide what that user may do. So it is for a bundle, which is of another
+host.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from kdump.log import file_system
+from kdump.log.directory_listing import is_inside
+from kdump.questions.restart_plan.answer import OFFLINE, StartupFailure
+
+MOUNTS = "/proc/self/mountinfo"
+ESCAPED = re.compile(r"\\([0-7]{3})")
+READ, WRITE, ENTER = os.R_OK, os.W_OK, os.X_OK
+
+
+class Rights:
+    """The rights of one user. `own`: it is the user of this process, so that the operating system can decide."""
+
+    def __init__(self, user: int, own: bool = True) -> None:
+        self.user, self.own = user, own
+        self.is_foreign = False
+        """Whether it is a user of the host of a bundle, whose names and groups are not known."""
+        self.mounts_count = True
+        """Whether a read-only mount denies writing. The plan reports such a mount once, and is otherwise computed as if
+        it were writable."""
+        self.roots: list[str] = []
+        """Absolute paths of the log directories. The plan reports once that the user cannot enter a directory above
+        them (`barrier`); apart from that, it is computed as if it were possible."""
+        self._entered: dict[str, bool] = {}
+        self.groups: set[int] = set()
+        if not own:
+            with suppress(KeyError, OSError):
+                entry = pwd.getpwuid(user)
+                self.groups = set(os.getgrouplist(entry.pw_name, entry.pw_gid))
+
+    @property
+    def is_root(self) -> bool:
+        return self.user == 0
+
+    @property
+    def name(self) -> str:
+        if self.is_foreign and not self.is_root:
+            return str(self.user)
+        try:
+            return pwd.getpwuid(self.user).pw_name
+        except KeyError:
+            return str(self.user)
+
+    def can(self, path: str, want: int) -> bool:
+        """Return True if the user has all rights in `want` (READ | WRITE | ENTER) on an existing path."""
+        if want & WRITE and (read_only_here(path) or (not self.mounts_count and read_only(path))):
+            want &= ~WRITE
+        if self.user == 0 and file_system.tree_at(path) is not None:
+            return True
+        if self.own or self.user == 0:
+            return os.access(path, want, effective_ids=os.access in os.supports_effective_ids)
+        if file_system.islink(path):
+            return all(self._enters(each) for each in _above(path)) and self._can(path, want)
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in self._entered:
+            self._entered[folder] = all(self._enters(each) for each in (*_above(folder), folder))
+        return self._entered[folder] and self._can(path, want)
+
+    def barrier(self, directory: str) -> str | None:
+        """Return the topmost directory above a log directory that the user may not enter; None if there is none, or if
+        it is in a bundle."""
+        if self.own or self.user == 0 or file_system.tree_at(directory) is not None:
+            return None
+        return next((each for each in _above(directory) if not self._can(each, ENTER)), None)
+
+    def _enters(self, directory: str) -> bool:
+        below = any(os.path.commonpath((directory, root)) == root for root in self.roots)
+        return self._can(directory, ENTER) if below or not self.roots else True
+
+    def _can(self, path: str, want: int) -> bool:
+        try:
+            status = file_system.stat(path)
+            if want & WRITE and read_only(path):
+                return False
+        except OSError:
+            return False
+        shift = 0
+        if status.st_uid == self.user:
+            shift = 6
+        elif status.st_gid in self.groups:
+            shift = 3
+        return (stat.S_IMODE(status.st_mode) >> shift) & want == want
+
+    def java_error(self, path: str, want: int = READ) -> str | None:
+        """Return the exception that Java throws when it opens an existing file; None if it can, or there is no file."""
+        try:
+            mode = file_system.stat(path).st_mode
+        except FileNotFoundError:
+            return None
+        except PermissionError:
+            return f"AccessDeniedException: {path}"
+        except OSError as error:
+            return f"FileSystemException: {path}: {error.strerror}"
+        if stat.S_ISDIR(mode):
+            return f"FileSystemException: {path}: Is a directory" if want & WRITE else "IOException: Is a directory"
+        return None if self.can(path, want) else f"AccessDeniedException: {path}"
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the directories that are entered on the way to a path, topmost first: by its name, and through links."""
+    for name in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
+        above = []
+        while (parent := os.path.dirname(name)) != name:
+            above.append(parent)
+            name = parent
+        yield from reversed(above)
+
+
+def read_only(path: str) -> bool:
+    """Return True if the path is on a file system that is read-only for every process, as far as it is known."""
+    return _mounted_read_only(path) and not _writable_elsewhere(path)
+
+
+def read_only_here(path: str) -> bool:
+    """Return True if only this mount of the path's file system is read-only, as in a container that got it so: the
+    broker has another one."""
+    return _mounted_read_only(path) and _writable_elsewhere(path)
+
+
+def _mounted_read_only(path: str) -> bool:
+    if file_system.tree_at(path) is not None:
+        return False
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+_writable: dict[int, bool] = {}
+"""By device, whether the file system itself can be written to."""
+
+
+def _writable_elsewhere(path: str) -> bool:
+    try:
+        device = os.stat(path).st_dev
+        if device not in _writable:
+            with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
+                _writable[device] = is_writable(os.path.realpath(path), mounts)
+    except OSError:
+        return False
+    return _writable[device]
+
+
+def is_writable(path: str, mounts: Iterable[str]) -> bool:
+    """Return True if the file system of a real path can be written to, whatever the options of its mount. `mounts`: the
+    lines of /proc/PID/mountinfo (proc_pid_mountinfo(5)); of several mounts at one place, the last one counts."""
+    found = "", ""
+    for line in mounts:
+        own, _, of_file_system = line.rstrip("\n").partition(" - ")
+        place = ESCAPED.sub(lambda match: chr(int(match[1], 8)), own.split(" ")[4])
+        if is_inside(path, place) and len(place) >= len(found[0]):
+            found = place, of_file_system.rpartition(" ")[2]
+    return "rw" in found[1].split(",")
+
+
+def free_space(path: str, *, as_root: bool) -> tuple[int, int | None] | None:
+    """Return the bytes and the inodes that are free on the path's file system (None: it has no limit of inodes); None
+    if unknown. Root may use what is reserved."""
+    if file_system.tree_at(path) is not None:
+        return None
+    try:
+        state = os.statvfs(path)
+    except OSError:
+        return None
+    blocks, inodes = (state.f_bfree, state.f_ffree) if as_root else (state.f_bavail, state.f_favail)
+    return blocks * state.f_frsize, inodes if state.f_files else None
+
+
+def broker_rights(directories: Iterable[str]) -> Rights:
+    """Return the rights of the user that the broker with these log directories is assumed to run as."""
+    paths = list(directories)
+    rights = _rights(paths)
+    rights.roots = [each for path in paths for each in (os.path.abspath(path), os.path.realpath(path))]
+    return rights
+
+
+def _rights(directories: list[str]) -> Rights:
+    owners: Counter[int] = Counter()
+    for directory in directories:
+        with suppress(OSError):
+            owners[file_system.stat(directory).st_uid] += 1
+            names = file_system.listdir(directory)
+            owners.update(file_system.stat(os.path.join(directory, name), follow=False).st_uid for name in names)
+    own = os.geteuid()
+    users = [user for user, _ in owners.most_common() if user != 0]
+    if any(file_system.tree_at(each) is not None for each in directories):
+        rights = Rights(users[0] if users else 0, own=False)
+        rights.is_foreign, rights.groups = True, set()
+        return rights
+    if own == 0:
+        return Rights(users[0], own=False) if users else Rights(0)
+    return Rights(users[0], own=False) if set(owners) == set(users[:1]) and own not in owners and users else Rights(own)
+
+
+def denied(path: str, word: str, exception: str, rights: Rights) -> StartupFailure:
+    """Return the stop for a file access (the verb `word`) that the broker's user has no right to; `exception` is the
+    exception."""
+    where = path if file_system.isdir(path) else os.path.dirname(path) or os.curdir
+    message = f"user {rights.name} has no permission to {word} {path}"
+    if not file_system.lexists(path):
+        message = f"user {rights.name} has no permission to write in {where}"
+    remedy = f"give {where} to {rights.name} (chown -R); if the broker runs as another user, run kdump as that user"
+    return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)
+
+
+def temporary_file_stop(path: str, rights: Rights) -> StartupFailure | None:
+    """Return the stop if the temporary file that a broker writes before it renames it to `path` exists, and cannot be
+    overwritten (FileOutputStream); None if it can."""
+    path += ".tmp"
+    if file_system.isdir(path):
+        return directory_stop(path)._replace(exception=f"FileNotFoundException: {path} (Is a directory)")
+    if not file_system.exists(path) or rights.can(path, WRITE):
+        return None
+    exception = f"FileNotFoundException: {path} (Permission denied)"
+    return denied(path, "write", exception, rights)._replace(
+        remedy=f"delete {path}: a write that was interrupted has left it; if the broker runs as another user than "
+        f"{rights.name}, run kdump as that user"
+    )
+
+
+def directory_stop(path: str) -> StartupFailure:
+    """Return the stop for a directory in the place of a file."""
+    mapped = path.endswith((".index", ".timeindex"))
+    exception = (
+        f"FileNotFoundException: {path} (Is a directory)" if mapped else f"FileSystemException: {path}: Is a directory"
+    )
+    remedy = f"move {path} out of the directory: no broker created it"
+    return StartupFailure(OFFLINE, path, None, None, "there is a directory in place of a file", exception, remedy)

@@ -1,0 +1,130 @@
+"""The directories of one node: log.dirs and metadata.log.dir, some of which may be missing or unreadable.
+
+No file on the disk states which of them are in log.dirs, and which is metadata.log.dir: the node's server.properties
+does. But a broker creates checkpoints in each of its log directories at startup, and the metadata log in only one
+directory.
+
+Source: MetaPropertiesEnsemble.Loader, KafkaRaftServer.initializeLogDirs; AbstractKafkaConfig.metadataLogDir, which is
+the first of log.dirs unless it is set.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kdump.cluster.disks import Disks
+from kdump.log import file_system
+from kdump.log.directory_listing import is_url, names, real_path
+from kdump.log.errors import SourceError, Unlisted
+from kdump.log.find_directories import find_directories
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
+from kdump.log.lock_holder import lock_holder
+from kdump.log.log_directory import CLEAN_MARK, COPY_OF_PARTITIONS, LOCK, LogDirectory, directory_at
+from kdump.log.paths import UnlistedCollector
+from kdump.log.run import Run
+from kdump.questions.restart_plan.answer import DirectoryPlan
+
+MISSING = "missing"
+
+
+def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
+    """Return the plans to fill in, in the order of their real paths, without duplicates. `disks`: the log directories
+    of the run. Raises SourceError for a path that is not a log directory, unless it is missing or failed and other log
+    directories are given."""
+    found: list[DirectoryPlan] = []
+    errors: list[SourceError] = []
+    for path in dict.fromkeys(paths):
+        if path == "-" or is_url(path):
+            raise SourceError(f"{path}: not a directory; pass a broker's log directory")
+        reason = _failure(path)
+        if reason:
+            found.append(DirectoryPlan(path, None, failed=reason))
+            errors.append(SourceError(f"{path}: {reason}; pass a broker's log directory"))
+        else:
+            found += _log_directories(path, disks, several=len(paths) > 1)
+    if all(each.failed and not file_system.isdir(each.path) for each in found):
+        raise errors[0]
+    found.sort(key=lambda each: real_path(each.path))
+    _roles(found, disks)
+    return found
+
+
+def _failure(path: str) -> str:
+    """Return why a broker cannot list the directory; empty if it can."""
+    try:
+        names(path)
+    except FileNotFoundError:
+        return MISSING
+    except NotADirectoryError:
+        return "not a directory"
+    except OSError as error:
+        return error.strerror or "unreadable"
+    return ""
+
+
+def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPlan]:
+    """Return the plan of the one log directory at or below `path`. `several`: other paths were given too. Raises
+    SourceError."""
+    place = next((each for each in disks.directories if each.path == path), None) or directory_at(path)
+    if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
+        return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
+    errors: list[SourceError] = []
+    collector = UnlistedCollector(Run(unreadable=errors.append))
+    found: list[LogDirectory] = []
+    if isinstance(place, LogDirectory):
+        found.append(place)
+    else:
+        found += [each for each in find_directories(path, collector.run) if isinstance(each, LogDirectory)]
+    if not found and errors:
+        raise errors[0]
+    if not found:
+        raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
+    if len(found) > 1:
+        listed = ", ".join(each.path for each in found[:4])
+        raise SourceError(f"{path}: contains {len(found)} log directories ({listed} …); pass those of one broker")
+    holds_metadata = several and any(each.topic == METADATA_TOPIC for each in found[0].partitions)
+    if not holds_metadata and found[0].is_copy_of_partitions:
+        advice = "it does not show how the broker was shut down; pass a log directory"
+        raise SourceError(f"{found[0].path}: {COPY_OF_PARTITIONS}: {advice}")
+    plan = _directory(found[0])
+    plan.unlisted = collector.apart_from([found[0].path])
+    plan.unread += [str(error) for error in errors if isinstance(error, Unlisted) and error.path in plan.unlisted]
+    return [plan]
+
+
+def _directory(place: LogDirectory) -> DirectoryPlan:
+    # A broker checks only that something has this name, and follows links.
+    clean = file_system.exists(os.path.join(place.path, CLEAN_MARK))
+    plan = DirectoryPlan(place.path, clean)
+    plan.logDir = not place.only_metadata
+    plan.metadataLogDir = file_system.exists(os.path.join(place.path, METADATA_LOG))
+    process = lock_holder(place.path)
+    if process is not None:
+        plan.warnings.append(
+            f"process {process} holds {os.path.join(place.path, LOCK)}: a broker is running on these files. The plan "
+            "assumes that it is killed now; a second broker would not start"
+        )
+    return plan
+
+
+def _roles(plans: list[DirectoryPlan], disks: Disks) -> None:
+    """Choose one directory as metadata.log.dir, and at least one as log directory: a controller's may be both."""
+    if not any(each.logDir and not each.failed for each in plans):
+        for each in plans:
+            each.logDir = True
+    for each in plans:
+        if not each.logDir:
+            each.clean = None
+    holding = [each for each in plans if each.metadataLogDir]
+    # A directory that is not in log.dirs; else, of several metadata logs, the newest. If none is found, a directory
+    # that failed, else the first.
+    server = disks.server
+    chosen = min(holding or plans, key=lambda each: (each.logDir, not each.failed and not holding))
+    others = [each.path for each in holding if each.logDir == chosen.logDir]
+    if len(others) > 1:
+        newest, _ = disks.copies.newest(others)
+        chosen = next((each for each in holding if each.path == newest), chosen)
+    if server is not None:
+        chosen = next((each for each in plans if real_path(each.path) == server.metadata_log_dir), chosen)
+    for each in plans:
+        each.metadataLogDir = each is chosen

@@ -1,0 +1,143 @@
+"""What a start does with records of the metadata log that it cannot apply: a node with the controller role halts; a
+broker alone logs a fault, leaves the record out, and takes no more metadata snapshots. No node starts with a log that
+it cannot read.
+
+Source: SharedServer.metadataLoaderFaultHandler and fatalQuorumControllerFaultHandler, KafkaRaftClient.initialize.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kdump.cluster.metadata_refusals import activation_refusal, refusals, refused_text
+from kdump.format.count_text import count_text
+from kdump.format.kafka_release import KRAFT, KafkaRelease
+from kdump.format.known_releases import at_most
+from kdump.kafka.config_def import config_problem
+from kdump.kafka.server_properties import ServerProperties
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, RestartPlan, StartupFailure
+from kdump.state.metadata_image import MetadataImage
+
+UNCOMMITTED = "; unless it was never committed, so that another voter takes it back"
+
+
+def add_refused(
+    plan: RestartPlan,
+    directory: DirectoryPlan,
+    release: KafkaRelease,
+    metadata: MetadataImage,
+    *,
+    is_controller: bool | None,
+    with_levels: bool,
+) -> None:
+    """Add to the plan what happens at the first record that a node of this release cannot apply. `is_controller`:
+    whether it has the controller role, None if unknown; `with_levels`: whether levels, types and versions that the
+    release does not know count."""
+    if release.mode != KRAFT:
+        return
+    found = refusals(metadata, release)
+    if not with_levels:
+        found = [each for each in found if each in metadata.refusals]
+    activation = activation_refusal(metadata, release) if is_controller else None
+    if activation is not None:
+        found.append(activation)
+    first = next((each for each in found if each.exception), None)
+    if first is None and metadata.is_too_large:
+        plan.doubts.append("the metadata is too large for kdump: whether the node can apply each record is unknown")
+    if first is None:
+        return
+    what = refused_text(first, metadata)
+    more = f", nor {count_text(len(found) - 1, 'later record')}" if len(found) > 1 else ""
+    folder = os.path.join(directory.path, METADATA_LOG)
+    if first.stops_broker(release.line) or is_controller:
+        several = _is_one_of_several(plan)
+        why = ""
+        if not first.stops_broker(release.line):
+            why = uncommitted(plan, metadata, first.offset)
+            plan.refusedAt.append(first.offset)
+        verb = "read" if first.reader else "abort" if first is activation else "apply"
+        plan.stops.append(
+            StartupFailure(
+                EXIT,
+                first.file or folder,
+                first.position if first.file else None,
+                first.offset,
+                f"{what}: the node cannot {verb} it{more}, and halts{why}",
+                first.exception,
+                _remedy(folder, several=several),
+            )
+        )
+        return
+    halts = "a node with the controller role halts there"
+    goes_on = "a broker alone logs a fault, goes on without the record, and takes no more metadata snapshots"
+    if not any(each.loader for each in found):
+        goes_on = "a broker alone applies it"
+    text = f"{what}: {first.exception}; {halts}; {goes_on}"
+    if is_controller is None:
+        plan.doubts.append(f"{text} (--properties FILE states the roles)")
+    else:
+        directory.warnings.append(text)
+
+
+def _is_one_of_several(plan: RestartPlan) -> bool:
+    return plan.quorum is not None and len(plan.quorum.voters) > 1
+
+
+def uncommitted(plan: RestartPlan, metadata: MetadataImage, offset: int | None) -> str:
+    """Return under which condition a node does not apply a record of its log: one voter of several commits nothing. A
+    snapshot, without an `offset`, is committed."""
+    may = offset is not None and offset >= metadata.committed and _is_one_of_several(plan)
+    return UNCOMMITTED if may else ""
+
+
+def _remedy(folder: str, *, several: bool) -> str:
+    copy = f"copy {folder} first: no configuration skips a record"
+    if several:
+        return f"{copy}. If another voter does not have it, move {folder} away, and the node fetches the log again"
+    return (
+        f"{copy}. Start the release that wrote it, if that is another one; otherwise rebuild the metadata without the "
+        "record, from the disks of all nodes (kdump rescue)"
+    )
+
+
+def controller_role(plan: RestartPlan, server: ServerProperties | None, metadata: MetadataImage) -> bool | None:
+    """Return whether the node has the controller role, by its properties or what the metadata states of it; None if
+    neither does."""
+    if server is not None and server.roles is not None:
+        return "controller" in server.roles
+    nodes = {each.nodeId for each in plan.directories} - {None}
+    voters = [] if plan.quorum is None else plan.quorum.voters
+    if any(each.voterId in nodes for each in voters) or nodes & set(metadata.controllers):
+        return True
+    others = voters or metadata.controllers
+    return False if others and nodes & set(metadata.brokers) else None
+
+
+def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage) -> None:
+    """Add the stop for the first topic config that LogManager refuses when it starts: one of any topic, whether or not
+    the broker has a replica (LogConfig.fromProps). Limits that depend on another config (local.retention.bytes and
+    local.retention.ms up to 3.5) are not checked."""
+    for topic in metadata.topics.values():
+        for name, value in topic.configs.items():
+            exception = config_exception(name, value, release)
+            if not exception or release.mode != KRAFT:
+                continue
+            directory = next((each for each in plan.directories if each.metadataLogDir), plan.directories[0])
+            message = (
+                f"the metadata has {name}={value} for the topic {topic.name}, with which no broker starts its logs"
+            )
+            remedy = (
+                f"delete the config: kafka-configs.sh --bootstrap-controller HOST:PORT --alter --entity-type topics "
+                f"--entity-name {topic.name} --delete-config {name}; a node that is its own controller starts with "
+                "process.roles=controller for that"
+            )
+            file = os.path.join(directory.path, METADATA_LOG)
+            plan.stops.append(StartupFailure(EXIT, file, None, None, message, exception, remedy))
+            return
+
+
+def config_exception(name: str, value: str, release: KafkaRelease) -> str:
+    """Return the exception with which a broker of this release reads a topic's config; empty if it is valid."""
+    problem = config_problem(name, value, at_most(release.line).topic_rules.get(name, ""))
+    return problem and f"ConfigException: {problem}"

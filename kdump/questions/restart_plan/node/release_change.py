@@ -1,0 +1,222 @@
+"""What stands in the way of a start with another release than the one that ran on the disk, and what such a start
+changes.
+
+Source: FeaturesDelta, FeatureControlManager.replay, BootstrapMetadata, Feature, BrokerLifecycleManager (features that a
+broker does not support); MetaPropertiesEnsemble; LocalLog.parseTopicPartitionName; GroupMetadataManager.readMessageKey.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kdump.cluster.release_evidence import (
+    LAST,
+    LEVEL,
+    DiskRelease,
+    all_levels,
+    earlier_level_text,
+    first_release,
+    formatted_level_text,
+    highest_level,
+    level_name,
+    level_text,
+)
+from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
+from kdump.format.known_releases import at_most, metadata_changes, metadata_levels
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.questions.restart_plan.answer import EXIT, ReleaseChange, RestartPlan, StartupFailure
+from kdump.questions.restart_plan.node.bootstrap import unknown_level
+from kdump.questions.restart_plan.node.refused_records import uncommitted
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.releases import FORMAT_IN_CHECKPOINT, META_ENSEMBLE, METADATA_MINIMUM
+
+IGNORES_UNKNOWN_GROUPS = (3, 4)
+"""First release whose group coordinator ignores keys of unknown versions in __consumer_offsets (UnknownKey)."""
+NEW_GROUPS = (4, 0)
+"""First release that writes records of the new group protocols by default (KIP-848)."""
+KRAFT_LEVEL = "kraft.version"
+BOOTSTRAP_SNAPSHOT = f"{0:020}-{0:010}.checkpoint"
+UNREAD = "MetadataParseException"
+"""The exception of a record that a node cannot read, committed or not."""
+WRAPPED = (4, 0)
+"""First release whose FeaturesDelta throws an exception of its own for a level of metadata.version that it does not
+know."""
+
+
+def refusals(
+    plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage | None, *, is_controller: bool
+) -> Iterator[StartupFailure]:
+    """Yield why a node of this release does not start with the metadata on the disk. What a broker does with a level
+    that it does not know, and that was lowered later, is added to the plan's doubts."""
+    if metadata is None or release.mode != KRAFT or release.is_newer:
+        return
+    path = next((each.path for each in plan.directories if each.metadataLogDir), plan.directories[0].path)
+    file = os.path.join(path, METADATA_LOG)
+    final = dict(metadata.features)
+    if metadata.kraft_version:
+        final[KRAFT_LEVEL] = metadata.kraft_version
+    for name, level in sorted(final.items(), key=lambda each: each[0] != LEVEL):
+        since = first_release(name, level)
+        what = f"the cluster's {name} is {level_name(name, level)}"
+        if since > release.line:
+            message = f"{what}; " if since > LAST else f"{what}, which "
+            message += f"Kafka {release.number} does not support" + (" it" if since > LAST else "")
+            start = "a release that supports it" if since > LAST else f"Kafka {since[0]}.{since[1]} or later"
+            remedy = f"start {start}; {_way_down(final, release)}"
+            exception = _exception(name, level, release, is_controller)
+            yield _stop(plan, metadata, file, (name, level), message, exception, remedy)
+            if name == LEVEL:
+                return
+        elif name == LEVEL and METADATA_MINIMUM.applies(release) and level < (lowest := _lowest_level(release)):
+            message = f"{what}, but Kafka {release.number} needs {metadata_levels()[lowest]} or later"
+            remedy = "start Kafka 3.9, and upgrade with kafka-features.sh upgrade --release-version 3.9"
+            yield _stop(plan, metadata, file, (name, level), message, _unknown_level(level, release), remedy)
+            return
+    lacks_level = metadata.has_format and LEVEL not in metadata.formatted
+    if lacks_level and is_controller and FORMAT_IN_CHECKPOINT.applies(release):
+        message = f"the checkpoint at offset 0, which kafka-storage has written, has no {LEVEL}"
+        exception = f"RuntimeException: No FeatureLevelRecord for {LEVEL} was found in the bootstrap metadata"
+        remedy = (
+            f"copy {BOOTSTRAP_SNAPSHOT} from another controller that was formatted in the same way. With a static "
+            "quorum (controller.quorum.voters) and records in the log, it is enough to move the file away"
+        )
+        yield StartupFailure(EXIT, os.path.join(file, BOOTSTRAP_SNAPSHOT), None, None, message, exception, remedy)
+    for name, level in metadata.formatted.items():
+        if FORMAT_IN_CHECKPOINT.applies(release) and not metadata.levels and first_release(name, level) > release.line:
+            plan.doubts.append(formatted_level_text(name, level))
+    for (name, level), offset in all_levels(metadata).items():
+        if first_release(name, level) <= release.line or final.get(name) == level:
+            continue
+        message = f"{earlier_level_text(name, level, offset)}, before it was lowered"
+        reason = f"Kafka {release.number} does not support it, and no metadata snapshot is newer"
+        if is_controller:
+            remedy = (
+                "start the release that ran here until the node has a newer metadata snapshot, or fetch the metadata "
+                "again"
+            )
+            exception = _exception(name, level, release, is_controller)
+            yield _stop(plan, metadata, file, (name, level), f"{message}: {reason}", exception, remedy)
+            return
+        if name == LEVEL or first_release(name, level) > LAST:
+            plan.doubts.append(f"{message}: {reason}")
+
+
+def _stop(
+    plan: RestartPlan,
+    metadata: MetadataImage,
+    file: str,
+    level: tuple[str, int],
+    message: str,
+    exception: str,
+    remedy: str,
+) -> StartupFailure:
+    """Return the stop at the first record with the level of a feature; `file`: if it is not a record."""
+    offset = metadata.levels.get(level)
+    path, position = metadata.places.get(offset, ("", 0)) if level in metadata.levels else ("", 0)
+    if not exception.startswith(UNREAD):
+        message += uncommitted(plan, metadata, offset)
+        plan.refusedAt.append(offset)
+    return StartupFailure(EXIT, path or file, position if path else None, offset, message, exception, remedy)
+
+
+def _lowest_level(release: KafkaRelease) -> int:
+    """Return the lowest level of metadata.version with which a node of this release registers."""
+    return at_most(release.line).features[LEVEL].lowest
+
+
+def _way_down(final: dict[str, int], release: KafkaRelease) -> str:
+    """Return how the levels of features are lowered on a running cluster to what the release supports, or why they
+    are not. (kafka-features.sh downgrade --release-version also sets features to the defaults of the release, and
+    refuses to if one of them is above the current level, such as kraft.version 1: FeatureCommand,
+    FeatureControlManager.updateFeature.)"""
+    level = final.get(LEVEL, 0)
+    lower = {name: highest_level(name, release.line) for name in sorted(final)}
+    lower = {name: number for name, number in lower.items() if number < final[name]}
+    changed = [each for each in metadata_changes() if lower.get(LEVEL, level) < each <= level]
+    if changed or first_release(LEVEL, level) > LAST:
+        why = f"{metadata_levels()[max(changed)]} changed the metadata" if changed else "what it changes is not known"
+        may = "refuse" if changed else "may refuse"
+        return f"the controllers {may} to lower {LEVEL} to that of {release.number}, because {why}"
+    if KRAFT_LEVEL in lower:
+        return f"the controllers refuse to lower {KRAFT_LEVEL}"
+    options = " ".join(f"--feature {name}={number}" for name, number in lower.items())
+    text = f"on the running cluster, kafka-features.sh downgrade {options} lowers "
+    text += "it" if len(lower) == 1 else "them"
+    return f"{text}; before the change of release, each node needs a metadata snapshot that is newer than that"
+
+
+def _exception(name: str, level: int, release: KafkaRelease, is_controller: bool) -> str:
+    """Return the exception with which a node refuses a level above those that it supports."""
+    highest = highest_level(name, release.line)
+    known = at_most(release.line)
+    is_unstable = name == LEVEL and level in known.unstable
+    if is_controller and (name != LEVEL or is_unstable):
+        record = f"FeatureLevelRecord(name='{name}', featureLevel={level})"
+        lowest = known.features[name].lowest if name in known.features else 0
+        supported = f"{lowest}-{highest}" if highest > lowest else f"{highest}"
+        exception = f"RuntimeException: Tried to apply FeatureLevelRecord {record}, but this controller only supports"
+        return f"{exception} versions {supported}"
+    if name == LEVEL and not is_unstable:
+        return _unknown_level(level, release)
+    return (
+        "UnsupportedVersionException: Unable to register because the broker does not support finalized version"
+        f" {level} of {name}."
+    )
+
+
+def _unknown_level(level: int, release: KafkaRelease) -> str:
+    """Return the exception with which a node reads a level in the metadata log that it does not know."""
+    registers = at_most(min(first_release(LEVEL, level), LAST)).registration
+    if release.line >= (4, 1) and registers > at_most(release.line).registration:
+        return f"{UNREAD}: Failed to deserialize record with type 0"
+    if release.line >= WRAPPED:
+        return "IllegalArgumentException: Unsupported metadata version"
+    return unknown_level(level, release)
+
+
+def release_change(
+    plan: RestartPlan, disk: DiskRelease, release: KafkaRelease, metadata: MetadataImage | None
+) -> ReleaseChange | None:
+    """Return what the start of another release changes; None if it is the release of the disk."""
+    if not disk.is_stated or (disk.since <= release.line <= disk.until and release.mode == disk.release.mode):
+        return None
+    change = ReleaseChange([], [])
+    if disk.release.mode == ZOOKEEPER and release.mode == KRAFT:
+        change.rewrites.append(
+            "renames every partition that the KRaft cluster does not know: nothing has migrated the topics from"
+            " ZooKeeper (3.4 to 3.9 do that: KIP-866)"
+        )
+    if disk.release.mode == KRAFT and release.mode == ZOOKEEPER:
+        change.wayBack.append("topics, configs and ACLs that exist only in the KRaft metadata are unknown to ZooKeeper")
+    if META_ENSEMBLE.applies(release) and disk.until < (3, 7) and release.mode == KRAFT:
+        change.rewrites.append("meta.properties: adds a directory.id, which 3.6 and earlier ignore (KIP-858)")
+        change.wayBack.append("directories named -stray make 3.6.0 and earlier exit")
+    if release.line >= (3, 9) and disk.until < (3, 9) and release.mode == KRAFT:
+        change.wayBack.append("once kraft.version is 1, 3.8 and earlier do not read quorum-state (KIP-853)")
+    is_new = metadata is not None and not metadata.levels
+    if metadata is not None and is_new and metadata.formatted and not FORMAT_IN_CHECKPOINT.applies(release):
+        levels = ", ".join(level_text(*each) for each in sorted(metadata.formatted.items()))
+        change.wayBack.append(f"a new log is not started with what kafka-storage wrote at offset 0: {levels}")
+    if release.line > disk.until and release.mode == KRAFT and not disk.newer:
+        change.wayBack.append(
+            f"once {LEVEL} is upgraded beyond {disk.until[0]}.{disk.until[1]}, that release does not start any more"
+        )
+    if release.line >= NEW_GROUPS and disk.until < IGNORES_UNKNOWN_GROUPS:
+        change.wayBack.append(
+            "records of new consumer groups in __consumer_offsets stop the group coordinators of 3.3 and earlier"
+        )
+    if release.line < disk.since:
+        change.wayBack.extend(_downgrade(plan, disk, release))
+    return change
+
+
+def _downgrade(plan: RestartPlan, disk: DiskRelease, release: KafkaRelease) -> Iterator[str]:
+    """Yield what an older release does not know of the disk."""
+    if disk.since >= NEW_GROUPS:
+        if release.line < IGNORES_UNKNOWN_GROUPS:
+            yield "the group coordinator fails to load partitions of __consumer_offsets with records of new group types"
+        elif release.line < NEW_GROUPS:
+            yield "records of new group types in __consumer_offsets are ignored: the members of such groups are lost"
+    if disk.since >= (3, 7) and not META_ENSEMBLE.applies(release) and len(plan.directories) > 1:
+        yield "directory.id is not known: which log directory the metadata assigns a replica to is ignored"

@@ -1,0 +1,163 @@
+"""The files at the root of a log directory that startup creates, locks and deletes. If it cannot, the directory goes
+offline, or the node exits.
+
+Source: LogManager (lockLogDirs, recoveryPointCheckpoints, loadLogs), CheckpointFile, CleanShutdownFileHandler.delete,
+ReplicaManager.highWatermarkCheckpoints, KafkaRaftManager (createDataDir, lockDataDir).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from kdump.format.kafka_release import KafkaRelease
+from kdump.log import file_system
+from kdump.log.internal_topics import METADATA_LOG
+from kdump.log.log_directory import CLEAN_MARK, LOCK
+from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, StartupFailure
+from kdump.questions.restart_plan.node.access_rights import (
+    ENTER,
+    READ,
+    WRITE,
+    Rights,
+    denied,
+    free_space,
+    read_only,
+    temporary_file_stop,
+)
+from kdump.state.releases import IO_ERROR_EMPTIES
+
+OFFSETS = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
+CLEANER = "cleaner-offset-checkpoint"
+SMALLEST_FILE = 4096
+"""Bytes that a new small file takes: a block of the usual file systems."""
+
+
+def _lock_error(directory: DirectoryPlan, rights: Rights) -> tuple[str, str] | None:
+    """Return the path of .lock and the exception that Java throws when it opens or creates it; None if it can."""
+    path = os.path.join(directory.path, LOCK)
+    denial = rights.java_error(path, READ | WRITE)
+    if not file_system.lexists(path) and not rights.can(directory.path, WRITE | ENTER):
+        denial = f"AccessDeniedException: {path}"
+    return None if denial is None else (path, denial)
+
+
+def write_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFailure]:
+    """Yield the stop for what a broker cannot write or list at the root of a log directory, if any."""
+    writes = rights.can(directory.path, WRITE | ENTER)
+    locked = _lock_error(directory, rights)
+    for name in (*OFFSETS, CLEANER):
+        path = os.path.join(directory.path, name)
+        if not writes and not file_system.lexists(path):
+            # The file is created before the broker can take a log directory offline.
+            yield denied(path, "write", f"AccessDeniedException: {path}", rights)._replace(kind=EXIT)
+            return
+    if not rights.can(directory.path, READ):
+        exception = f"IOException: {os.path.abspath(directory.path)} is not a readable log directory."
+        yield denied(directory.path, "list", exception, rights)
+    elif locked is not None:
+        yield denied(locked[0], "write", locked[1], rights)
+    elif not writes:
+        path = os.path.join(directory.path, OFFSETS[2] + ".tmp")
+        yield denied(path, "write", f"FileNotFoundException: {path} (Permission denied)", rights)
+    else:
+        # In the order in which they are written: after 5 s, and after a minute.
+        stops = (temporary_file_stop(os.path.join(directory.path, name), rights) for name in reversed(OFFSETS))
+        yield from filter(None, stops)
+
+
+def write_warning(directory: DirectoryPlan, rights: Rights) -> str:
+    """Return what to know about a file that a broker writes only if the log cleaner has something to do; empty if
+    there is nothing."""
+    stop = temporary_file_stop(os.path.join(directory.path, CLEANER), rights)
+    if stop is None:
+        return ""
+    return f"{stop.message}: once the log cleaner writes there, the log directory fails; {stop.remedy}"
+
+
+def clean_shutdown_file_stop(directory: DirectoryPlan, rights: Rights) -> StartupFailure | None:
+    """Return the stop if .kafka_cleanshutdown cannot be deleted: no log in the directory is then loaded."""
+    path = os.path.join(directory.path, CLEAN_MARK)
+    if not rights.can(directory.path, WRITE | ENTER):
+        return denied(path, "delete", f"AccessDeniedException: {path}", rights)
+    if file_system.isdir(path) and not file_system.islink(path) and file_system.listdir(path):
+        message = "there is a non-empty directory in place of .kafka_cleanshutdown, which startup deletes"
+        exception = f"DirectoryNotEmptyException: {path}"
+        return StartupFailure(
+            OFFLINE, path, None, None, message, exception, f"move {path} out of the directory: no broker created it"
+        )
+    return None
+
+
+def read_only_stop(directory: DirectoryPlan) -> StartupFailure | None:
+    """Return the stop for a directory on a file system mounted read-only, where not even root can write."""
+    if not read_only(directory.path):
+        return None
+    kind, path = OFFLINE, os.path.join(directory.path, LOCK)
+    if any(not file_system.lexists(os.path.join(directory.path, name)) for name in (*OFFSETS, CLEANER)):
+        kind = EXIT  # the file is created before the broker can take a log directory offline
+    if directory.metadataLogDir:
+        kind, path = EXIT, os.path.join(directory.path, METADATA_LOG)
+    message = f"the file system of {directory.path} is mounted read-only"
+    remedy = (
+        "mount it read-write; if it is a copy or a snapshot, the rest of this plan assumes that it can be written to"
+    )
+    return StartupFailure(
+        kind, path, None, None, message, f"FileSystemException: {path}: Read-only file system", remedy
+    )
+
+
+def full_stop(directory: DirectoryPlan, rights: Rights, release: KafkaRelease) -> StartupFailure | None:
+    """Return the stop for a directory on a file system without free space. A node writes leader-epoch-checkpoint and
+    quorum-state in metadata.log.dir before anything else. After an unclean shutdown, recovery rebuilds indexes, which
+    are mapped into memory: the JVM reports a page that cannot be allocated as an InternalError. Either way, the node
+    exits. After a clean shutdown, it starts: see `full_warning`.
+
+    With a little free space, but too little for a producer snapshot, the exception is an IOException: see
+    IO_ERROR_EMPTIES."""
+    what = _lacks(directory, rights)
+    if not what or (not directory.metadataLogDir and directory.clean is not False):
+        return None
+    path = os.path.join(directory.path, METADATA_LOG, "leader-epoch-checkpoint")
+    exception = f"KafkaStorageException: Error while writing to checkpoint file {path}; IOException: No space left on"
+    exception += " device"
+    if not directory.metadataLogDir:
+        path = directory.path
+        exception = "InternalError: a fault occurred in a recent unsafe memory access operation in compiled Java code"
+    message = f"the file system of {directory.path} has no {what}"
+    remedy = "free some of it (kdump space says how); the rest of this plan assumes that it is not full"
+    if IO_ERROR_EMPTIES.applies(release):
+        remedy += (
+            ". Do not start it before: a recovery that cannot write a producer snapshot empties the segment, and "
+            "deletes those after it"
+        )
+    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+
+
+def full_warning(directory: DirectoryPlan, rights: Rights) -> str:
+    """Return the warning for a log directory without free space, whose broker starts; empty if there is none."""
+    what = _lacks(directory, rights)
+    if not what:
+        return ""
+    return (
+        f"the file system of {directory.path} has no {what}: the broker starts, and takes the log directory offline as "
+        "soon as it appends to a log or a checkpoint grows; free some of it before"
+    )
+
+
+def _lacks(directory: DirectoryPlan, rights: Rights) -> str:
+    free = free_space(directory.path, as_root=rights.is_root)
+    if free is None or (free[0] >= SMALLEST_FILE and (free[1] is None or free[1] > 0)):
+        return ""
+    return "free space" if free[0] < SMALLEST_FILE else "free inodes"
+
+
+def metadata_stops(directory: DirectoryPlan, rights: Rights) -> Iterator[StartupFailure]:
+    """Yield the stop for what a node cannot write at the root of metadata.log.dir, if any: the node exits."""
+    log = os.path.join(directory.path, METADATA_LOG)
+    if not file_system.lexists(log) and not rights.can(directory.path, WRITE | ENTER):
+        yield denied(log, "write", f"AccessDeniedException: {log}", rights)._replace(kind=EXIT)
+    elif not directory.logDir:
+        locked = _lock_error(directory, rights)
+        if locked is not None:
+            yield denied(locked[0], "write", locked[1], rights)._replace(kind=EXIT)

@@ -1,0 +1,192 @@
+"""The metadata logs of several controllers together: which voters can be elected, and what the others lose then.
+
+A voter grants its vote to a candidate whose log is at least as long as its own: a higher last epoch, or the same one
+and no lower end offset. What a majority of the voters has is committed.
+
+Source: KafkaRaftClient.handleVoteRequest, LogOffsetMetadata and EpochElection (4.3.1), KIP-595.
+"""
+
+from __future__ import annotations
+
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.questions.restart_plan.answer import EXIT, QuorumVoter, RestartPlan
+from kdump.questions.restart_plan.replicas.replica_answer import GivenReplica, LeaderOutcome, PartitionReplicas
+from kdump.questions.restart_plan.replicas.replica_lineages import Replica, replica_of
+from kdump.questions.restart_plan.replicas.replica_losses import CountRecords, replica_losses
+
+QUORUM = "quorum"
+"""Why a voter is elected: a majority can vote for it."""
+
+
+def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> PartitionReplicas | None:
+    """Return what the voters' metadata logs lose, for each voter that may be elected; None if the given disks are those
+    of fewer than two voters."""
+    logs = {node: replica for node, plan in plans.items() if (replica := _metadata_log(node, plan)) is not None}
+    voters = _voters(plans, logs)
+    replicas = [each for node, each in logs.items() if _is_voter(plans[node], node, voters)]
+    if len(voters) < 2 or len(replicas) < 2:
+        return None
+    majority = len(voters) // 2 + 1
+    here = {each.broker for each in replicas}
+    absent = [each.voterId for each in voters if each.voterId not in here]
+    able = [each for each in replicas if each.starts and each.after is not None]
+    emptied = sum(each.before.end == 0 for each in replicas)
+    outcomes = []
+    for leader in sorted(able, key=_length, reverse=True):
+        votes = sum(_length(each) <= _length(leader) for each in able) + len(absent)
+        if leader.after is None or votes < majority:
+            continue
+        losses, totals = replica_losses(leader, leader.after, replicas, majority - len(absent) - emptied, count)
+        halts = bool(plans[leader.broker].refusedAt)
+        outcomes.append(LeaderOutcome(leader.broker, QUORUM, True, *totals, losses, halts))
+    best = min(outcomes, key=lambda each: (each.halts, each.cost), default=None)
+    return PartitionReplicas(
+        topic=METADATA_TOPIC,
+        partition=0,
+        leader=None,
+        leaderEpoch=max((each.after.epochs[-1][0] for each in able if each.after and each.after.epochs), default=0),
+        brokers=[each.voterId for each in voters],
+        isr=[],
+        eligibleLeaderReplicas=[],
+        minInSyncReplicas=majority,
+        uncleanLeaderElection=False,
+        firstLeads=False,
+        given=[_given(each) for each in replicas],
+        notGiven=absent,
+        outcomes=outcomes,
+        best=None if best is None else best.leader,
+        saved=[],
+        notes=[
+            *_notes(voters, able, absent, majority, emptied),
+            *_halting(plans, outcomes, absent),
+            *_forgotten(plans),
+        ],
+    )
+
+
+def _metadata_log(node: int, plan: RestartPlan) -> Replica | None:
+    own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
+    if own is None:
+        return None
+    return replica_of(node, own, starts=plan.votes)
+
+
+def _length(replica: Replica) -> tuple[int, int]:
+    """Return last epoch and end offset, by which voters compare logs."""
+    after = replica.after
+    if after is None:
+        return -1, -1
+    return (after.epochs[-1][0] if after.epochs else 0), after.end
+
+
+def _voters(plans: dict[int, RestartPlan], logs: dict[int, Replica]) -> list[QuorumVoter]:
+    """Return the voters that the longest log states."""
+    for node in sorted(logs, key=lambda node: _length(logs[node]), reverse=True):
+        quorum = plans[node].quorum
+        if quorum is not None and quorum.voters:
+            return quorum.voters
+    return []
+
+
+def _is_voter(plan: RestartPlan, node: int, voters: list[QuorumVoter]) -> bool:
+    own = next((each.directoryId for each in plan.directories if each.metadataLogDir), None)
+    return any(
+        each.voterId == node and (each.voterDirectoryId is None or own is None or each.voterDirectoryId == own)
+        for each in voters
+    )
+
+
+def _given(replica: Replica) -> GivenReplica:
+    epoch, end = _length(replica)
+    known = replica.after is not None
+    start = replica.after.start if replica.after is not None else None
+    return GivenReplica(
+        replica.broker,
+        replica.plan.path,
+        True,
+        replica.starts,
+        start,
+        end if known else None,
+        epoch if known else None,
+        None,
+    )
+
+
+def _notes(voters: list[QuorumVoter], able: list[Replica], absent: list[int], majority: int, emptied: int) -> list[str]:
+    notes = []
+    if len(able) + len(absent) < majority:
+        notes.append(
+            f"only {len(able)} of {len(voters)} voters can start with these disks, and {majority} are needed: "
+            "no controller is elected, and no broker starts serving"
+        )
+    if emptied:
+        notes.append(
+            f"{emptied} of the voters has no metadata at all: it votes for any candidate, and may have had committed "
+            "records that only one other voter has"
+        )
+    return notes
+
+
+def _halting(plans: dict[int, RestartPlan], outcomes: list[LeaderOutcome], absent: list[int]) -> list[str]:
+    """Return a note if nodes have a record that no controller can apply: who is elected commits its log."""
+    halting = [str(each.leader) for each in outcomes if each.halts]
+    others = [str(each.leader) for each in outcomes if not each.halts]
+    record = "a metadata record that no controller can apply"
+    if halting and not others:
+        return [f"each voter that can be elected has {record}: one after the other halts there"]
+    if halting:
+        text = f"start {' and '.join(others)} first: if {' or '.join(halting)} is elected, it commits {record}, and "
+        return [f"{text}one after the other halts there; another leader's log replaces it"]
+    return [
+        f"{node} has {record}, and is not elected: it starts, and the leader's log replaces it"
+        for node, plan in plans.items()
+        if not absent and _is_replaced(node, plan, outcomes)
+    ]
+
+
+def _is_replaced(node: int, plan: RestartPlan, outcomes: list[LeaderOutcome]) -> bool:
+    """Return True if a node starts with a record that it cannot apply, and truncates it whoever is elected."""
+    if not plan.votes or not plan.refusedAt or not outcomes:
+        return False
+    ends = [loss.truncatesTo for each in outcomes for loss in each.replicas if loss.broker == node]
+    return len(ends) == len(outcomes) and all(
+        offset is not None and end is not None and end <= offset for end in ends for offset in plan.refusedAt
+    )
+
+
+def take_back_stops(plans: dict[int, RestartPlan], quorum: PartitionReplicas) -> None:
+    """Let the nodes start that halt only at records that the log of any voter that may be elected replaces. A voter
+    that was not given may be elected with them."""
+    if quorum.notGiven:
+        return
+    for node, plan in plans.items():
+        if _is_replaced(node, plan, quorum.outcomes):
+            leaders = " or ".join(str(each.leader) for each in quorum.outcomes)
+            stops = [stop for stop in plan.stops if stop.kind == EXIT]
+            plan.stops = [stop for stop in plan.stops if stop.kind != EXIT]
+            plan.assumptions += [
+                f"node {leaders} is elected, whose log replaces what this node cannot apply: {stop.message}"
+                for stop in stops
+            ]
+
+
+def _forgotten(plans: dict[int, RestartPlan]) -> list[str]:
+    """Return a note for each node that another one names as the leader of an epoch that it does not know of itself
+    (KafkaRaftClient.maybeTransition throws an IllegalStateException)."""
+    notes = []
+    for node, plan in plans.items():
+        own = plan.quorum
+        named = [
+            (other.quorum.epoch, name)
+            for name, other in plans.items()
+            if name != node and other.quorum is not None and other.quorum.leaderId == node
+        ]
+        if own is None or own.isVoter is False or not named:
+            continue
+        epoch, name = max(named)
+        if own.epoch < epoch or (own.epoch == epoch and own.leaderId != node):
+            notes.append(
+                f"node {node} exits if it hears from node {name}, which names it as the leader of epoch {epoch}: its "
+                "own quorum-state does not say so; start it again when another leader has been elected"
+            )
+    return notes

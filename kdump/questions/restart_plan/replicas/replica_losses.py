@@ -1,0 +1,152 @@
+"""What replicas lose when they follow a leader: where each truncates, and which of its offsets no replica has then.
+
+Source: AbstractFetcherThread (getOffsetTruncationState, fetchOffsetAndTruncate), ReplicaManager.initialFetchOffset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kdump.kafka.follower_truncation import EpochLineage, Truncation, truncation
+from kdump.questions.restart_plan.replicas.leader_candidates import UNCLEAN, ElectionRules, candidates
+from kdump.questions.restart_plan.replicas.replica_answer import (
+    GivenReplica,
+    LeaderOutcome,
+    PartitionReplicas,
+    ReplicaLoss,
+)
+from kdump.questions.restart_plan.replicas.replica_lineages import Replica, committed_end, held_end
+from kdump.state.partition_table import PartitionRegistration
+
+CountRecords = Callable[[str, int, int], "int | None"]
+"""Counts the records of a partition directory between two offsets; None if they cannot be counted."""
+
+
+def partition_replicas(
+    topic: str,
+    number: int,
+    partition: PartitionRegistration,
+    rules: ElectionRules,
+    replicas: list[Replica],
+    count: CountRecords,
+) -> PartitionReplicas:
+    """Return what the replicas of a partition lose, for each leader. `replicas`: those on the given disks."""
+    here = {each.broker: each for each in replicas}
+    absent = [each for each in partition.replicas if each not in here]
+    unclean = {each.broker for each in replicas if not each.clean}
+    elected, by_order = candidates(partition, rules, set(here), unclean)
+    order = [*elected, *(each for each in partition.replicas if each not in elected)]
+    outcomes = []
+    for broker in order:
+        leader = here.get(broker)
+        if leader is None or leader.after is None:
+            continue
+        losses, totals = replica_losses(leader, leader.after, replicas, rules.minInSyncReplicas - len(absent), count)
+        outcomes.append(LeaderOutcome(broker, elected.get(broker, UNCLEAN), broker in elected, *totals, losses))
+    best = min(outcomes, key=lambda each: (each.cost, not each.allowed), default=None)
+    saved = [each.broker for each in replicas if each.plan.loses and _is_everywhere(each, outcomes)]
+    return PartitionReplicas(
+        topic=topic,
+        partition=number,
+        leader=partition.leader if partition.leader >= 0 else None,
+        leaderEpoch=partition.leaderEpoch,
+        brokers=list(partition.replicas),
+        isr=list(partition.isr),
+        eligibleLeaderReplicas=list(partition.eligibleLeaderReplicas),
+        minInSyncReplicas=rules.minInSyncReplicas,
+        uncleanLeaderElection=rules.unclean,
+        firstLeads=by_order,
+        given=[_given(each, partition) for each in replicas],
+        notGiven=absent,
+        outcomes=outcomes,
+        best=None if best is None else best.leader,
+        saved=saved,
+        notes=list(_notes(partition, replicas, elected, absent)),
+    )
+
+
+def replica_losses(
+    leader: Replica, led: EpochLineage, replicas: list[Replica], count_of_holders: int, count: CountRecords
+) -> tuple[list[ReplicaLoss], tuple[int, int, int]]:
+    """Return what each replica loses if `leader` leads, and how much is lost altogether."""
+    losses = []
+    counted: list[Replica] = []
+    lost = acknowledged = possible = 0
+    for each in sorted(replicas, key=lambda each: -each.before.end):
+        does = Truncation(None, None, "startup")
+        if each is not leader and each.after is not None:
+            does = truncation(led, each.after)
+        first = max(led.common_end(each.before), led.start)
+        if each.before.end <= first and not (does.loses or 0):
+            continue
+        committed = committed_end(each, replicas)
+        held = max(committed, held_end(each, replicas, count_of_holders))
+        first = min(first, each.before.end)
+        if each.before.end > first:
+            losses.append(
+                ReplicaLoss(
+                    each.broker,
+                    does.offset,
+                    does.by,
+                    first,
+                    each.before.end - first,
+                    count(each.plan.path, first, each.before.end),
+                    max(0, min(committed, each.before.end) - first),
+                    max(0, min(held, each.before.end) - max(committed, first)),
+                )
+            )
+        elif does.offset is not None:
+            # It has nothing that the leader lacks, but truncates and fetches the same records again.
+            losses.append(ReplicaLoss(each.broker, does.offset, does.by, None, 0, 0, 0, 0))
+        start = max([first, *(each.before.common_end(other.before) for other in counted)])
+        lost += max(0, each.before.end - start)
+        acknowledged += max(0, min(committed, each.before.end) - start)
+        possible += max(0, min(held, each.before.end) - max(committed, start))
+        counted.append(each)
+    return sorted(losses, key=lambda each: each.broker), (lost, acknowledged, possible)
+
+
+def _is_everywhere(replica: Replica, outcomes: list[LeaderOutcome]) -> bool:
+    """Return True if what the replica loses at startup is on every replica that may lead."""
+    allowed = [each for each in outcomes if each.allowed]
+    return bool(allowed) and not any(
+        loss.lost for each in allowed for loss in each.replicas if loss.broker == replica.broker
+    )
+
+
+def _given(replica: Replica, partition: PartitionRegistration) -> GivenReplica:
+    after = replica.after
+    return GivenReplica(
+        replica.broker,
+        replica.plan.path,
+        replica.broker in partition.isr,
+        replica.starts,
+        None if after is None else after.start,
+        None if after is None else after.end,
+        after.epochs[-1][0] if after is not None and after.epochs else None,
+        replica.plan.highWatermark,
+    )
+
+
+def _notes(
+    partition: PartitionRegistration, replicas: list[Replica], elected: dict[int, str], absent: list[int]
+) -> list[str]:
+    notes = []
+    for each in replicas:
+        if each.broker not in partition.replicas:
+            notes.append(f"broker {each.broker} has {each.plan.path}, but no replica in the metadata")
+        if each.after is None:
+            notes.append(f"broker {each.broker}: how its log is loaded is unknown; see its plan")
+        elif each.after.end > each.after.start and not each.after.epochs:
+            notes.append(
+                f"broker {each.broker} has no leader epochs: whether its records are those of the others is unknown "
+                "(kdump diff)"
+            )
+    if partition.leader in absent:
+        notes.append(
+            f"broker {partition.leader} leads, and its disk was not given: what the others truncate is unknown"
+        )
+    elif not any(each.broker in elected for each in replicas):
+        names = ", ".join(map(str, elected)) or "none of the replicas"
+        notes.append(f"the controllers elect only {names}, whose disks were not given: the partition stays offline")
+    return notes

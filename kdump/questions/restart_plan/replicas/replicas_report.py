@@ -1,0 +1,159 @@
+"""Output of `kdump restart-plan` for several brokers: who may lead, and what the other replicas lose then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kdump.format.count_text import count_text
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.questions.restart_plan.replicas.leader_candidates import CURRENT, ELR, ISR, LAST_KNOWN, UNCLEAN
+from kdump.questions.restart_plan.replicas.quorum_replicas import QUORUM
+from kdump.questions.restart_plan.replicas.replica_answer import (
+    ClusterSummary,
+    GivenReplica,
+    LeaderOutcome,
+    PartitionReplicas,
+    ReplicaLoss,
+)
+
+MAX_PARTITIONS = 20
+"""Maximum number of partitions that are shown; --full and JSON show all."""
+ELECTED = {
+    CURRENT: "leads, and runs",
+    ISR: "in sync",
+    ELR: "eligible leader replica",
+    LAST_KNOWN: "last known leader",
+    UNCLEAN: "unclean election",
+    QUORUM: "a majority can vote for it",
+}
+
+
+def replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
+    """Return the verdict on the replicas of several brokers, and the rest of its sentence."""
+    head, text = _replicas_verdict(summary)
+    if summary.hasQuorum is False:
+        verdict = "NO CONTROLLER STAYS UP" if summary.halting else "NO CONTROLLER IS ELECTED"
+        return verdict, f"; once one {'does' if summary.halting else 'is'}: {head}{text}"
+    if summary.halting:
+        names = " or ".join(map(str, summary.halting))
+        return "ALL CONTROLLERS HALT IF THE WRONG ONE IS ELECTED", f" ({names}); {head}{text}"
+    if summary.quorumLoses:
+        return "MAY LOSE METADATA", f": {count_text(summary.quorumLoses, 'record')}; {head}{text}"
+    return head, text
+
+
+def _replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
+    several = count_text(summary.partitions, "partition")
+    if summary.metadataOffset is None:
+        return "REPLICAS NOT COMPARED", ": there is no cluster metadata on these disks; pass a controller's disk, too"
+    if not summary.worstLost:
+        return "LOSES NOTHING", f" by the brokers' joining: {several} on at least two of these disks"
+    if not summary.lost:
+        amount = _amount(summary.worstLost, summary.worstAcknowledged)
+        return "LOSES RECORDS IN THE WRONG ORDER", f": up to {amount} of {several} on at least two of these disks"
+    text = f" of {count_text(summary.losing, 'partition')} once the brokers have joined, {_amount(*_best(summary))}"
+    if (summary.worstLost, summary.worstAcknowledged) != _best(summary):
+        text += f"; in the worst order {_amount(summary.worstLost, summary.worstAcknowledged)}"
+    return "LOSES RECORDS", text
+
+
+def _best(summary: ClusterSummary) -> tuple[int, int]:
+    return summary.lost, summary.acknowledged
+
+
+def _amount(lost: int, acknowledged: int) -> str:
+    return f"{count_text(lost, 'offset')} ({acknowledged:,} acknowledged)"
+
+
+def order_lines(summary: ClusterSummary, *, everything: bool) -> Iterator[str]:
+    """Yield lines on what to start first, and which leaders to choose by hand."""
+    order = summary.startOrder
+    if summary.worstLost and len(order) > 1:
+        then = ", then ".join(map(str, order[1:]))
+        yield f"start broker {order[0]} first, and when it leads its partitions, {then}"
+    shown = summary.chosen if everything else summary.chosen[:MAX_PARTITIONS]
+    for each in shown:
+        yield (
+            f"{each.topic}-{each.partition} loses less if broker {each.leader} leads, which is not certain: start it "
+            f"alone, and if it does not lead, kafka-leader-election.sh --election-type unclean --topic {each.topic} "
+            f"--partition {each.partition}"
+        )
+    if len(shown) < len(summary.chosen):
+        yield f"… and {len(summary.chosen) - len(shown):,} more such partitions (--full)"
+
+
+def partition_lines(each: PartitionReplicas) -> Iterator[str]:
+    """Yield lines on a partition; those after the first are indented."""
+    if each.topic == METADATA_TOPIC:
+        majority = f"{each.minInSyncReplicas} of which elect a controller"
+        yield f"{each.name}: voters {_brokers(each.brokers)}, {majority}"
+        yield from _replica_lines(each)
+        return
+    leader = "no leader" if each.leader is None else f"leader {each.leader}"
+    text = f"{each.name}: {leader} in epoch {each.leaderEpoch}, ISR {_brokers(each.isr)}"
+    if each.eligibleLeaderReplicas:
+        text += f", ELR {_brokers(each.eligibleLeaderReplicas)}"
+    unclean = "enabled" if each.uncleanLeaderElection else "disabled"
+    yield f"{text}; min.insync.replicas {each.minInSyncReplicas}, unclean elections {unclean}"
+    yield from _replica_lines(each)
+
+
+def _replica_lines(each: PartitionReplicas) -> Iterator[str]:
+    for replica in each.given:
+        yield f"  {_replica_text(replica)}"
+    if each.notGiven:
+        yield f"  disks of {_brokers(each.notGiven)} were not given"
+    for outcome in each.outcomes:
+        if outcome.allowed or outcome.leader == each.best:
+            yield from _outcome_lines(outcome)
+    if not each.firstLeads and len(each.expected) > 1 and each.topic != METADATA_TOPIC:
+        yield "  of these, the one that the controllers fence last leads: the order of starting does not decide that"
+    for broker in each.saved:
+        yield f"  what broker {broker} loses at startup, it fetches again from each leader that may be elected"
+    for note in each.notes:
+        yield f"  {note}"
+
+
+def _brokers(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"
+
+
+def _replica_text(replica: GivenReplica) -> str:
+    text = f"node {replica.broker}: "
+    if replica.logEndOffset is None:
+        return text + "how its log is loaded is unknown"
+    text += f"log end offset {replica.logEndOffset}"
+    text += "" if replica.leaderEpoch is None else f" in epoch {replica.leaderEpoch}"
+    text += "" if replica.highWatermark is None else f", high watermark {replica.highWatermark}"
+    return text + ("" if replica.starts else "; it does not start")
+
+
+def _outcome_lines(outcome: LeaderOutcome) -> Iterator[str]:
+    how = ELECTED[outcome.election] + ("" if outcome.allowed else ", by you alone")
+    lost = [each for each in outcome.replicas if each.lost]
+    if not lost:
+        yield f"  if {outcome.leader} leads ({how}): nothing is lost"
+    elif len(lost) == 1:
+        yield f"  if {outcome.leader} leads ({how}): {_loss_text(lost[0])}"
+    else:
+        yield f"  if {outcome.leader} leads ({how}): {_amount(outcome.lost, outcome.acknowledged)} lost"
+        yield from (f"    {_loss_text(each)}" for each in lost)
+
+
+def _loss_text(loss: ReplicaLoss) -> str:
+    first, last = loss.firstOffset or 0, (loss.firstOffset or 0) + loss.lost - 1
+    where = {
+        "startup": "its startup truncates them",
+        "logStart": f"it starts again at the leader's log start offset {loss.truncatesTo}",
+    }.get(loss.by, f"it truncates to {'an unknown offset' if loss.truncatesTo is None else loss.truncatesTo}")
+    records = "" if loss.records is None else f" ({count_text(loss.records, 'record')})"
+    text = f"{loss.broker} loses offsets {first}..{last}{records}: {where}"
+    rest = loss.lost - loss.acknowledged - loss.possiblyAcknowledged
+    parts = []
+    if loss.acknowledged:
+        parts.append(f"{loss.acknowledged:,} below a high watermark, so acknowledged")
+    if loss.possiblyAcknowledged:
+        parts.append(f"{loss.possiblyAcknowledged:,} on enough replicas to be acknowledged with acks=all")
+    if rest:
+        parts.append(f"{rest:,} acknowledged with acks=1 at most")
+    return f"{text}; {', '.join(parts)}"

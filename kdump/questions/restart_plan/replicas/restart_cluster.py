@@ -1,0 +1,326 @@
+"""Predicts the next startup of several brokers together, and what their replicas lose once they have joined the
+cluster and follow a leader."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise, permutations
+from typing import NamedTuple
+
+from kdump.check.options import Options
+from kdump.cluster.disks import Disks
+from kdump.core.column_numbers import LAST_OFFSET, RECORD_COUNT
+from kdump.core.header_columns import total as sum_of
+from kdump.format.kafka_release import KafkaRelease
+from kdump.log.errors import SourceError
+from kdump.log.internal_topics import METADATA_TOPIC
+from kdump.log.live_files import SeenDirectory
+from kdump.log.mounts import takes_bundles
+from kdump.log.partition_directory import partition
+from kdump.log.partition_reader import PartitionReader
+from kdump.log.region import Batch, BatchRun
+from kdump.log.region_reader import HEADERS
+from kdump.log.run import Run, ignore
+from kdump.questions.restart_plan.answer import STOPPED, RestartPlan
+from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
+from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
+from kdump.questions.restart_plan.replicas.replica_answer import ChosenLeader, ClusterSummary, PartitionReplicas
+from kdump.questions.restart_plan.replicas.replica_lineages import Replica, replica_of
+from kdump.questions.restart_plan.replicas.replica_losses import partition_replicas
+from kdump.questions.restart_plan.run import predict_startup
+from kdump.state.metadata_image import MetadataImage
+
+ELECTION = "these brokers are down, and all others run"
+
+
+@dataclass
+class ClusterPlan:
+    """The plans of several brokers, by node ID, and of the partitions whose replicas differ. `summary` and `replicas`
+    are empty if all paths belong to one broker."""
+
+    plans: dict[int, RestartPlan] = field(default_factory=dict)
+    replicas: list[PartitionReplicas] = field(default_factory=list)
+    summary: ClusterSummary | None = None
+
+    @property
+    def unread(self) -> list[str]:
+        return [text for plan in self.plans.values() for text in plan.unread]
+
+    @property
+    def status(self) -> int:
+        """Exit status of `kdump restart-plan`: the highest of the brokers'; at least 1 if their replicas lose
+        records."""
+        end = self.summary
+        loses = end is not None and bool(end.worstLost or end.quorumLoses or end.halting or end.hasQuorum is False)
+        return max([int(loses), *(plan.status for plan in self.plans.values())])
+
+
+@takes_bundles
+def restart_cluster(
+    paths: Iterable[str],
+    options: Run | None = None,
+    *,
+    kafka_version: KafkaRelease | str | None = None,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+    on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
+    disks: Disks | None = None,
+) -> ClusterPlan:
+    """Predict what the brokers of these log directories do at their next startup, each as `kdump.restart_plan` does,
+    and what their replicas lose after that: followers truncate to the leader epochs of their leader.
+
+    `options.found` is called with the plan of each partition, then of each broker, then with each partition whose
+    replicas differ; `on_seen` and `disks` are as in `predict_startup`, the other parameters those of
+    `kdump.restart_plan`.
+    Leaders, in-sync replicas and configs are those in the newest metadata on the disks, so pass a controller's disk,
+    too. Raises SourceError and ValueError as it does, and SourceError for a path that states no node next to those of
+    several nodes. Source: see the modules of this package."""
+    options = Options.given(options)
+    named = list(dict.fromkeys(paths))
+    disks = disks or Disks.at(named, Run(options.limits, ignore), nested=False, server=options.server)
+    nodes = _paths_by_node(named, disks)
+    made = ClusterPlan()
+    for node, own in nodes.items():
+        plan = predict_startup(
+            own,
+            options,
+            kafka_version=kafka_version,
+            is_selected=is_selected,
+            on_seen=on_seen,
+            disks=disks,
+        )
+        made.plans[node] = plan
+    counter = RecordCounter(options)
+    quorum = quorum_replicas(made.plans, counter.count)
+    if quorum is not None:
+        take_back_stops(made.plans, quorum)
+    for plan in made.plans.values():
+        options.found(plan)
+    if len(nodes) > 1:
+        _join(made, quorum, *disks.newest_metadata(), options, counter)
+    return made
+
+
+def _paths_by_node(paths: list[str], disks: Disks) -> dict[int, list[str]]:
+    """Return the paths by node. Directories of different clusters, or that do not state a node, are not told apart: no
+    broker starts with such a mixture, which is what the plan of one broker says. Raises SourceError for a path that
+    states no node next to paths of several nodes."""
+    found = {path: disks.below(path) for path in paths} if len(paths) > 1 else {}
+    of_path = {path: disks.node_of(here[0]) for path, here in found.items() if len(here) == 1}
+    nodes = sorted({node.node_id for node in of_path.values() if node.node_id is not None})
+    if len(nodes) < 2 or len({node.cluster_id for node in of_path.values()} - {None}) != 1:
+        return {nodes[0] if len(nodes) == 1 else -1: paths}
+    groups: dict[int, list[str]] = {}
+    for path in paths:
+        number = of_path[path].node_id if path in of_path else None
+        if number is None:
+            listed = ", ".join(map(str, nodes))
+            raise SourceError(
+                f"{path}: no meta.properties states whose it is, next to log directories of nodes {listed}; pass "
+                "those of its node alone"
+            )
+        groups.setdefault(number, []).append(path)
+    return dict(sorted(groups.items()))
+
+
+def _join(
+    made: ClusterPlan,
+    quorum: PartitionReplicas | None,
+    source: str,
+    metadata: MetadataImage | None,
+    options: Options,
+    counter: RecordCounter,
+) -> None:
+    """Add what the replicas lose, and the summary. `metadata`: the newest, in the log directory `source`."""
+    several = 0
+    for found in _replicas(made.plans):
+        several += 1
+        each = _examined(found, metadata, counter)
+        if each is not None and _is_notable(each):
+            made.replicas.append(each)
+            options.found(each)
+    committed = 0
+    if quorum is not None:
+        committed = max((each.acknowledged + each.possiblyAcknowledged for each in quorum.outcomes), default=0)
+        if committed or quorum.notes:
+            options.found(quorum)
+    with_logs = [
+        node for node, plan in made.plans.items() if any(each.topic != METADATA_TOPIC for each in plan.partitions)
+    ]
+    able = [node for node in with_logs if made.plans[node].verdict != STOPPED]
+    orders = start_orders(able or with_logs, made.replicas)
+    chosen = [
+        ChosenLeader(each.topic, each.partition, each.best)
+        for each in made.replicas
+        if each.best is not None and _needs_you(each)
+    ]
+    made.summary = ClusterSummary(
+        nodes=list(made.plans),
+        metadata=source,
+        metadataOffset=None if metadata is None else metadata.end_offset,
+        partitions=several,
+        hasQuorum=None if quorum is None else not all(each.halts for each in quorum.outcomes),
+        halting=[] if quorum is None else [each.leader for each in quorum.outcomes if each.halts],
+        quorumLoses=committed,
+        differing=len(made.replicas),
+        losing=orders.losing,
+        startOrder=orders.best,
+        lost=orders.cost[2],
+        acknowledged=orders.cost[0],
+        worstLost=orders.worst[2],
+        worstAcknowledged=orders.worst[0],
+        chosen=chosen,
+        assumptions=_assumptions(source, metadata),
+    )
+
+
+def _replicas(plans: dict[int, RestartPlan]) -> Iterator[list[Replica]]:
+    """Yield the replicas of each partition that at least two brokers have."""
+    found: dict[tuple[str, int], list[Replica]] = {}
+    for node, plan in plans.items():
+        for each in plan.partitions:
+            if each.topic != METADATA_TOPIC and not each.state and not each.stray:
+                replica = replica_of(node, each, starts=plan.verdict != STOPPED)
+                found.setdefault((each.topic, each.partition), []).append(replica)
+    return (found[key] for key in sorted(found) if len(found[key]) > 1)
+
+
+def _examined(
+    replicas: list[Replica], metadata: MetadataImage | None, counter: RecordCounter
+) -> PartitionReplicas | None:
+    """Return what the replicas lose; None if the metadata does not have the partition."""
+    topic, number = replicas[0].plan.topic, replicas[0].plan.partition
+    known = None if metadata is None else metadata.topics.get(topic)
+    partition = None if known is None else known.partitions.get(number)
+    if metadata is None or partition is None:
+        return None
+    return partition_replicas(topic, number, partition, election_rules(metadata, topic), replicas, counter.count)
+
+
+def _is_notable(each: PartitionReplicas) -> bool:
+    """Return True if records may be lost, or are lost at a startup and fetched again, or if something is unknown."""
+    diverge = any(outcome.lost for outcome in each.outcomes if outcome.allowed)
+    return diverge or bool(each.saved) or bool(each.notes)
+
+
+def _needs_you(each: PartitionReplicas) -> bool:
+    """Return True if the best leader is not elected for certain without an administrator."""
+    best = next((outcome for outcome in each.outcomes if outcome.leader == each.best), None)
+    costs = [outcome.cost for outcome in each.expected]
+    return best is not None and bool(costs) and best.cost < (min(costs) if each.firstLeads else max(costs))
+
+
+def _assumptions(source: str, metadata: MetadataImage | None) -> list[str]:
+    if metadata is None:
+        return ["no cluster metadata could be read here: leaders and in-sync replicas are unknown"]
+    return [
+        f"leaders, in-sync replicas and configs are those in the metadata of {source}, up to offset "
+        f"{metadata.end_offset}; the controllers may have newer metadata",
+        "min.insync.replicas and unclean.leader.election.enable are 1 and false where the metadata does not set them",
+        ELECTION,
+    ]
+
+
+MOST_OFFSETS = 10_000_000
+"""Maximum number of offsets in which records are counted: a terabyte of headers takes minutes."""
+
+
+class RecordCounter:
+    """Counts records, each offset range once."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._known: dict[tuple[str, int, int], int | None] = {}
+
+    def count(self, path: str, first: int, end: int) -> int | None:
+        """Return the number of records at the offsets first..end-1; None if it is unknown."""
+        if end - first > MOST_OFFSETS:
+            return None
+        key = path, first, end
+        if key not in self._known:
+            try:
+                self._known[key] = self._count(path, first, end)
+            except (SourceError, OSError):
+                self._known[key] = None
+        return self._known[key]
+
+    def _count(self, path: str, first: int, end: int) -> int | None:
+        segments = [segment.log for segment in partition(path).segments if segment.log is not None]
+        bases = [each.name_offset or 0 for each in segments]
+        reader = PartitionReader(self.options.open, Run(self.options.limits), run_mode=HEADERS)
+        total = 0
+        for target, (base, following) in zip(segments, pairwise([*bases, end])):
+            if base >= end:
+                break
+            if max(base, following) <= first and target is not segments[-1]:
+                continue
+            for region in reader.segment(target):
+                if isinstance(region, BatchRun):
+                    lasts = region.headers.column(LAST_OFFSET)
+                    inside = (bisect_left(lasts, offset) for offset in (first, end))
+                    total += sum_of(region.headers, RECORD_COUNT, *inside)
+                elif isinstance(region, Batch) and first <= region.lastOffset < end:
+                    if region.recordCount != region.possible_records:
+                        return None
+                    total += region.possible_records
+        return total
+
+
+MOST_PERMUTED = 6
+"""Up to this many brokers, every order is tried; of more, those in which one broker comes first."""
+
+Cost = tuple[int, int, int]
+
+
+class Choice(NamedTuple):
+    """The leaders that the controllers may elect, with what each loses, and whether the order of starting decides."""
+
+    costs: tuple[tuple[int, Cost], ...]
+    by_order: bool
+
+
+class StartOrders(NamedTuple):
+    """The best order, what it loses (acknowledged, possibly acknowledged, all), and what the worst order loses."""
+
+    best: list[int]
+    cost: Cost
+    worst: Cost
+    losing: int
+    """Number of partitions that lose records in the best order."""
+
+
+def start_orders(brokers: list[int], partitions: Iterable[PartitionReplicas]) -> StartOrders:
+    """Return the best order. If the order does not decide who leads a partition, the worst that may lead counts."""
+    choices: Counter[Choice] = Counter()
+    for each in partitions:
+        costs = tuple((outcome.leader, outcome.cost) for outcome in each.expected)
+        choices[Choice(costs, each.firstLeads)] += 1
+    if len(brokers) <= MOST_PERMUTED:
+        orders = list(permutations(brokers))
+    else:
+        orders = [(first, *(each for each in brokers if each != first)) for first in brokers]
+    costs_of = {order: _cost(order, choices) for order in orders}
+    best = min(orders, key=costs_of.__getitem__)
+    losing = sum(count for choice, count in choices.items() if any(_led(best, choice)))
+    return StartOrders(list(best), costs_of[best], max(costs_of.values()), losing)
+
+
+def _cost(order: tuple[int, ...], choices: Counter[Choice]) -> Cost:
+    total = [0, 0, 0]
+    for choice, count in choices.items():
+        for number, value in enumerate(_led(order, choice)):
+            total[number] += value * count
+    return total[0], total[1], total[2]
+
+
+def _led(order: tuple[int, ...], choice: Choice) -> Cost:
+    """Return what is lost of a partition."""
+    nothing = (0, 0, 0)
+    if not choice.by_order:
+        return max((cost for _, cost in choice.costs), default=nothing)
+    by_broker = dict(choice.costs)
+    return next(
+        (by_broker[broker] for broker in order if broker in by_broker), max(by_broker.values(), default=nothing)
+    )

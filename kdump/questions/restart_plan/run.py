@@ -1,0 +1,395 @@
+"""Predicts what the broker of these log directories does at its next startup.
+
+Source: RemoteLogManager (findHighestRemoteOffset, deleteLogSegmentsDueToLeaderEpochCacheTruncation), UnifiedLog.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from kdump.check.options import Options
+from kdump.cluster.disks import Disks
+from kdump.cluster.release_evidence import (
+    DEFAULT,
+    DISK,
+    NEWER_NUMBER,
+    OPTION,
+    ChosenRelease,
+    DiskRelease,
+    completed,
+    disk_release,
+)
+from kdump.cluster.remote_log import RemoteLog, read_remote_log
+from kdump.format.count_text import offsets_text
+from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease, newer_release_text, parse_release
+from kdump.kafka.server_properties import ServerProperties
+from kdump.log import file_system
+from kdump.log.bundle_bytes import with_bytes
+from kdump.log.directory_listing import real_path
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC
+from kdump.log.live_files import SeenDirectory
+from kdump.log.log_directory import LogDirectory, directory_at
+from kdump.log.mounts import takes_bundles
+from kdump.log.paths import segments_in
+from kdump.log.run import Limits, Run, ignore
+from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
+from kdump.questions.restart_plan.log_loading.log_manager import LogManager
+from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
+from kdump.questions.restart_plan.node.access_rights import Rights, broker_rights, read_only_here
+from kdump.questions.restart_plan.node.bootstrap import read_bootstrap
+from kdump.questions.restart_plan.node.directories import node_directories
+from kdump.questions.restart_plan.node.identity import configured, identify, registered
+from kdump.questions.restart_plan.node.quorum import last_epoch_stop, quorum_warnings, read_quorum, sole_voter_stop
+from kdump.questions.restart_plan.node.refused_records import add_invalid_config, add_refused, controller_role
+from kdump.questions.restart_plan.node.release_change import refusals, release_change
+from kdump.questions.restart_plan.node.root_files import full_stop, full_warning, read_only_stop
+from kdump.state.metadata_image import MetadataImage
+from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE, is_tried
+from kdump.state.topic_config import NOWHERE, is_tiered
+
+USE_NEWER = (
+    "use a newer kdump, one that knows the release that ran here, and leave the file as it is; --kafka-version shows "
+    "what one of the known releases needs"
+)
+
+
+def restart_plan(
+    paths: Iterable[str],
+    options: Run | None = None,
+    *,
+    kafka_version: KafkaRelease | str | None = None,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+) -> RestartPlan:
+    """Predict what a broker does at its next startup with these log directories, all of one broker.
+
+    `kafka_version`: the release that is started; by default the one that ran on the disk, as far as its files state it.
+    `is_selected` selects topics by name; problems in the others are not detected. `options.found` is called with the
+    plan of each selected partition once it is complete, `options.more` with numbers of bytes of its segments that have
+    been read or need not be read, which add up to their size. Before that, `options.at` is called with the bytes of the
+    metadata log read so far, and their total. Reads only what the broker itself would read, and the bytes that it
+    removes, to count what is lost. Raises ValueError for a release that is not known, and SourceError for a path that
+    is not a log directory; what cannot be read in a log directory is in `unread`. Source: see the modules of this
+    package."""
+    return predict_startup(paths, options, kafka_version, is_selected)
+
+
+@takes_bundles
+def predict_startup(
+    paths: Iterable[str],
+    options: Run | None = None,
+    kafka_version: KafkaRelease | str | None = None,
+    is_selected: Callable[[str], bool] = lambda topic: True,
+    on_seen: Callable[[str, SeenDirectory], None] = lambda path, seen: None,
+    disks: Disks | None = None,
+) -> RestartPlan:
+    """Return the same as `restart_plan`, to callers that ask several questions about a disk. `options.begin` is called
+    with the plan before anything is examined, which is then filled in; `on_seen` with what is in each partition's
+    directory when it is listed; `disks`: the log directories of the run, those of other nodes, too."""
+    options = Options.given(options)
+    options = replace(options, open_source=with_bytes(options.open_source))
+    paths = list(paths)
+    disks = disks or Disks.at(paths, Run(options.limits, ignore), nested=False, server=options.server)
+    plan = RestartPlan(node_directories(paths, disks))
+    options.begin(plan)
+    rights = broker_rights(each.path for each in plan.directories)
+    # A broker loads its logs with the metadata up to which it has caught up with the controllers.
+    here = [directory.path for directory in plan.directories]
+    source, metadata = disks.newest_metadata(*here, run=options)
+    if isinstance(kafka_version, str):
+        kafka_version = parse_release(kafka_version)
+    release, disk = choose_release(plan, kafka_version, metadata)
+    of_zookeeper = disk.release.mode == ZOOKEEPER
+    plan.change = release_change(plan, disk, release, metadata)
+    if release.mode == ZOOKEEPER:
+        metadata = None
+    identify(plan.directories, plan, rights, release)
+    if disks.server is not None:
+        configured(plan.directories, disks.server, release)
+    for directory in plan.directories:
+        if directory.metadataLogDir and not directory.failed and BOOTSTRAP_READ.applies(release):
+            read_bootstrap(directory, options, rights, release)
+    rights.mounts_count = False
+    for directory in plan.directories:
+        stop = None if directory.failed else read_only_stop(directory)
+        if not directory.failed and read_only_here(directory.path):
+            plan.assumptions.append(f"the broker may write to {directory.path}, which is mounted read-only here alone")
+        if stop is None and not directory.failed:
+            stop = full_stop(directory, rights, release)
+            directory.warnings += filter(None, [full_warning(directory, rights)] if stop is None else [])
+        directory.stops += [] if stop is None else [stop]
+    if metadata is not None and META_ENSEMBLE.applies(release):
+        registered(plan.directories, metadata, plan)
+    is_broker = release.mode == ZOOKEEPER or _is_broker(plan, metadata, disks.server)
+    strays = StrayPartitions(metadata, of_zookeeper=of_zookeeper and release.mode == KRAFT)
+    manager = LogManager(plan.directories, options, strays, metadata, is_selected, rights, release, on_seen=on_seen)
+
+    def add(each: PartitionPlan) -> None:
+        plan.partitions.append(each)
+        _advise(plan, each.stops)
+        if is_selected(each.topic):
+            options.found(each)
+
+    for each in manager.metadata_logs():
+        add(each)
+    is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
+    if release.mode == KRAFT:
+        _add_quorum(plan, disks, is_broker)
+        is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
+        _add_refused(plan, disks, release, metadata, is_broker=is_broker, is_controller=is_controller)
+    is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
+    is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
+    # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
+    # topics next to partitions is not what they have.
+    has_topics = metadata is not None and bool(metadata.topics)
+    if not (is_whole and (has_topics or is_alone)) and not strays.of_zookeeper:
+        manager.strays = StrayPartitions(None)
+    if is_broker:
+        for each in manager.logs():
+            add(each)
+    if is_broker and metadata is not None:
+        add_invalid_config(plan, release, metadata)
+        add_tiered(plan, metadata, options.limits)
+    known = bool(source) or any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
+    lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
+    plan.withoutTopics = release.mode == KRAFT and known and lacks_topics
+    is_unknown = not known or (lacks_topics and not plan.unread)
+    plan.withoutMetadata = release.mode == KRAFT and not strays.of_zookeeper and is_unknown
+    if not is_selected(METADATA_TOPIC):
+        plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
+    for stops in (plan.stops, *(directory.stops for directory in plan.directories)):
+        _advise(plan, stops)
+    if plan.newer and plan.release is not None:  # also in the directory of a partition
+        named = plan.release.source == OPTION
+        plan.release = plan.release._replace(diskVersion=NEWER_NUMBER, newer=tuple(plan.newer))
+        if not named:
+            plan.release = plan.release._replace(source=DISK, doubt="")
+    source = "this disk's metadata" if source in here else f"the metadata of {source}"
+    _assume(plan, metadata, source, is_broker, is_whole, rights, disks.server)
+    if is_alone:
+        plan.assumptions.append("the node is the cluster's only controller, as stated in quorum-state or the metadata")
+    return plan
+
+
+def _advise(plan: RestartPlan, stops: list[StartupFailure]) -> None:
+    """Advise against writing an older version over a file that only a newer release writes, unless a known release was
+    asked for."""
+    if plan.is_named or plan.release is None:
+        return
+    for number, stop in enumerate(stops):
+        name = os.path.basename(stop.file)
+        if stop.newer or any(text.startswith(f"{name} version ") for text in plan.release.newer):
+            stops[number] = stop._replace(remedy=USE_NEWER)
+
+
+def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
+    """Add the quorum as the files of metadata.log.dir state it, and warnings if this node is not a voter."""
+    directory = next((each for each in plan.directories if each.metadataLogDir), None)
+    if directory is None or directory.failed:
+        return
+    own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
+    metadata = disks.copies.quorum(directory.path)
+    plan.quorum = read_quorum(directory, own, metadata)
+    stops = last_epoch_stop(plan.quorum, directory), sole_voter_stop(plan.quorum, directory)
+    directory.stops += filter(None, stops)
+    directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
+
+
+def _add_refused(
+    plan: RestartPlan,
+    disks: Disks,
+    release: KafkaRelease,
+    newest: MetadataImage | None,
+    *,
+    is_broker: bool,
+    is_controller: bool,
+) -> None:
+    """Add what the node does with records of the metadata log that it cannot apply: of its own log; a broker fetches
+    the `newest` levels before it uses them."""
+    directory = next((each for each in plan.directories if each.metadataLogDir), None)
+    own = disks.copies.quorum(directory.path) if directory is not None and not directory.failed else None
+    of_levels = [*refusals(plan, release, own or newest if is_controller else newest, is_controller=is_controller)]
+    plan.stops += of_levels
+    if directory is not None and own is not None:
+        role = controller_role(plan, disks.server, own) if is_broker else True
+        add_refused(plan, directory, release, own, is_controller=role, with_levels=not of_levels)
+
+
+def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
+    """Return True if the metadata on the disk is incomplete because of damage; an unfinished tail does not count."""
+    return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
+
+
+def _is_broker(plan: RestartPlan, metadata: MetadataImage | None, server: ServerProperties | None) -> bool:
+    """Return True if the node may be a broker. A controller has no logs but the metadata log, and no checkpoints."""
+    if server is not None and server.roles is not None:
+        return server.is_broker
+    if any(each.failed for each in plan.directories):
+        return True
+    for directory in plan.directories:
+        place = directory_at(directory.path)
+        if isinstance(place, LogDirectory):
+            logs = any(each.topic != METADATA_TOPIC for each in place.partitions)
+            if logs or any(name.endswith("-offset-checkpoint") for name in place.files):
+                return True
+    nodes = {directory.nodeId for directory in plan.directories}
+    return metadata is None or bool(nodes & set(metadata.brokers))
+
+
+def _assume(
+    plan: RestartPlan,
+    metadata: MetadataImage | None,
+    source: str,
+    is_broker: bool,
+    is_whole: bool,
+    rights: Rights,
+    server: ServerProperties | None,
+) -> None:
+    assert plan.release is not None
+    is_zookeeper = plan.release.mode == ZOOKEEPER
+    runs = f"Kafka {plan.release.version}{' with ZooKeeper' if is_zookeeper else ''}"
+    assumptions = [f"the node runs {runs}, and nothing else changes the files before it starts"]
+    if plan.release.newer:
+        assumptions.append(f"a newer Kafka than {NEWEST.number} does with the files what {NEWEST.number} does")
+    if not rights.is_root:
+        assumptions.append(f"the node runs as user {rights.name}, with that user's permissions")
+    if rights.is_foreign:
+        assumptions.append("what a bundle does not have hinders nothing: a running broker, mounts, groups, ACLs")
+    ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
+    if ids:
+        assumptions.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
+    assumptions += _assumed_directories(plan, server)
+    if is_zookeeper:
+        assumptions.append(
+            "ZooKeeper still has the cluster's topics and replicas, which no log directory contains: the broker has no "
+            "stray partitions, and topic configs are the defaults"
+        )
+        assumptions.append("log.message.format.version and message.format.version are 0.11 or later")
+    elif not is_broker:
+        for each in plan.directories:
+            each.clean = None
+        assumptions.append("the node is a controller: its only log is the metadata log")
+        if server is None or server.roles is None:
+            assumptions[-1] += "; if process.roles has broker, too (--properties FILE), it also creates its partitions"
+    elif plan.withoutMetadata:
+        assumptions.append("other nodes are the controllers, and still have the cluster's metadata")
+    elif metadata is None:
+        assumptions.append("no cluster metadata could be read here, so stray directories and topic configs are unknown")
+    elif metadata.newer:
+        assumptions.append(
+            "the cluster's metadata has records of a release that kdump does not know: which directories are stray is "
+            "unknown"
+        )
+    elif not is_whole:
+        assumptions.append(
+            f"the cluster's metadata on this disk is damaged after offset {metadata.end_offset}: which directories "
+            f"are stray is unknown ({metadata.problems[0]})"
+        )
+    else:
+        assumptions.append(
+            f"the cluster's topics and replicas are those in {source}, up to offset {metadata.end_offset}; "
+            "the broker fetches newer metadata from the controllers"
+        )
+    if is_broker and metadata is not None:
+        assumptions.append("index.interval.bytes is the topic's own value, or 4096")
+    plan.assumptions = assumptions + plan.assumptions
+
+
+def _assumed_directories(plan: RestartPlan, server: ServerProperties | None) -> list[str]:
+    """Return the assumptions about the directories in the node's configuration, or what its server.properties states
+    of them."""
+    if server is not None and any(server.names(each.path) for each in plan.directories):
+        given = {real_path(each.path) for each in plan.directories}
+        others = [each for each in server.log_dirs if each not in given]
+        also = f"; log.dirs also has {', '.join(others)}, of which nothing is known here" if others else ""
+        return [f"log.dirs and metadata.log.dir are those in {server.path}{also}"]
+    copied = [f"{server.path} names none of these directories, as for a copy of them"] if server is not None else []
+    logs = [each for each in plan.directories if each.logDir]
+    assumption = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
+    if len(plan.directories) == 1:
+        return [*copied, assumption]
+    metadata = next(each.path for each in plan.directories if each.metadataLogDir)
+    if len(logs) < len(plan.directories):
+        assumption = f"log.dirs contains {', '.join(each.path for each in logs)} and no other directory"
+    several = sum(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories) > 1
+    why = ", whose metadata log is the newest (--properties FILE decides)" if several else ""
+    return [*copied, assumption, f"metadata.log.dir is {metadata}{why}"]
+
+
+def choose_release(
+    plan: RestartPlan, requested: KafkaRelease | None, metadata: MetadataImage | None
+) -> tuple[KafkaRelease, DiskRelease]:
+    """Return the release that is started, and the one that ran on the disk; write the choice to the plan."""
+    disk = disk_release([each.path for each in plan.directories], metadata)
+    stated = disk.number if disk.is_stated else None
+    if requested is None:
+        source = DISK if disk.is_stated else DEFAULT
+        release, reason, doubt = disk.release, disk.reason or "no file states the release", disk.doubt
+    else:
+        release, source, reason = completed(requested, disk), OPTION, "--kafka-version"
+        doubt = newer_release_text(release)
+        if metadata is not None and release.mode == KRAFT:  # a replay of the metadata may fail
+            plan.doubts += metadata.newer
+    plan.release = ChosenRelease(
+        release.number, release.mode or KRAFT, source, reason, doubt, is_tried(release), stated, disk.newer
+    )
+    return release, disk
+
+
+ASSUMPTION = (
+    "remote.log.storage.system.enable is true: otherwise the logs of tiered topics start at their first local offset"
+)
+
+
+def add_tiered(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> None:
+    """Add a note to each live log of a tiered topic that loses records or is missing, and the assumption that tiered
+    storage is enabled."""
+    tiered = {name for name in metadata.topics if is_tiered(metadata, name)}
+    found = [each for each in plan.partitions if each.topic in tiered and not each.state]
+    if found:
+        plan.assumptions.append(ASSUMPTION)
+    losing = [each for each in found if each.loses or each.missing]
+    below = [
+        (each, first)
+        for each in found
+        if (first := _first_here(each)) is not None and (each.logStartOffset or 0) < first
+    ]
+    if not losing and not below:
+        return
+    remote = _remote_log(plan, metadata, limits)
+    for each, first in below:
+        lacks = remote.lacks(metadata.topics[each.topic].id, each.partition, each.logStartOffset or 0, first)
+        if lacks:
+            each.notes.append(f"tiered: {NOWHERE.format(offsets=offsets_text(lacks))}")
+    for each in losing:
+        each.notes.append(_note(each, remote.end_of(metadata.topics[each.topic].id, each.partition)))
+
+
+def _first_here(each: PartitionPlan) -> int | None:
+    """Return the base offset of the first segment on the disk; None if there is none, or the log does not load."""
+    names = [] if each.missing or each.logStartOffset is None else segments_in(each.path)
+    return int(names[0][:20]) if names else None
+
+
+def _remote_log(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> RemoteLog:
+    topic = metadata.topics.get(REMOTE_METADATA_TOPIC)
+    count = None if topic is None else len(topic.partitions)
+    here = [each.path for each in plan.partitions if each.topic == REMOTE_METADATA_TOPIC and not each.state]
+    return read_remote_log([path for path in here if file_system.isdir(path)], count, limits)
+
+
+def _note(each: PartitionPlan, last: int | None) -> str:
+    """Return what remote storage has. `last`: the last offset that was ever copied, -1 for none, None if unknown."""
+    if last == -1:
+        return "tiered, but nothing of it is in remote storage"
+    end = each.logEndOffset or 0
+    text = "tiered: what remote storage has of it is unknown (__remote_log_metadata is not whole here)"
+    if last is not None:
+        text = f"tiered: remote storage has it up to offset {last}"
+        if last < end:
+            return text
+    text += f"; while another replica leads, nothing of that is lost, but if this one leads, it goes on at offset {end}"
+    if each.missing or not each.epochsAfter:
+        text += ", and as its leader epochs are gone, it deletes the segments in remote storage"
+    return text
