@@ -232,7 +232,7 @@ class Nodes:
         servers = ",".join(f"127.0.0.1:{self.ports[each]}" for each in self.brokers)
         arguments = [what, servers, str(min(3, len(self.brokers))), str(TOPICS)]
         command = self.java("Rescue", *arguments)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800, cwd=self.work)
         if done.returncode:
             raise RuntimeError(done.stdout + done.stderr[-3000:])
         return done.stdout.splitlines()

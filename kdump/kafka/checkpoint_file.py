@@ -30,6 +30,9 @@ from kdump.log.source import open_source
 from kdump.state.releases import CHECKPOINT_NUMBERS
 
 MAX_SHOWN_CHARACTERS = 60
+PLAIN_EPOCHS = re.compile(rb"0\n(\d{1,9})\n((?:\d{1,9} \d{1,18}\n)*)")
+PLAIN_ID = re.compile(rb"version: 0\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
+"""leader-epoch-checkpoint and partition.metadata as brokers write them."""
 Parser = Callable[[bytes], Iterator[TextLine]]
 Offsets = dict[tuple[str, int], int]
 
@@ -69,7 +72,7 @@ class Checkpoint(NamedTuple):
 
 def read_small(path: str, opener: Opener | None = None) -> bytes | None:
     """Return the content of a small file; None if it does not exist. Raises SourceError."""
-    if not is_url(path):
+    if not is_url(path) and not file_system.isfile(path):
         if not file_system.lexists(path):
             return None
         if is_no_file(path) or (file_system.islink(path) and not file_system.exists(path)):
@@ -122,9 +125,12 @@ def _read(path: str, parse: Parser, release: KafkaRelease, opener: Opener | None
 def _data(path: str, opener: Opener | None = None) -> bytes | None:
     """Return the content of a small file; None if it does not exist. Raises SourceError, and BadLine for a directory
     with the file's name."""
-    if file_system.isdir(path):
-        raise BadLine(0, "is a directory", "IOException: Is a directory")
-    return read_small(path, opener)
+    try:
+        return read_small(path, opener)
+    except SourceError:
+        if file_system.isdir(path):
+            raise BadLine(0, "is a directory", "IOException: Is a directory") from None
+        raise
 
 
 def _decode(data: bytes) -> None:
@@ -197,6 +203,10 @@ def offsets(path: str, release: KafkaRelease = NEWEST) -> Offsets:
 
 def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None:
     """Read leader-epoch-checkpoint as a broker does; None if the file does not exist. Raises BadLine, SourceError."""
+    plain = PLAIN_EPOCHS.fullmatch(read_small(path) or b"") if file_system.isfile(path) else None
+    if plain is not None and int(plain[1]) == plain[2].count(b"\n"):  # most files; to find what is wrong takes longer
+        numbers = iter(map(int, plain[2].split()))
+        return [EpochEntry(epoch, offset) for epoch, offset in zip(numbers, numbers)]
     found = read_checkpoint(path, epoch_checkpoint, release).accepted
     return None if found.lines is None else [EpochEntry(**each.values) for each in found.entries]
 
@@ -209,6 +219,9 @@ def topic_id(path: str, newer: list[str] | None = None, release: KafkaRelease = 
         data = _data(path)
         if data is None:
             return None
+        plain = PLAIN_ID.fullmatch(data)
+        if plain is not None and plain[1] != ZERO_UUID.encode():
+            return plain[1].decode()
         _decode(data)
         lines = list(partition_metadata(data))[:2]
         if not lines:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from sys import intern
 from typing import TypeVar
 
 from kdump.format.numbers import LONG_MAX
@@ -239,7 +240,7 @@ def partition(directory: str, source: str = "") -> PartitionDirectory:
     if match is None:
         topic, number = remote_partition(path) or (None, None)
         return PartitionDirectory(directory, source or directory, topic, number, "")
-    own = match["topic"], int(match["partition"]), match["state"] or ""
+    own = intern(match["topic"]), int(match["partition"]), match["state"] or ""
     return PartitionDirectory(directory, source or directory, *own)
 
 

@@ -16,7 +16,7 @@ class RescueStreams {
         properties.putAll(Map.of("application.id", "streaming", "group.protocol", "streams", "commit.interval.ms", "200",
             "default.key.serde", Serdes.ByteArraySerde.class, "default.value.serde", Serdes.ByteArraySerde.class,
             "dsl.store.suppliers.class", org.apache.kafka.streams.state.BuiltInDslStoreSuppliers.InMemoryDslStoreSuppliers.class,
-            "state.dir", java.nio.file.Files.createTempDirectory("rescue-streams").toString()));
+            "state.dir", "streams"));
         long until = System.currentTimeMillis() + Rescue.SECONDS * 1000, found = 0;
         try (KafkaStreams streams = new KafkaStreams(builder.build(), properties)) {
             streams.start();

@@ -9,11 +9,11 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from sys import intern
 
 from kdump.cluster.disks import Disks, Node
-from kdump.kafka.offset_checkpoints import OffsetCheckpoints
-from kdump.kafka.small_files import topic_id
+from kdump.kafka.small_files import offsets, topic_id
+from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
@@ -31,25 +31,28 @@ NOT_USED = (STRAY, OTHER_ID, OTHER_NAME, TWICE)
 Key = tuple[str, int]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class LogCopy:
     """A copy of a partition in a node's log directory. `directory_id`: of the log directory, None if it has none;
-    `topic_id`: None if its partition.metadata is missing or not valid."""
+    `offsets`: of the topic's partitions, by the name of the checkpoint; `topic_id`: None if its partition.metadata is
+    missing or not valid."""
 
     node: int
     place: LogDirectory
-    offsets: OffsetCheckpoints
+    offsets: dict[str, dict[int, int]]
     log: PartitionDirectory
     directory_id: str | None
+    topic_id: str | None
     run: Run
+    _facts: LogFacts | None = None
 
-    @cached_property
-    def topic_id(self) -> str | None:
-        return topic_id(self.log)
-
-    @cached_property
+    @property
     def facts(self) -> LogFacts:
-        return LogFacts(self.log, self.offsets, self.place.is_clean, self.run)
+        if self._facts is None:
+            known = {name: each[self.key[1]] for name, each in self.offsets.items() if self.key[1] in each}
+            self._facts = LogFacts(self.log, {} if self.log.state else known, self.place.is_clean, self.run)
+            self.log.listed = None  # of 200,000 partitions, they would take 80 MiB
+        return self._facts
 
     @property
     def key(self) -> Key:
@@ -98,16 +101,26 @@ class DataCopies:
         """The highest partition that a checkpoint names of each topic."""
         self.cleaned: set[str] = set()
         """The topics that a cleaner-offset-checkpoint names, because they were compacted."""
-        every = [each for node in disks.nodes for each in self._of_node(node, disks)]
-        live = [each for each in every if not each.log.state]
+        by_name: dict[str, list[LogCopy]] = {}
+        for node in disks.nodes:
+            for each in self._of_node(node, disks):
+                by_name.setdefault(each.key[0], []).append(each)
+        used = {name: self._used(by_name.pop(name), with_stray) for name in sorted(by_name)}
+        self.topics = {each.name: each for each in self._topics(used)}
+
+    def _used(self, copies: list[LogCopy], with_stray: bool) -> list[LogCopy]:
+        """Return the copies of the topics of one name that are used: live ones, and others in the place of one."""
+        live = [each for each in copies if not each.log.state]
+        if len(live) == len(copies):
+            return live
         here = {(each.node, *each.key) for each in live}
         known = {each.topic_id for each in live} - {None}
-        names = {each.key for each in live}
-        for each in every:
+        keys = {each.key for each in live}
+        for each in copies:
             state, place = each.log.state, (each.node, *each.key)
             if not state:
                 continue
-            is_missing = each.key not in names if state == FUTURE else with_stray and place not in here
+            is_missing = each.key not in keys if state == FUTURE else with_stray and place not in here
             if state != DELETE and is_missing:
                 here.add(place)
                 live.append(each)
@@ -116,7 +129,7 @@ class DataCopies:
                 self._note(each, TAKEN, f"{reason}: rename it, or the broker begins with an empty log", command)
             else:
                 self._note(each, state, _unused(each, each.topic_id in known))
-        self.topics = {each.name: each for each in self._topics(live)}
+        return live
 
     def _of_node(self, node: Node, disks: Disks) -> Iterator[LogCopy]:
         """Yield the copies on a node's disks. Raises RescueError if it is not known which node it is."""
@@ -133,27 +146,33 @@ class DataCopies:
                 raise RescueError(
                     f"{place.path}: a copy of another log directory of node {node.node_id}; pass one of them"
                 )
-            offsets = OffsetCheckpoints(place)
-            for name, each in offsets.items():
-                for topic, number in each:
-                    self.checkpointed[topic] = max(number, self.checkpointed.get(topic, 0))
-                self.cleaned |= {topic for topic, _ in each} if name == CLEANED else set()
+            known: dict[str, dict[str, dict[int, int]]] = {}
+            for file_name, target in place.files.items():
+                if target.kind is file_kinds.OFFSET_CHECKPOINT:
+                    name = file_name.removesuffix("-checkpoint")
+                    for (topic, number), offset in offsets(target)[0].items():
+                        known.setdefault(topic, {}).setdefault(name, {})[number] = offset
+                        self.checkpointed[topic] = max(number, self.checkpointed.get(topic, 0))
+            self.cleaned |= {topic for topic, each in known.items() if CLEANED in each}
+            own = disks.ids(place).get("directory.id")
             for log in logs:
-                if log.listing_errors:
-                    raise RescueError(log.listing_errors[0])
-                yield LogCopy(node.node_id, place, offsets, log, disks.ids(place).get("directory.id"), self.run)
+                text = topic_id(log)
+                text = None if text is None else intern(text)
+                yield LogCopy(node.node_id, place, known.get(log.topic or "", {}), log, own, text, self.run)
 
     def _note(self, copy: LogCopy, state: str, reason: str, command: str | None = None) -> None:
         self.directories.append(RescueDirectory(copy.log.path, copy.node, state, copy.topic_id, reason, command))
 
-    def _topics(self, live: list[LogCopy]) -> Iterator[FoundTopic]:
+    def _topics(self, used: dict[str, list[LogCopy]]) -> Iterator[FoundTopic]:
         """Return the topics: of two with one name, or with one ID, only one."""
-        by_name: dict[str, dict[str | None, list[LogCopy]]] = {}
-        for each in live:
-            by_name.setdefault(each.key[0], {}).setdefault(each.topic_id, []).append(each)
         chosen: dict[str, FoundTopic] = {}
-        for name, copies in sorted(by_name.items()):
-            topic = self._of_name(name, copies)
+        for name, copies in used.items():
+            by_id: dict[str | None, list[LogCopy]] = {}
+            for each in copies:
+                by_id.setdefault(each.topic_id, []).append(each)
+            if not by_id:
+                continue
+            topic = self._of_name(name, by_id)
             other = chosen.get(topic.topic_id)
             if other is not None:
                 topic, other = sorted((topic, other), key=lambda each: (len(list(each.every())), each.newest))[::-1]

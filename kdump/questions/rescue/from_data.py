@@ -41,7 +41,7 @@ from kdump.questions.rescue.write_log import NewLog
 from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
 from kdump.state.metadata_image import TOPIC, MetadataImage, ProducerIds, TopicImage
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_table import PartitionRegistration, PartitionTable
 
 UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 """DirectoryId.UNASSIGNED: the broker chooses a log directory."""
@@ -121,14 +121,16 @@ class DataRescuer(Rescuer):
             raise RescueError(f"--dynamic-quorum: Kafka {self.release.number} has none")
         remote = [each.remote_log(None, self.run.limits) for each in self.disks.nodes]
         tiered = {topic_id for each in remote for topic_id, _ in each.ends}
-        facts = [each.facts for topic in self.copies.topics.values() for each in topic.every()]
-        highest = max((each.epoch for each in facts), default=0)
-        coordinators = max((each.coordinator_epoch for each in facts), default=0)
-        for name, topic in self.copies.topics.items():
-            made = image.topics[name] = image.by_id[topic.topic_id] = TopicImage(name, topic.topic_id)
-            least = max(coordinators, 0) if name == TRANSACTION_TOPIC else 0
+        epoch, coordinator, producer = 0, 0, self.coordinators.producer_id
+        for name in list(self.copies.topics):
+            topic = self.copies.topics.pop(name)  # what is known of its copies is not needed any more
+            for facts in (each.facts for each in topic.every()):
+                epoch, producer = max(epoch, facts.epoch), max(producer, facts.producer_id)
+                coordinator = max(coordinator, facts.coordinator_epoch)
+            made = TopicImage(name, topic.topic_id, partitions=PartitionTable(image.names))
+            image.topics[name] = image.by_id[topic.topic_id] = made
             for number in range(self._count(topic)):
-                made.partitions[number] = self._partition(topic, number, highest, least)
+                made.partitions[number] = self._partition(topic, number)
             sizes = [len(each.replicas) for each in made.partitions.values()]
             given = self.given.topics.get(name, GivenTopic())
             values, shown = dict(given.configs or {}), ["configs of --configs"]
@@ -138,6 +140,7 @@ class DataRescuer(Rescuer):
                     topic, max(sizes), is_cleaned=is_cleaned, is_tiered=topic.topic_id in tiered
                 )
             made.configs = image.configs[TOPIC, name] = values
+            self.notes += _without_remote(topic, values)
             lost = [number for number in made.partitions if number not in topic.copies]
             self.topics.append(
                 RescueTopic(
@@ -146,8 +149,13 @@ class DataRescuer(Rescuer):
             )
         for broker, values in self.given.brokers.items():
             image.configs[BROKER_TYPE, broker] = values
-        ids = [self.coordinators.producer_id, *(each.producer_id for each in facts)]
-        image.producer_ids[""] = ProducerIds(-1, -1, max(ids) + 1)
+        for each in self.topics:
+            for number, found in image.topics[each.topic].partitions.items():
+                # The epoch of a partition without a copy is not known.
+                least = max(epoch * (number in each.lost), coordinator * (each.topic == TRANSACTION_TOPIC))
+                if found.leaderEpoch < least:
+                    image.topics[each.topic].partitions[number] = found._replace(leaderEpoch=least)
+        image.producer_ids[""] = ProducerIds(-1, -1, producer + 1)
         return image
 
     def _count(self, topic: FoundTopic) -> int:
@@ -158,8 +166,7 @@ class DataRescuer(Rescuer):
         count = max(*named, given.partitions, *(each + 1 for each in given.replicas))
         return count if given.partitions else partition_count(self.coordinators.keys.get(topic.name, {}), count)
 
-    def _partition(self, topic: FoundTopic, number: int, highest: int, least: int) -> PartitionRegistration:
-        """Return a partition. `highest`: leader epoch on any disk, for one without a copy; `least`: below its own."""
+    def _partition(self, topic: FoundTopic, number: int) -> PartitionRegistration:
         copies = topic.copies.get(number, [])
         given = self.given.topics.get(topic.name, GivenTopic()).replicas.get(number, [])
         if copies:
@@ -172,7 +179,7 @@ class DataRescuer(Rescuer):
             leader, in_sync, epoch = first.node, [each.node for each in equal], max(each.facts.epoch for each in copies)
         else:
             nodes = given or self._nodes_for(topic, number)
-            leader, in_sync, epoch = nodes[0], nodes[:1], highest
+            leader, in_sync, epoch = nodes[0], nodes[:1], 0
             given = nodes
             reason = (
                 "no copy of this partition is on these disks: it begins EMPTY; a disk that has it would be set aside"
@@ -186,9 +193,7 @@ class DataRescuer(Rescuer):
         ids = [holders[each].directory_id if each in holders else UNASSIGNED for each in order]
         if self.line >= WITH_DIRECTORY_ID and None not in ids:
             directories = tuple(each for each in ids if each is not None)
-        return PartitionRegistration(
-            tuple(order), directories, leader, max(epoch, least, 0), tuple(in_sync), partitionEpoch=0
-        )
+        return PartitionRegistration(tuple(order), directories, leader, max(epoch, 0), tuple(in_sync), partitionEpoch=0)
 
     def _nodes_for(self, topic: FoundTopic, number: int) -> list[int]:
         """Return the nodes of a partition that none has: as many as its neighbours have, in turn."""
@@ -313,15 +318,6 @@ class DataRescuer(Rescuer):
         gone = sorted(set(self.coordinators.committed) - set(self.image.topics))
         if gone:
             yield f"groups have offsets of {first_of(gone, MAX_NAMED)}, of which no disk has a partition: NOT REBUILT"
-        for topic in self.copies.topics.values():
-            for copy in topic.every():
-                facts = copy.facts
-                configs = self.image.topics[topic.name].configs
-                if facts.remote_start is not None and configs.get("remote.storage.enable") != "true":
-                    yield (
-                        f"{copy.log.path}: its log starts at offset {facts.remote_start}, and its first segment later: "
-                        "if the topic has remote storage, state remote.storage.enable=true in --configs"
-                    )
 
     def steps(self, made: Rescue) -> list[RescueStep]:
         controllers = {each.found for each in made.controllers}
@@ -368,6 +364,16 @@ class DataRescuer(Rescuer):
             "clients that use one cannot log in",
             "kafka-delegation-tokens.sh --bootstrap-server HOST:PORT --create --max-life-time-period MS",
         )
+
+
+def _without_remote(topic: FoundTopic, configs: dict[str, str]) -> Iterator[str]:
+    """Yield which logs of a topic without remote storage look like those of one with it."""
+    for copy in topic.every() if configs.get("remote.storage.enable") != "true" else ():
+        if copy.facts.remote_start is not None:
+            yield (
+                f"{copy.log.path}: its log starts at offset {copy.facts.remote_start}, and its first segment later: if "
+                "the topic has remote storage, state remote.storage.enable=true in --configs"
+            )
 
 
 def _common(one: LogCopy, other: LogCopy) -> int:

@@ -8,6 +8,7 @@ point), LogCleaner (only it leaves gaps between the offsets of records).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import closing
 
 from kdump.core.column_numbers import ATTRIBUTES, LAST_OFFSET, LEADER_EPOCH, PRODUCER_ID
@@ -17,7 +18,6 @@ from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
-from kdump.kafka.offset_checkpoints import OffsetCheckpoints
 from kdump.log import file_kinds
 from kdump.log.batch_validity import is_intact
 from kdump.log.entries import Entry, entries
@@ -25,18 +25,23 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.run import Run
 from kdump.log.segment_summary import summarize_headers
+from kdump.questions.rescue.answers import RescueError
 from kdump.state.partition_summary import open_window
 
 
 class LogFacts:
-    """`lineage`: leader epochs, start, end and high watermark, as a broker has them after startup; `damaged`: offset
-    from which on the log is damaged, None if no header shows that; `newest`: largest timestamp, epoch ms;
-    `producer_id`, `coordinator_epoch`: the highest; `has_gaps`: offsets of closed segments have no record, as after
-    compaction; `append_time`: whether the last data batch has the time of the append; `closed`: size in bytes of the
-    largest closed segment; `remote_start`: log start offset below the first segment, None if there is none."""
+    """`known`: the partition's offsets, by the name of the checkpoint. `lineage`: leader epochs, start, end and high
+    watermark, as a broker has them after startup; `damaged`: offset from which on the log is damaged, None if no header
+    shows that; `newest`: largest timestamp, epoch ms; `producer_id`, `coordinator_epoch`: the highest; `has_gaps`:
+    offsets of closed segments have no record, as after compaction; `append_time`: whether the last data batch has the
+    time of the append; `closed`: size in bytes of the largest closed segment; `remote_start`: log start offset below
+    the first segment, None if there is none.
 
-    def __init__(self, log: PartitionDirectory, offsets: OffsetCheckpoints, clean: bool, run: Run) -> None:
-        known = {name: each.offset for name, each in offsets.of(log).items()} if not log.state else {}
+    Raises RescueError if the directory cannot be listed."""
+
+    def __init__(self, log: PartitionDirectory, known: Mapping[str, int], clean: bool, run: Run) -> None:
+        if log.listing_errors:
+            raise RescueError(log.listing_errors[0])
         self.damaged: int | None = None
         self.newest = self.producer_id = self.coordinator_epoch = -1
         self.has_gaps = self.append_time = False

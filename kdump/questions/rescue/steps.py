@@ -32,10 +32,6 @@ def _steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator
     for place in made.directories:
         if place.command is not None:
             yield RescueStep(BROKER, f"node {place.nodeId}: {place.path}: {place.reason}", place.command)
-    first = made.controllers[0].directory or ""
-    paths = " ".join(shlex.quote(each.path) for each in disks.directories)
-    text = "check the brokers' disks with the rescued metadata: no partition is to become stray"
-    yield RescueStep(CHECK, text, f"kdump restart-plan {shlex.quote(first)} {paths}")
     for each in made.controllers:
         new = each.directory or ""
         if each.found is None:
@@ -52,6 +48,11 @@ def _steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator
         aside = f"mv {shlex.quote(old)} {shlex.quote(_aside(each.found))}"
         yield RescueStep(CONTROLLER_STEP, text, f"{aside} && {new_log}")
     yield from copies
+    # The log directory of a controller would have two metadata logs before its command.
+    placed = [each.directory or "" for each in made.controllers if each.found is None]
+    paths = " ".join(map(shlex.quote, (*placed, *(each.path for each in disks.directories))))
+    text = "check what each node does when it starts: it must start, and no partition may become stray"
+    yield RescueStep(CHECK, text, f"kdump restart-plan {paths}")
     yield RescueStep(
         START,
         "check that the owner of the new files is the user that runs Kafka, and that controller.quorum.voters or "

@@ -6,9 +6,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,10 @@ import pytest
 from kdump.all_answers import TYPES
 from kdump.cluster.remote_log import read_remote_log
 from kdump.format.kafka_release import parse_release
+from kdump.format.kafka_uuid import uuid_text
 from kdump.format.known_releases import known
+from kdump.kafka import checkpoint_file
+from kdump.kafka.checkpoint_file import BadLine
 from kdump.log import output_directory
 from kdump.questions.rescue import rescuer
 from kdump.questions.rescue.answer import Rescue, RescueError
@@ -26,9 +32,10 @@ from kdump.questions.rescue.rescuer import NewController, RescueRequest
 from kdump.questions.rescue.run import rescue
 from kdump.state.partition_table import PartitionRegistration
 from tests import command
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, ROOT
 from tests.craft import flip, one
 from tests.questions.rescue.test_command import CLUSTER, LEVEL, disk, hashes, log_of, of_snapshot, topic
+from tests.test_memory import MEASURE
 from tools.metadata_trials import IDS
 
 LOG = "__cluster_metadata-0"
@@ -362,6 +369,46 @@ def test_flipped_bits_in_partition_metadata(tmp_path: Path) -> None:
         (folder / "partition.metadata").write_bytes(flip(text, bit))
         made = rescue(str(one_), request=REQUEST)
         assert [each.topic for each in made.topics] == ["a"]
+
+
+def test_small_files_as_brokers_write_them_are_read_as_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each change of a byte of leader-epoch-checkpoint and partition.metadata has the same result in both ways."""
+    path, never = tmp_path / "file", re.compile(rb"(?!)")
+    epochs_file, id_file = b"0\n2\n0 0\n3 17\n", f"version: 0\ntopic_id: {IDS['T']}\n".encode()
+    for read, data_ in ((checkpoint_file.epochs, epochs_file), (checkpoint_file.topic_id, id_file)):
+        for at, byte in product(range(len(data_)), b"07 -\n\r\xffZ"):
+            path.write_bytes(data_[:at] + bytes([byte]) + data_[at + 1 :])
+            found: list[object] = []
+            for plain in (checkpoint_file.PLAIN_EPOCHS, checkpoint_file.PLAIN_ID), (never, never):
+                monkeypatch.setattr(checkpoint_file, "PLAIN_EPOCHS", plain[0])
+                monkeypatch.setattr(checkpoint_file, "PLAIN_ID", plain[1])
+                try:
+                    found.append(read(str(path)))
+                except BadLine as error:
+                    found.append(str(error))
+            monkeypatch.undo()
+            assert found[0] == found[1], (data_, at, byte)
+
+
+@pytest.mark.slow
+@pytest.mark.every_disk
+def test_memory(tmp_path: Path) -> None:
+    """10,000 replicas; 200,000 take less than 250 MiB."""
+    disks = [disk(tmp_path / str(node), node, None) for node in (11, 12)]
+    for path, number, partition in product(disks, range(50), range(100)):
+        log(path, f"topic-{number}-{partition}", uuid_text(b"memory of topics"[:14] + number.to_bytes(2, "big")), b"")
+    for path in disks:
+        names = {f"topic-{number}_{partition}": 0 for number, partition in product(range(50), range(100))}
+        for name in ("recovery-point-offset", "replication-offset", "log-start-offset"):
+            checkpoint(path, name, **names)
+    asked = ["--from-data", "--kafka-version", "4.3", "--controller", CONTROLLER, "--quiet"]
+    peaks = []
+    for paths in (disks[:1], disks):
+        out = tmp_path / "peak"
+        arguments = [sys.executable, "-m", "kdump", "rescue", *paths, "--dry-run", *asked]
+        subprocess.run([sys.executable, "-IS", "-c", MEASURE, out, *map(str, arguments)], check=True, cwd=ROOT)
+        peaks.append(int(out.read_text().split()[1]))
+    assert peaks[1] - peaks[0] < 5000, f"{peaks} KiB: more than 1 KiB for each replica"
 
 
 def test_json_and_report(tmp_path: Path) -> None:
