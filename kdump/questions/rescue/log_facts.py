@@ -25,7 +25,7 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.run import Run
 from kdump.log.segment_summary import summarize_headers
-from kdump.questions.rescue.answers import RescueError
+from kdump.questions.rescue.answer import RescueError
 from kdump.state.partition_summary import open_window
 
 
