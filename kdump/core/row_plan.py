@@ -44,8 +44,9 @@ class RowPlan:
         line_bytes = len(self.texts) + sum(widths) + FIXED * (len(kinds) + 1)
         is_json = JSON_KEY_CELL in kinds or JSON_VALUE_CELL in kinds
         # JSON writes a control character as \\u00XX, and the names of a header's members.
-        # A null in a table's header needs up to four bytes more than its encoded size.
-        per_byte, per_header = (6, 80) if is_json else (1, 8)
+        # So does a table (\\x00), which has two digits for each byte that is not text; a null in a header needs up to
+        # four bytes more than its encoded size.
+        per_byte, per_header = (6, 80) if is_json else (4, 8)
         begin = (len(kinds), len(omitted), line_bytes, per_byte, per_header)
         self.numbers = array("q", chain(begin, chain.from_iterable(rows), omitted))
 

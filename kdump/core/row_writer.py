@@ -296,9 +296,9 @@ def _cell(
     elif kind == VALUE_SIZE_CELL:
         return put_number(out, to, record[VALUE_SIZE])
     elif kind == KEY_CELL:
-        return put_plain_bytes(out, to, data, record[KEY_START], record[KEY_SIZE])
+        return put_plain_bytes(out, to, data, record[KEY_START], record[KEY_SIZE], False)
     elif kind == VALUE_CELL:
-        return put_plain_bytes(out, to, data, record[VALUE_START], record[VALUE_SIZE])
+        return put_plain_bytes(out, to, data, record[VALUE_START], record[VALUE_SIZE], True)
     elif kind == HEADERS_CELL:
         return put_plain_headers(out, to, data, record[HEADERS_START], record[HEADERS_COUNT])
     elif kind == JSON_KEY_CELL:

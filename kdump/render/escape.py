@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import unicodedata
-
+from kdump.text import is_hidden
 from kdump.text import path_text as path_text
 
-# Characters that may change how a terminal shows other text: C0 and C1 controls, line and paragraph separators,
-# direction and other format characters, and surrogates (from file names that are not UTF-8).
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
-_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 
 
 def _escaped(character: str) -> str:
@@ -25,8 +21,7 @@ def printable(text: str) -> str:
     r"""Return the text with characters that a terminal obeys, or does not show, as escapes (\n, \x1b, \u202e)."""
     if text.isprintable():  # of other categories, only spaces remain (Zs)
         return text
-    hidden = [character for character in set(text) if unicodedata.category(character) in _HIDDEN]
-    return text.translate({ord(character): _escaped(character) for character in hidden})
+    return text.translate({ord(character): _escaped(character) for character in filter(is_hidden, set(text))})
 
 
 def bytes_text(data: bytes | None, limit: int | None = None) -> str:

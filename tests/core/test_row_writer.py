@@ -128,6 +128,20 @@ def test_any(tmp_path_factory: pytest.TempPathFactory, groups: list[Group], room
         both(path, *form, room=room)
 
 
+def test_values_that_are_not_ascii(tmp_path: Path, written: list[int]) -> None:
+    """Of every size of UTF-8, with all that is escaped, spaces at the end of a line, and bytes that are no text."""
+    kinds = [*map(chr, range(0x180)), *"\u0378\u07ff\u0800\u200e\u2028\u202f\u3000\u65e5\ue000\ufeff\uffff\ufffd"]
+    kinds += ["\U00010000", "\U0001f600", "\U0001fffe", "\U00020000", "\U000e0001", "\U0010ffff"]
+    values = [kind.encode() for kind in kinds] + [f"a {kind}".encode() for kind in kinds]
+    values += [bytes([byte]) for byte in range(256)] + [b"\xe6\x97", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80"]
+    values += [each[:-1] + bytes([byte]) for each in values[-600::7] for byte in (0x3F, 0x80, 0xBF, 0xC0)]
+    rows: list[Group] = [([(value, b"v", [(b"h", value)], 0), (b"k", value, [], 0)], {}) for value in values]
+    path = tmp_path / f"{0:020}.log"
+    path.write_bytes(segment_of([*PLAIN, *rows]))
+    both(path, "--records")
+    assert len(written) > len(values)
+
+
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_most_is_written_from_columns(codec: str, tmp_path: Path, written: list[int]) -> None:
     records = [craft.record(i, b"key %d" % i, b"value" * i, [(b"h", b"x"), (b"null", None)]) for i in range(50)]

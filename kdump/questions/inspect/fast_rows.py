@@ -17,6 +17,7 @@ from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns
 from kdump.core.row_plan import RowPlan, json_plan
 from kdump.core.row_writer import ROOM, write_batch_rows, write_batches_records, write_record_rows
+from kdump.core.table_values import know_plain_characters
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.legacy_records import messages_of, read_wrapper
 from kdump.log.paths import Target
@@ -179,7 +180,7 @@ class FastRows:
                 if row < len(columns) and self.used:  # perhaps there was no room
                     self._flush()
                     continue
-            if row < len(columns):
+            if row < len(columns) and not know_plain_characters():
                 one = RecordColumns(columns.data)
                 one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
                 assert isinstance(self.view, TableView)
