@@ -25,8 +25,6 @@ from kdump.answer import (
     answer_object,
     shown_keys,
 )
-from kdump.core.cells import BATCH_CELLS, MESSAGE_V0_CELLS, MESSAGE_V1_CELLS, RECORD_CELLS
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.layout import INT32, Field, layout
 
 
@@ -213,19 +211,6 @@ def test_a_field_says_how_tables_show_it() -> None:
     assert [key.name for key in shown_keys(InTable, "fifth")] == ["seventh", "third", "fourth", "second", "fifth"]
     assert shown_keys(InTable)[3].shown == Shown("2nd", 5, after="fourth")
     assert [key.name for key in answer_keys(InTable)] == list(InTable._fields), "the order of keys is another"
-
-
-def test_the_compiled_core_writes_batches_as_they_are_declared() -> None:
-    assert (*BATCH_CELLS,) == tuple(key.name for key in TYPES["batch"][1:])
-    assert set(BATCH_HEADER.names) <= set(BATCH_CELLS)
-
-
-def test_the_compiled_core_writes_records_as_they_are_declared() -> None:
-    keys = TYPES["record"][1:]
-    always = tuple(key.name for key in keys if not key.optional)
-    assert (*RECORD_CELLS,) == always
-    for cells in (MESSAGE_V0_CELLS, MESSAGE_V1_CELLS):
-        assert (*cells,) == (*always, "crc", "crcValid")
 
 
 def test_a_key_that_follows_none_is_refused() -> None:

@@ -89,18 +89,7 @@ BATCH_CELLS = {
     "lastOffset": LAST_OFFSET_CELL,
     "lastSequence": LAST_SEQUENCE_CELL,
 }
-"""The cells of a batch's JSON object, in order."""
-BATCH_COLUMNS = {
-    **BATCH_CELLS,
-    "offsets": OFFSETS_CELL,
-    "flags": FLAGS_CELL,
-    "maxTimestamp": MOMENT_CELL,
-    "producer": PRODUCER_CELL,
-    "sequences": SEQUENCES_CELL,
-    "crcValid": OK_CELL,
-}
-"""The columns of the table of batches."""
-
+"""The cells of a batch's JSON object."""
 RECORD_CELLS = {
     "position": POSITION_CELL,
     "offset": OFFSET_CELL,
@@ -116,21 +105,20 @@ RECORD_CELLS = {
     "value": JSON_VALUE_CELL,
     "headers": JSON_HEADERS_CELL,
 }
-"""The cells of a record's JSON object, in order."""
-_NULLS = dict.fromkeys(["offsetDelta", "timestampDelta", "sequence"], b"null")
-MESSAGE_V1_CELLS = RECORD_CELLS | _NULLS | {"crc": MESSAGE_CRC_CELL, "crcValid": b"true"}
-MESSAGE_V0_CELLS = MESSAGE_V1_CELLS | {"timestamp": b"null", "timestampType": b'"NoTimestampType"'}
-"""The same for a message of magic 0 or 1 in a wrapper, whose columns are those of kdump.core.message_set. What all have
-in common is given as JSON."""
-RECORD_COLUMNS = {
-    "offset": OFFSET_CELL,
+"""The cells of a record's JSON object."""
+TABLE_CELLS = {
+    "offsets": OFFSETS_CELL,
+    "flags": FLAGS_CELL,
+    "maxTimestamp": MOMENT_CELL,
+    "producer": PRODUCER_CELL,
+    "sequences": SEQUENCES_CELL,
+    "crcValid": OK_CELL,
     "timestamp": TIME_CELL,
     "sequence": SEQUENCE_OR_EMPTY_CELL,
-    "position": POSITION_CELL,
-    "keySize": KEY_SIZE_CELL,
-    "valueSize": VALUE_SIZE_CELL,
     "key": KEY_CELL,
+    "keyDecoded": KEY_CELL,
     "headers": HEADERS_CELL,
     "value": VALUE_CELL,
+    "valueDecoded": VALUE_CELL,
 }
-"""The columns of the table of records."""
+"""Columns of the tables of batches and of records that have other cells than the keys of that name."""

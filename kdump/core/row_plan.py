@@ -16,6 +16,7 @@ from kdump.core.cells import (
     TIMESTAMP_TYPE_CELL,
 )
 from kdump.core.output_buffer import SLACK
+from kdump.core.record_columns import RecordColumns
 
 FIXED = 100
 """Maximum bytes per cell, except for keys, values and headers."""
@@ -50,10 +51,14 @@ class RowPlan:
         begin = (len(kinds), len(omitted), line_bytes, per_byte, per_header)
         self.numbers = array("q", chain(begin, chain.from_iterable(rows), omitted))
 
-    def bytes_needed(self, size: int, headers: int = 0) -> int:
-        """Return a number of bytes that is certainly enough for the line of a record of `size` bytes."""
-        numbers = self.numbers
-        return numbers[PLAN_LINE_BYTES] + numbers[PLAN_PER_BYTE] * size + numbers[PLAN_PER_HEADER] * headers
+    def record_bytes(self, columns: RecordColumns, row: int) -> int:
+        """Return a number of bytes that is certainly enough for the line of record number `row`."""
+        numbers, size = self.numbers, columns.end[row] - columns.start[row]
+        return (
+            numbers[PLAN_LINE_BYTES]
+            + numbers[PLAN_PER_BYTE] * size
+            + numbers[PLAN_PER_HEADER] * columns.headers_count[row]
+        )
 
 
 def json_plan(begin: bytes, cells: Mapping[str, int | bytes], end: bytes) -> RowPlan:

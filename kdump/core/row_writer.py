@@ -599,10 +599,3 @@ def write_batches_records(
         used = then
         batch += 1
     return batch, used
-
-
-def bytes_needed(columns: RecordColumns, row: int, plan: RowPlan) -> int:
-    """Return a number of bytes that is certainly enough for the line of record number `row`."""
-    at = row * RECORD_WIDTH
-    size = columns.block[at + RECORD_END] - columns.block[at + RECORD_START]
-    return plan.bytes_needed(size, columns.block[at + HEADERS_COUNT])

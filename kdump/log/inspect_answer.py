@@ -1,7 +1,7 @@
 """What `kdump inspect` answers: batches, records, bytes that are neither, and entries of the files next to segments.
 
-Lines of batches and records are mostly written by the compiled core, from its own list (kdump.core.cells); tests hold
-it to these classes.
+The compiled core writes most lines of batches and records, with the keys and in the order of these classes
+(kdump.render.line_parts).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TxnIndexEntry
 from kdump.format.producer_snapshot import ProducerEntry
 from kdump.log.region import Batch
 
+NOT_IN_MESSAGES = ("offsetDelta", "timestampDelta", "sequence")
+"""Keys of a record that are null in messages of magic 0 and 1."""
 FilePath = Annotated[PathText, Doc("path as given, or found below a given directory")]
 
 

@@ -18,10 +18,11 @@ from kdump.core.arrow_buffers import ArrowLists, ArrowStrings, header_lists, num
 from kdump.core.column_numbers import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns
 from kdump.decode.decoder_interface import Decoder, DecoderError
-from kdump.decode.record_decoder import DecodeOptions, KeyValueDecoder, RecordDecoder
+from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.numbers import int64
 from kdump.log.batch_records import decode_columns
 from kdump.log.errors import SourceError
+from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.mounts import mount_bundles
 from kdump.log.paths import Target
@@ -30,9 +31,9 @@ from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, batch
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import NO, Selection
 from kdump.log.window import Window
-from kdump.questions.inspect.fast_json import may_decode
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_json import control_object
+from kdump.render.line_parts import may_decode, schemas_of
 from kdump.spark import arrow
 from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.fleet import expanded
@@ -53,8 +54,6 @@ STORED = {
 """Columns that records store directly, and their numbers in kdump.core.column_numbers."""
 NUMBERS = (*STORED, "offset", "timestamp", "sequence")
 TEXTS = {"key": KEY_START, "value": VALUE_START}
-NO_MESSAGE_HAS = ("offsetDelta", "timestampDelta", "sequence")
-"""Numbers that messages of magic 0 and 1 do not have."""
 RARE = ("crc", "crcValid", "control")
 DECODED = tuple(column.name for column in RECORDS.on_request)
 OF_BATCH = ("position", "timestampType", *FROM_BATCH)
@@ -113,7 +112,7 @@ class RecordRows:
 
     def _decodes(self, batch: DefaultRecordBatch) -> bool:
         """Return whether records of the batch may be decoded."""
-        schemas = self.decoder.schemas if isinstance(self.decoder, KeyValueDecoder) else None
+        schemas = schemas_of(self.decoder)
         return self.decoder is not None and (schemas is None or may_decode(schemas, batch))
 
     def _columns(self, batch: DefaultRecordBatch, columns: RecordColumns, common: dict[str, Any]) -> None:
@@ -159,7 +158,7 @@ class RecordRows:
         rows = range(self.count, self.count + count)
         self._in_batch(batch, count, common)
         for name, values in self.numbers.items():
-            if name in NO_MESSAGE_HAS or (name == "timestamp" and not batch.format.has_timestamp):
+            if name in NOT_IN_MESSAGES or (name == "timestamp" and not batch.format.has_timestamp):
                 self.nulls[name].extend(rows)
                 values.frombytes(bytes(values.itemsize * count))
             elif name == "offset":

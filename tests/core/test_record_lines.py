@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -10,14 +11,17 @@ from hypothesis import strategies as st
 
 from kdump import jsonl
 from kdump.decode.decoder_interface import DecodedPart, DecodedRecord
-from kdump.log.batch_records import decode_columns, records
+from kdump.log.batch_records import records
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.questions.inspect.fast_json import record_lines, record_plans
-from kdump.render import decoded_lines, inspect_json, long_value
-from kdump.render.decoded_lines import DecodedLines
+from kdump.log.selection import Selection
+from kdump.questions.inspect import fast_rows
+from kdump.questions.inspect.fast_rows import FastRows
+from kdump.questions.inspect.views import JsonView
+from kdump.render import inspect_json, line_parts, long_value
 from kdump.render.inspect_json import record_object
-from kdump.render.line_parts import own_header
+from kdump.render.line_parts import DecodedLines
+from kdump.render.stdout import Output
 from tests import craft
 from tests.conftest import batches, each_segment, examples, read_regions, some_segments
 from tests.each_case import each_case
@@ -30,14 +34,14 @@ def plain(target: Target, batch: Batch) -> list[bytes]:
 
 
 def quick(target: Target, batch: DefaultRecordBatch, room: int = 1 << 20) -> list[bytes]:
-    plans = record_plans(target)
-    plan = plans.valid if batch.crcValid else plans.damaged
-    found = []
-    for columns, base in decode_columns(batch):
-        found += [
-            bytes(line) for line in record_lines(target, batch, columns, base, plan, own_header(batch), bytearray(room))
-        ]
-    return b"".join(found).splitlines()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fast_rows, "ROOM", room)
+        held = io.BytesIO()
+        stream = io.TextIOWrapper(held)
+        output = Output(stream=stream)
+        FastRows(output, JsonView(output, records=True), Selection(), records=True).batch(target, batch)
+        output.flush()
+    return [line for line in held.getvalue().splitlines() if line.startswith(b'{"type":"record"')]
 
 
 READINGS = (
@@ -127,7 +131,7 @@ def test_any_room(parts: list[bytes]) -> None:
     for room in (0, 700, 3000):
         assert quick(AT, batch, room) == plain(AT, batch)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(decoded_lines, "ROOM", room + 1)
+            patch.setattr(line_parts, "LONGEST_DECODED", room + 1)
             lines = DecodedLines()
             found = [lines.line(AT, record, READINGS[2]) for record in records(batch)]
         for line, expected in zip(found, plain(AT, batch)):

@@ -19,7 +19,7 @@ from kdump.core.record_columns import RecordColumns
 from kdump.log.batch_records import decode_columns
 from kdump.log.batch_records import records as records_of
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.questions.inspect import fast_json, fast_rows
+from kdump.questions.inspect import fast_rows
 from kdump.questions.inspect import show as inspect_run
 from kdump.questions.inspect import views as inspect_views
 from kdump.render import inspect_columns, long_value
@@ -45,7 +45,6 @@ def both(*arguments: str | Path, room: int = 1 << 20) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inspect_run, "COMPILED", True)
         patch.setattr(fast_rows, "ROOM", room)
-        patch.setattr(fast_json, "ROOM", room)
         swift = inspect(*arguments)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inspect_run, "COMPILED", False)
@@ -209,7 +208,6 @@ def test_a_file_that_is_truncated_while_its_records_are_written(tmp_path: Path) 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(inspect_run, "COMPILED", True)
             patch.setattr(fast_rows, "decode_columns", truncating)
-            patch.setattr(fast_json, "decode_columns", truncating)
             assert inspect(path, *form, "--window", "1000")
 
 

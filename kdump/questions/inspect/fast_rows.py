@@ -1,23 +1,33 @@
-"""Fast path of `inspect`: table rows in a pipe, and JSON objects of batches, from columns, many at a time.
+"""Fast path of `inspect`: rows of a table in a pipe, and JSON lines, from columns, many batches at a time.
 
-Its output is identical to that of TableView and JsonView. Special cases are passed to them: text that is not ASCII,
-control batches, records that cannot be decoded, and the first rows, which determine the widths of a table's columns.
+Its output is identical to that of TableView and JsonView. Special cases are passed to them: batches whose checksum does
+not match or whose records cannot be decoded, control batches, messages that are not in a wrapper; in a table also text
+that is not ASCII, and the first rows, which determine the widths of its columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kdump.check.rules.records import noted_and_count_findings
-from kdump.core.cells import BATCH_CELLS, BATCH_COLUMNS, RECORD_COLUMNS
+from kdump.check.finding import Finding
+from kdump.check.rules.records import noted_and_count_findings, noted_findings
 from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
 from kdump.core.header_columns import HeaderColumns
-from kdump.core.record_columns import RecordColumns
-from kdump.core.row_plan import RowPlan, json_plan
-from kdump.core.row_writer import ROOM, write_batch_rows, write_batches_records, write_record_rows
+from kdump.core.record_columns import RecordColumns, decode_all, keep_keys, may_hold_schema_ids
+from kdump.core.row_plan import RowPlan
+from kdump.core.row_writer import (
+    MAX_LINE_BYTES,
+    ROOM,
+    Members,
+    write_batch_rows,
+    write_batches_records,
+    write_record_rows,
+)
 from kdump.core.table_values import know_plain_characters
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.codec.decompress_small import decompress_small
 from kdump.log.batch_records import decode_columns, rows_of
 from kdump.log.legacy_records import messages_of, read_wrapper
 from kdump.log.paths import Target
@@ -25,185 +35,269 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import NO, Selection
-from kdump.questions.inspect.fast_json import highest_id, may_decode, schemas_of
-from kdump.questions.inspect.views import TableView, View
-from kdump.render.line_parts import object_start, own_header
+from kdump.questions.inspect.views import JsonView, TableView
+from kdump.render.line_parts import (
+    DAMAGED,
+    MESSAGES,
+    VALID,
+    DecodedMembers,
+    json_plans,
+    may_decode,
+    own_header,
+    schemas_of,
+    table_plan,
+)
+from kdump.render.ordered_pool import OrderedPool, OutputSlot
 from kdump.render.stdout import Output
-from kdump.render.table import GAP, SizedColumns
 
 if TYPE_CHECKING:
     from kdump.decode.decoder_interface import Decoder
     from kdump.decode.registry_decoder import SchemaSource
 
-IN_TABLE = (
-    BATCH_COLUMNS,
-    RECORD_COLUMNS | {"keyDecoded": RECORD_COLUMNS["key"], "valueDecoded": RECORD_COLUMNS["value"]},
-)
-"""Kinds of cells by column name, for the table of batches and for that of records."""
-MAY_BE_EMPTY = ("flags", "producer", "sequences", "sequence", "headers", "key", "keyDecoded")
-"""Columns that a table omits while they are empty in all rows."""
-
-
-def batch_plan(target: Target) -> RowPlan:
-    """Return the layout of a batch's JSON object for that file, identical to batch_object written by jsonl."""
-    return json_plan(object_start("batch", target), BATCH_CELLS, b"}\n")
-
-
-def table_plan(placed: SizedColumns, kinds: dict[str, int]) -> RowPlan | None:
-    """Return the layout of a table's rows; None if the table shows or hides a column that cannot be written from
-    columns."""
-    names = [column.name for column, _ in placed.shown]
-    if not kinds.keys() >= set(names) or not {column.name for column in placed.hidden} <= set(MAY_BE_EMPTY):
-        return None
-    return RowPlan(
-        [kinds[name] for name in names],
-        [b"", *[GAP.encode()] * (len(names) - 1), b"\n"],
-        [width for _, width in placed.shown],
-        [column.right for column, _ in placed.shown],
-        [kinds[column.name] for column in placed.hidden],
-    )
-
 
 class FastRows:
     """Writes rows of the selected batches (`records`: of their records). `view` writes special cases, and the first
-    rows of a table; `coverage` counts the batches of a search."""
+    rows of a table; `coverage` counts the batches of a search. With more than one of `jobs`, JSON lines of the records
+    in batch runs are made in as many threads, in order, and everything else in the calling one."""
 
     def __init__(
         self,
         output: Output,
-        view: View,
+        view: TableView | JsonView,
         selection: Selection,
         coverage: SearchCoverage | None = None,
         *,
         records: bool,
+        jobs: int = 1,
     ) -> None:
         self.output = output
         self.view = view
         self.selection = selection
         self.coverage = coverage
         self.records = records
-        self.chooses = selection.chooses_records
+        self.keys = list(selection.keys)
+        self.in_runs = selection == Selection(keys=selection.keys)
+        """Whether the selected records are found in the columns of a batch run."""
         self.schemas: SchemaSource | None = None
         """The schemas by which the view decodes keys and values with schema IDs."""
+        self.decoded: DecodedMembers | None = None
+        """What is decoded of the records of the current file."""
+        self._decodes = False
+        self.pool = OrderedPool(output, jobs) if jobs > 1 and records and isinstance(view, JsonView) else None
+        self._several = False
+        self._idle: list[FastRows] = []
         self.room = bytearray(ROOM)
         self.used = 0
-        self._plan: RowPlan | None = None
+        self.unpacked = RecordColumns(b"")
+        self._plans: tuple[RowPlan | None, ...] = ()
         self._planned: object = None
 
     def decode_by(self, decoder: Decoder | None) -> bool:
-        """Let the view decode what has schema IDs. Returns False for any other decoder."""
-        self.schemas = schemas_of(decoder)
-        return decoder is None or self.schemas is not None
+        """Decode the records of the current file, in the calling thread. Returns False if only the view can."""
+        self.schemas, self.decoded, self._decodes = schemas_of(decoder), None, decoder is not None
+        if decoder is None or self.schemas is not None:
+            return True
+        from kdump.decode.kafka_topic_decoders import KafkaDecoder
+
+        if isinstance(self.view, JsonView) and isinstance(decoder, KafkaDecoder):
+            self.decoded = DecodedMembers(decoder)
+        return self.decoded is not None
+
+    @property
+    def _members(self) -> Members | None:
+        return self.decoded.of if self.decoded is not None else None
 
     def batch_run(self, target: Target, run: BatchRun) -> None:
-        """Write what the view writes for each selected batch in the batch run."""
-        if not run.checked or not self.selection.is_all:
-            for batch in run.batches():
-                if self.selection.batch(batch) != NO:
-                    rows = self.batch(target, batch)
-                    if self.coverage is not None:
-                        self.coverage.batch(target.path, batch, rows)
+        """Write what the view writes for each batch of a batch run that may contain a match."""
+        if self.pool is None or not self._several or self._decodes:  # a single batch run is not worth a thread
+            self._several = True
+            self._run(target, run)
             return
-        heads = run.headers
-        own = RecordColumns(run.buffer)
-        row = 0
-        while row < len(heads):
-            row = self._ahead(target, heads, row, own)
-            if row < len(heads):
-                self.batch(target, run.batch(heads.of(row, BATCH_START)))
-                row += 1
+        self.output.flush()
+        self.pool.submit(partial(self._in_thread, target, run))
+
+    def _in_thread(self, target: Target, run: BatchRun, turn: OutputSlot) -> None:
+        view = JsonView(turn, records=True)
+        try:
+            rows = self._idle.pop()
+            rows.output, rows.view = turn, view
+        except IndexError:
+            rows = FastRows(turn, view, self.selection, self.coverage, records=True)
+        rows._run(target, run)
+        self._idle.append(rows)
+
+    def drain(self) -> None:
+        """Wait until all batch runs are written; then the output may be used."""
+        if self.pool is not None:
+            self.pool.drain()
+
+    def _run(self, target: Target, run: BatchRun) -> None:
+        if run.checked and self.in_runs:
+            self._checked_run(target, run)
+            return
+        look = None if self.selection.is_all else self.selection.batch
+        for batch in run.batches():
+            if look is None or look(batch) != NO:
+                self._special(target, batch)
+
+    def _special(self, target: Target, batch: Batch) -> None:
+        """Write a batch of a run that is a special case."""
+        rows = self.batch(target, batch)
+        if self.coverage is not None:
+            self.coverage.batch(target.path, batch, rows)
+
+    def _checked_run(self, target: Target, run: BatchRun) -> None:
+        """Write a checked batch run, most batches without creating an object."""
+        heads, columns = run.headers, RecordColumns(run.buffer)
+        more = -1 if self.schemas is None else self.schemas.highest_id, self._members
+        row, count = 0, len(heads)
+        while row < count:
+            plan, before = self._plan(target, VALID), row
+            if plan is not None and self.records:
+                row, self.used = write_batches_records(
+                    self.room, self.used, columns, plan, heads, row, count, self.keys, *more
+                )
+            elif plan is not None:
+                row, self.used = write_batch_rows(self.room, self.used, heads, row, count, plan)
+            if row == count:
+                break
+            if self.used and row > before:  # perhaps it only lacked room
+                self._flush()
+                continue
+            if not self._compressed(target, run, row):
+                self._special(target, run.batch(heads.of(row, BATCH_START)))
+            row += 1
         self._flush()
 
-    def _ahead(self, target: Target, heads: HeaderColumns, row: int, own: RecordColumns) -> int:
-        """Write batches from number `row` on, up to the first special case. Returns the number of that batch."""
-        plan = self._current(target)
-        while plan is not None and row < len(heads):
-            before = self.used
-            if self.records:
-                then, self.used = write_batches_records(
-                    self.room, self.used, own, plan, heads, row, len(heads), [], highest_id(self.schemas)
-                )
-            else:
-                then, self.used = write_batch_rows(self.room, self.used, heads, row, len(heads), plan)
-            if then == row and not before:
-                break
-            if then < len(heads):
-                self._flush()
-            row = then
-        return row
+    def _compressed(self, target: Target, run: BatchRun, number: int) -> bool:
+        """Write the lines of the run's batch with that number, which is compressed. Returns False, without writing any
+        of them, for special cases."""
+        place = run.headers.of(number, BATCH_START)
+        header = BATCH_HEADER.read(run.buffer, place)
+        if not self.records or not header.codec or header.isControlBatch:
+            return False
+        payload = memoryview(run.buffer)[place + BATCH_HEADER.size : place + header.size]
+        unpacked = decompress_small(header.compression, payload, run.limits.max_decompressed_size)
+        if unpacked is None:
+            return False
+        columns = self.unpacked
+        columns.data = unpacked
+        if not decode_all(columns, 0, len(unpacked), header.recordCount):
+            return False
+        if self.schemas is not None and may_hold_schema_ids(columns, self.schemas.highest_id):
+            return False
+        if self.keys:
+            keep_keys(columns, self.keys)
+        self._rows(target, columns, VALID, run.headers, number, lambda one: rows_of(run.batch(place), one, 0, 0))
+        return True
 
     def batch(self, target: Target, batch: Batch) -> int:
-        """Write what the view writes for one batch. Returns the number of rows."""
+        """Write what the view writes for one batch, in the calling thread; call `drain` first. Returns the number of
+        rows."""
         self._flush()
-        if self.records and may_decode(self.schemas, batch):
-            return self.view.batch(target, batch, self.selection.records(batch))
-        if isinstance(batch, LegacyRecordBatch) and self._is_plain_wrapper(batch):
-            assert batch.inner is not None
-            self._rows(target, batch.inner, own_header(batch), partial(messages_of, batch))
-            self._flush()
-            return len(batch.inner)
-        ordinary = isinstance(batch, DefaultRecordBatch) and batch.crcValid and not batch.problems
-        if not self.records or not isinstance(batch, DefaultRecordBatch) or not ordinary or batch.isControlBatch:
-            return self.view.batch(target, batch, self.selection.records(batch))
-        heads = own_header(batch)
-        count = 0
+        is_decoded = may_decode(self.schemas, batch) or (self.decoded is not None and not _is_valid_v2(batch))
+        if self.records and not batch.isControlBatch and not is_decoded:
+            if isinstance(batch, LegacyRecordBatch):
+                read_wrapper(batch)
+                if batch.inner is not None and self._is_plain(batch):
+                    return self._wrapper(target, batch, batch.inner)
+            elif isinstance(batch, DefaultRecordBatch) and (isinstance(self.view, JsonView) or _is_sound(batch)):
+                return self._batch(target, batch)
+        return self.view.batch(target, batch, self.selection.records(batch))
+
+    def _is_plain(self, batch: LegacyRecordBatch) -> bool:
+        """Return whether the messages of a wrapper can be written from columns."""
+        return self.in_runs and _is_sound(batch) and (isinstance(self.view, JsonView) or batch.format.has_timestamp)
+
+    def _wrapper(self, target: Target, batch: LegacyRecordBatch, inner: RecordColumns) -> int:
+        if self.keys:
+            keep_keys(inner, self.keys)
+        self._rows(target, inner, MESSAGES[batch.magic], own_header(batch), 0, partial(messages_of, batch))
+        self._flush()
+        return len(inner)
+
+    def _batch(self, target: Target, batch: DefaultRecordBatch) -> int:
+        noted = list(noted_findings(target, batch))
+        self._findings(noted)
+        which = VALID if batch.crcValid else DAMAGED
+        heads, chooses, count = None, self.selection.chooses_records, 0
         for columns, base in decode_columns(batch):
-            if self.chooses:
+            if chooses:
                 self.selection.keep(batch, columns)
-            self._rows(target, columns, heads, partial(rows_of, batch, base=base, index=0))
-            count += len(columns)
+            if len(columns):
+                heads = heads or own_header(batch)
+                self._rows(target, columns, which, heads, 0, partial(rows_of, batch, base=base, index=0))
+                count += len(columns)
         self._flush()
-        for finding in noted_and_count_findings(target, batch):
-            self.view.finding(finding)
+        if batch.problems:
+            self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
         return count
 
-    def _is_plain_wrapper(self, batch: LegacyRecordBatch) -> bool:
-        """Return whether the batch is a wrapper of magic 1 whose messages are in columns."""
-        if not self.records or not self.selection.is_all or not batch.format.has_timestamp:
-            return False
-        read_wrapper(batch)
-        return batch.inner is not None and bool(batch.crcValid) and not batch.problems
+    def _findings(self, found: Iterable[Finding]) -> None:
+        for finding in found:
+            self.view.finding(finding)
 
     def _rows(
         self,
         target: Target,
         columns: RecordColumns,
+        which: int,
         heads: HeaderColumns,
+        number: int,
         records: Callable[[RecordColumns], Iterator[Record]],
     ) -> None:
-        """Write the records in the columns; the view writes special cases, as `records` returns them."""
-        row = 0
+        """Write the records in the columns, which belong to batch `number`; the view writes special cases, as `records`
+        returns them."""
+        row, members = 0, self._members
         while row < len(columns):
-            plan = self._current(target)
+            plan = self._plan(target, which)
             if plan is not None:
-                row, self.used = write_record_rows(self.room, self.used, columns, row, plan, heads, 0)
-                if row < len(columns) and self.used:  # perhaps there was no room
+                row, self.used = write_record_rows(self.room, self.used, columns, row, plan, heads, number, members)
+                if row == len(columns):
+                    break
+                if self.used:  # perhaps there was no room
                     self._flush()
                     continue
-            if row < len(columns) and not know_plain_characters():
-                one = RecordColumns(columns.data)
-                one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
-                assert isinstance(self.view, TableView)
-                for record in records(one):
-                    self.view.record(record)
-                row += 1
+                need = plan.record_bytes(columns, row)
+                if len(self.room) < need <= MAX_LINE_BYTES:
+                    self.room = bytearray(need)
+                    continue
+                if isinstance(self.view, TableView) and know_plain_characters():
+                    continue
+            one = RecordColumns(columns.data)
+            one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
+            for record in records(one):
+                reading = self.decoded.decode(record.key, record.value) if self.decoded is not None else None
+                self.view.record(target, record, reading)
+            self._matched()
+            row += 1
 
-    def drain(self) -> None:
-        """Do nothing: no rows are pending."""
+    def _matched(self) -> None:
+        if self.coverage is not None:
+            self.coverage.matched = True
 
     def _flush(self) -> None:
         if self.used:
             self.output.write_now(memoryview(self.room)[: self.used])
             self.used = 0
+            self._matched()
 
-    def _current(self, target: Target) -> RowPlan | None:
-        """Return the current row layout; None if rows cannot be written from columns."""
-        if isinstance(self.view, TableView):
-            table = self.view.table
-            placed = None if table is None else table.placed
-            if placed is not self._planned:
-                self._planned = placed
-                self._plan = None if placed is None else table_plan(placed, IN_TABLE[self.records])
-        elif self._planned != target.path:
-            self._planned, self._plan = target.path, batch_plan(target)
-        return self._plan
+    def _plan(self, target: Target, which: int) -> RowPlan | None:
+        """Return the current layout of rows of a kind (see json_plans); None if they cannot be written from columns."""
+        if isinstance(self.view, JsonView):
+            if self._planned != target.path:
+                self._planned, self._plans = target.path, json_plans(target, records=self.records)
+            return self._plans[which]
+        table = self.view.table
+        placed = None if table is None else table.placed
+        if placed is not self._planned:
+            self._planned, self._plans = placed, (None if placed is None else table_plan(placed, records=self.records),)
+        return self._plans[0] if self._plans else None
+
+
+def _is_valid_v2(batch: Batch) -> bool:
+    return isinstance(batch, DefaultRecordBatch) and batch.crcValid
+
+
+def _is_sound(batch: Batch) -> bool:
+    return batch.crcValid and not batch.problems

@@ -34,7 +34,6 @@ from kdump.log.selection import Range, Selection
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.questions.inspect.fast_entries import FastEntries
-from kdump.questions.inspect.fast_json import FastRecordWriter
 from kdump.questions.inspect.fast_rows import FastRows
 from kdump.questions.inspect.redacted_view import RedactedView
 from kdump.questions.inspect.views import CsvView, HexView, JsonView, TableView, TemplateView, View
@@ -123,9 +122,9 @@ class InspectRun:
             all_files=options.all_files,
             coverage=self.coverage,
         )
-        self.quick: FastRecordWriter | FastRows | None = None
+        self.quick: FastRows | None = None
         """Writes the records of the current file directly from their columns; None if that is not possible."""
-        self._quick: FastRecordWriter | FastRows | None = None
+        self._quick: FastRows | None = None
         self._fast_entries: FastEntries | None = None
         """Writes the entries of indexes, many at a time; None if that is not possible."""
         self._nothing = False
@@ -391,18 +390,12 @@ class InspectRun:
         in_table = is_plain and options.columns is None and options.zone is timezone.utc
         if self.selection.is_all and (options.form == JSON or (options.form == TABLE and in_table)):
             self._fast_entries = FastEntries(self.output, view)
-        if not COMPILED:
+        if not COMPILED or not (options.records or self.selection.is_all):
             return
-        if options.form == JSON and options.records:
-            other = partial(JsonView, records=True)
-            self._quick = FastRecordWriter(
-                self.output, self.selection, options.jobs, other, self.coverage, self.decoding
+        if isinstance(view, JsonView) or (isinstance(view, TableView) and in_table):
+            self._quick = FastRows(
+                self.output, view, self.selection, self.coverage, records=options.records, jobs=options.jobs
             )
-            return
-        if (options.form == JSON or (options.form == TABLE and in_table)) and (
-            options.records or self.selection.is_all
-        ):
-            self._quick = FastRows(self.output, view, self.selection, self.coverage, records=options.records)
 
     def _begin(self, target: Target) -> None:
         """Choose for this file whether records are written directly from columns."""
@@ -452,7 +445,7 @@ class InspectRun:
 
                 def at(position: int, size: int | None) -> None:
                     progress.at(position, size)
-                    if not isinstance(self.quick, FastRecordWriter):  # Quick does not hold rows back
+                    if self.quick is None or self.quick.pool is None:  # else threads write
                         view.tick()
 
                 self.scan.run = Run(at=at)

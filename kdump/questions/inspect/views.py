@@ -19,12 +19,12 @@ from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
 from kdump.log.window import Window
-from kdump.render.decoded_lines import DecodedLines
 from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump
 from kdump.render.inspect_columns import DECODED, TableDecoder, columns_of, header_pieces, refuse_unknown
 from kdump.render.inspect_json import batch_object, entry_object, record_line, record_object, region_object
+from kdump.render.line_parts import DecodedLines
 from kdump.render.long_value import LARGE, bytes_text_pieces
 from kdump.render.record_template import Part, render
 from kdump.render.sink import CsvRows
@@ -180,7 +180,7 @@ class TableView:
         self._findings(finding for finding in noted_and_count_findings(target, batch) if finding not in noted)
         return rows
 
-    def record(self, record: Record) -> None:
+    def record(self, target: Target, record: Record, reading: DecodedRecord | None = None) -> None:
         """Write one record of a valid batch of which nothing is decoded."""
         table = self._for("record")
         self._is_plain = True
@@ -284,7 +284,10 @@ class JsonView:
             self._write(answer_object(finding))
 
     def _record(self, target: Target, record: Record, decoding: RecordDecoder | None) -> None:
-        reading = decoding.read(target, record) if decoding else None
+        self.record(target, record, decoding.read(target, record) if decoding else None)
+
+    def record(self, target: Target, record: Record, reading: DecodedRecord | None = None) -> None:
+        """Write one record with what is decoded of it."""
         if record.end - record.start > LARGE:
             for part in record_line(target, record, reading):
                 self.output.write(part)
