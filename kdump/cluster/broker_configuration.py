@@ -15,12 +15,13 @@ from typing import Annotated
 from kdump.answer import Doc, PathText, answer
 from kdump.cluster.disks import Disks
 from kdump.cluster.running_brokers import running_brokers
-from kdump.kafka.server_properties import ServerProperties, read_properties
+from kdump.kafka.quorum_state import quorum_state
+from kdump.kafka.server_properties import VOTERS, ServerProperties, read_properties
 from kdump.log import file_system
 from kdump.log.directory_listing import is_url, real_path
 from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.log.log_directory import META
+from kdump.log.log_directory import META, LogDirectory
 
 BESIDE = ("server.properties", "kafka.properties", "config/server.properties", "config/kraft/server.properties")
 """Where the file may be in a log directory or in one of the two above it."""
@@ -31,7 +32,7 @@ PLACES = (
     *("/opt/kafka/config/server.properties", "/opt/kafka/config/kraft/server.properties"),
 )
 """Where operators, images and packages have the file."""
-OF_NODE = ("node.id", "broker.id", "process.roles", *("log.dirs", "log.dir", "metadata.log.dir"))
+OF_NODE = ("node.id", "broker.id", "process.roles", VOTERS, *("log.dirs", "log.dir", "metadata.log.dir"))
 
 
 @answer("serverProperties")
@@ -162,12 +163,28 @@ def _contradictions(server: ServerProperties, disks: Disks) -> Iterator[str]:
             what = "is empty: it is new, or nothing is mounted there" if empty else "is not examined: pass it, too"
             yield f"{path}, which {server.path} names, {what}"
     own = disks.node_of(named[0]).directories
+    yield from _other_voters(server, disks, own)
     for each in own:
         if not server.names(each.path):
             yield f"{each.path} has the IDs of this node, but {server.path} does not name it: the node does not read it"
     metadata = [each.path for each in own if os.path.isdir(os.path.join(each.path, METADATA_LOG))]
     if server.metadata_log_dir is not None and metadata and server.metadata_log_dir not in map(real_path, metadata):
         yield f"metadata.log.dir is {server.metadata_log_dir}, which has no metadata log; {metadata[0]} has one"
+
+
+def _other_voters(server: ServerProperties, disks: Disks, own: list[LogDirectory]) -> Iterator[str]:
+    if not server.voters:
+        return
+    stated = [quorum_state(os.path.join(each.path, METADATA_LOG)).voters for each in own]
+    voters = frozenset(number for each in stated for number in each or ())
+    metadata = disks.newest_metadata(*(each.path for each in own))[1]
+    counts, where = "", "quorum-state"
+    if metadata is not None and (metadata.kraft_version or not voters):
+        voters, where = frozenset(metadata.voters), "the metadata"
+        counts = ", which count" if metadata.kraft_version else ""
+    if voters and voters != server.voters:
+        named, known = (", ".join(map(str, sorted(each))) for each in (server.voters, voters))
+        yield f"{VOTERS} in {server.path} has the nodes {named}, {where} the voters {known}{counts}"
 
 
 def _is_empty(path: str) -> bool:

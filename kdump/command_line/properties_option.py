@@ -49,15 +49,15 @@ def properties_option(*, found: bool = False) -> Any:
 class NodeProperties:
     """The server.properties of the node whose disks a command examines: that of --properties, else the one that the
     node's own disks or a running broker lead to. `server`: None if there is none; `is_given`: it is that of the
-    option; `disks`: what was looked at."""
+    option; `disks`: what is looked at, those of the command if it has them."""
 
-    def __init__(self, given: ServerProperties | None, paths: tuple[str, ...]) -> None:
+    def __init__(self, given: ServerProperties | None, paths: tuple[str, ...], disks: Disks | None = None) -> None:
         from kdump.cluster.broker_configuration import PropertiesSearch, configuration  # not in ls and verify
 
         self.server = given
         self.is_given = given is not None
         self._configuration: NodeConfiguration | None = None
-        self.disks = Disks.at(paths, Run(Limits(), ignore), nested=False)
+        self.disks = Disks.at(paths, Run(Limits(), ignore), nested=False) if disks is None else disks
         search = PropertiesSearch(paths, self.disks)
         found = search.find() if given is None else (given, "--properties")
         for text in search.unreadable:

@@ -22,6 +22,11 @@ from kdump.format.varint import Bytes
 
 _INT8 = struct.Struct(">b")
 
+FOLDERS = (
+    *("control", "group-coordinator", "transaction-coordinator", "share-coordinator"),
+    *("metadata", "storage", "raft"),
+)
+"""Kafka's modules, whose messages are in a file each, in the order of display."""
 UNSIGNED_VARINT = Wire("UNSIGNED_VARINT")
 FIXED = {
     "bool": Wire("BOOLEAN", "?"),
@@ -143,12 +148,8 @@ def by_api_key(folder: str, kind: str = "") -> dict[int, MessageSchema]:
 @cache
 def load(message: str) -> MessageSchema:
     """Load the schema of a message by its Kafka name. Raises KeyError if kdump does not have it."""
-    # Imported here: it is slow to import, and most runs load no schema.
-    from importlib.resources import files
-
-    names = sorted(path.name for path in files("kdump.format").joinpath("schemas").iterdir())
-    for name in names:
-        if name.endswith(".json") and message in (folder := load_folder(name[: -len(".json")])):
+    for name in FOLDERS:
+        if message in (folder := load_folder(name)):
             return folder[message]
     raise KeyError(message)
 

@@ -14,12 +14,11 @@ import difflib
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from kdump.format.layout import Field, Layout
 from kdump.format.mirror_record import MIRROR_MESSAGES
-from kdump.format.schema import MessageSchema, load_folder
+from kdump.format.schema import FOLDERS, MessageSchema, load_folder
 
 LAYOUTS = {
     "Batches and records": ("batch_header", "record", "legacy_message"),
@@ -51,7 +50,7 @@ MESSAGES = {
     "storage": "Records of __remote_log_metadata, and the producer snapshot",
     "raft": "The file quorum-state",
 }
-"""Headings of schema folders, in the order of display; other folders come after these."""
+"""Headings of schema folders."""
 
 
 class NamedStruct(NamedTuple):
@@ -79,9 +78,8 @@ def structs() -> Iterator[NamedStruct]:
     for schema in MIRROR_MESSAGES.values():
         group, source = "Records of MirrorMaker's topics", "org.apache.kafka.connect.mirror"
         yield NamedStruct(schema.name, group, source, describe_message(schema), schema=schema)
-    names = (entry.name.removesuffix(".json") for entry in files("kdump.format").joinpath("schemas").iterdir())
-    for folder in dict.fromkeys([*MESSAGES, *sorted(names)]):
-        group = MESSAGES.get(folder, f"Messages of {folder}")
+    for folder in FOLDERS:
+        group = MESSAGES[folder]
         for schema in load_folder(folder).values():
             yield NamedStruct(
                 schema.name, group, f"Kafka's schema {schema.name}.json", describe_message(schema), schema=schema

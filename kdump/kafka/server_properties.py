@@ -20,6 +20,7 @@ from kdump.state.secrets import is_secret
 MAX_BYTES = 1 << 20
 """Maximum size of such a file in bytes."""
 DIRECTORIES = ("log.dirs", "log.dir", "metadata.log.dir")
+VOTERS = "controller.quorum.voters"
 PROVIDED = re.compile(r"\$\{[^}]*\}")
 """What a config provider replaces, ${env:NAME}, or a script of an image, ${NAME} (AbstractConfig.CONFIG_PROVIDERS)."""
 
@@ -65,6 +66,12 @@ class ServerProperties(NamedTuple):
         """node.id, or broker.id; None if the file sets neither, or -1, for which a broker takes a free one."""
         found = parse_int(self.values.get("node.id") or self.values.get("broker.id", ""))
         return None if found is None or found < 0 else found
+
+    @property
+    def voters(self) -> frozenset[int]:
+        """The node IDs in controller.quorum.voters, ID@HOST:PORT each; empty if it is not set or not known."""
+        found = [parse_int(word.partition("@")[0]) for word in self.words(VOTERS)]
+        return frozenset(number for number in found if number is not None) if None not in found else frozenset()
 
     @property
     def stated_log_dirs(self) -> list[str]:

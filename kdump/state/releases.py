@@ -156,6 +156,14 @@ QUORUM_STATE_1 = Difference(
     "KIP-853",
     "reads `quorum-state` of data_version 1, which is written once kraft.version is 1; earlier releases exit",
 )
+VOTERS_COMPARED = Difference(
+    None,
+    (3, 7, _ANY),
+    KRAFT,
+    "QuorumState.initialize",
+    "KIP-853",
+    "exits if `controller.quorum.voters` has other nodes than `quorum-state`; later releases take the former",
+)
 QUORUM_STATE_CLEARED = Difference(
     None,
     (3, 7, _ANY),

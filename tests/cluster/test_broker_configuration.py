@@ -16,7 +16,7 @@ from kdump.kafka.server_properties import ServerProperties, read_properties
 from kdump.state.secrets import is_secret
 from tests.cluster.test_log_directories import JAVA, process, properties, root  # noqa: F401  a fixture
 from tests.command import objects, run
-from tests.conftest import RELEASES
+from tests.conftest import FIXTURES, RELEASES
 from tests.each_case import each_case
 
 KRAFT = RELEASES / "4.3.1-kraft"
@@ -193,6 +193,30 @@ def test_the_metadata_log_is_elsewhere(disk: Path) -> None:
     server = read_properties(str(properties(disk.parent / "x.properties", text)))
     [said] = [text for text in contradictions(server, disk, meta) if "metadata" in text]
     assert said == f"metadata.log.dir is {meta}, which has no metadata log; {disk} has one"
+
+
+def test_other_voters(disk: Path) -> None:
+    """Each release as its nodes did with these files: 3.6.2 exits, 3.9.1 takes the voters of the configuration."""
+    for release, status in (("3.6.2", 3), ("3.9.1", 0)):
+        node = shutil.copytree(RELEASES / f"{release}-kraft" / "clean", disk.parent / release)
+        text = f"node.id=1\nprocess.roles=broker\nlog.dirs={node}\ncontroller.quorum.voters="
+        file = properties(disk.parent / "server.properties", text + "2@localhost:9093\n")
+        said = f"controller.quorum.voters in {file} has the nodes 2, quorum-state the voters 0"
+        for command in ("doctor", "restart-plan"):
+            assert run(command, node).stdout.startswith(f"NOT AS CONFIGURED: {said}\n")
+        plan = run("restart-plan", node)
+        assert plan.exit_code == status
+        exits = "Configured voter set: [2] is different from the voter set read from the state file: [0]."
+        assert (exits in " ".join(plan.stdout.split())) == (status == 3)
+        properties(disk.parent / "server.properties", text + "0@localhost:9093\n")
+        assert "NOT AS CONFIGURED" not in run("restart-plan", node).stdout
+
+
+def test_voters_of_a_dynamic_quorum_count(disk: Path) -> None:
+    node = FIXTURES / "standalone"
+    text = f"process.roles=controller\nlog.dirs={node}\ncontroller.quorum.voters=7@localhost:9093\n"
+    [said] = contradictions(read_properties(str(properties(disk.parent / "x.properties", text))), node)
+    assert said.endswith("has the nodes 7, the metadata the voters 1, which count")
 
 
 def test_names_that_are_set_several_times(disk: Path) -> None:

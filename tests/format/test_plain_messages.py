@@ -2,7 +2,6 @@
 
 import random
 import struct
-from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from kdump import jsonl
 from kdump.format.layout import Span
 from kdump.format.plain_messages import MAX_BYTES, plain_text, read_plain
-from kdump.format.schema import FIXED, MessageSchema, SchemaField, SchemaStruct, load_folder
+from kdump.format.schema import FIXED, FOLDERS, MessageSchema, SchemaField, SchemaStruct, load_folder
 from kdump.format.versioned_messages import MAX_VALUES, _json, kafka_json, try_decode
 from tests.conftest import SEED, sample
 from tests.each_case import each_case
@@ -21,9 +20,6 @@ __all__ = ["everything", "tool"]  # fixtures
 TAGGED = VERSION_2.replace(bytes.fromhex("04 00 04 00000007"), bytes.fromhex("02 00 04 00000007"))[:-6]
 """Version 2 without its unknown tags."""
 CASES = [(0, VERSION_0), (1, VERSION_1), (2, TAGGED), (3, TAGGED)]
-FOLDERS = sorted(
-    file.name[:-5] for file in files("kdump.format").joinpath("schemas").iterdir() if file.name.endswith(".json")
-)
 SCHEMAS = [schema for folder in FOLDERS for schema in load_folder(folder).values()]
 
 

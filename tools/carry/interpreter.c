@@ -1,5 +1,6 @@
-/* The interpreter of the single file. It finds its modules in the zip archive that follows the launcher. Those that are
-   shared libraries are copied into memory that has a name under /proc (memfd_create), and are loaded from there: it does
+/* The interpreter of the single file. It finds its modules in the zip archive that follows the launcher: the first ones are
+   frozen, which is Python's word for code that is in memory, kdump_carried.py finds the others. Those that are shared
+   libraries are copied into memory that has a name under /proc (memfd_create), and are loaded from there: it does
    not matter if /tmp is full, read-only or mounted noexec, and nothing is left over after a kill. */
 
 #define _GNU_SOURCE
@@ -15,6 +16,21 @@
 #include <unistd.h>
 
 #include "own_path.h"
+
+static struct footer footer;
+static int own; /* open for reading as long as this runs: the file may be removed, and a process may change its root */
+
+static int all_read(char *bytes, size_t size, off_t position) {
+    while (size) {
+        ssize_t done = pread(own, bytes, size, position);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return 0;
+        bytes += done;
+        position += done;
+        size -= (size_t)done;
+    }
+    return 1;
+}
 
 static int all_written(int fd, const char *bytes, size_t size) {
     while (size) {
@@ -100,27 +116,61 @@ static PyObject *py_load(PyObject *self, PyObject *args) {
     return NULL;
 }
 
+/* _carry.read(position, size) -> bytes of this file */
+static PyObject *py_read(PyObject *self, PyObject *args) {
+    Py_ssize_t position, size;
+    if (!PyArg_ParseTuple(args, "nn", &position, &size)) return NULL;
+    PyObject *found = PyBytes_FromStringAndSize(NULL, size);
+    if (found && !all_read(PyBytes_AS_STRING(found), (size_t)size, (off_t)position)) {
+        Py_DECREF(found);
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    return found;
+}
+
 static PyMethodDef methods[] = {
+    {"read", py_read, METH_VARARGS, "Read bytes of this file."},
     {"place", py_place, METH_VARARGS, "Put a library into memory and return the path to load it from."},
     {"placed", py_placed, METH_VARARGS, "Remove the library's file, if it is on a disk."},
     {"load", py_load, METH_VARARGS, "Load a library that extension modules need."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_carry", NULL, -1, methods, NULL, NULL, NULL, NULL};
-static PyObject *init_carry(void) { return PyModule_Create(&module); }
+
+static PyObject *init_carry(void) {
+    PyObject *made = PyModule_Create(&module);
+    if (made && (PyModule_AddIntConstant(made, "MEMBERS", (long)footer.members.place)
+                 || PyModule_AddIntConstant(made, "MEMBERS_SIZE", (long)footer.members.size)))
+        Py_CLEAR(made);
+    return made;
+}
+
+/* Makes the modules of the member `frozen` known to Python (archive.py writes them). Returns 0 if they cannot be read. */
+static int freeze(void) {
+    static struct _frozen known[16];
+    char *bytes = malloc(footer.frozen.size);
+    if (!bytes || !all_read(bytes, footer.frozen.size, (off_t)footer.frozen.place)) return 0;
+    const char *end = bytes + footer.frozen.size;
+    for (size_t i = 0; bytes < end && i + 1 < sizeof known / sizeof *known; i++) {
+        uint32_t head[3];
+        memcpy(head, bytes, sizeof head);
+        bytes += sizeof head;
+        known[i] = (struct _frozen){bytes, (const unsigned char *)bytes + head[0], (int)head[1], (int)head[2]};
+        bytes += head[0] + head[1];
+    }
+    PyImport_FrozenModules = known;
+    return 1;
+}
 
 static void must(PyStatus status) {
     if (PyStatus_Exception(status)) Py_ExitStatusException(status);
 }
 
 int main(int argc, char **argv) {
-    struct footer footer;
     PyPreConfig before;
     PyConfig config;
-    int fd;
-    const char *self = own_path(argc ? argv[0] : NULL, &footer, &fd);
-    if (!self) return 2; /* cannot be: the launcher found it */
-    close(fd);
+    const char *self = own_path(argc ? argv[0] : NULL, &footer, &own);
+    if (!self || !freeze()) return 2; /* cannot be: the launcher found it */
 
     /* Choose encodings as `python` does, but by the locale alone: ignore the environment's PYTHON… variables. */
     PyPreConfig_InitPythonConfig(&before);

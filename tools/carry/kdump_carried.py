@@ -1,40 +1,59 @@
-"""Entry point of the single file, started by its launcher: finds extension modules in the archive, then runs kdump.
+"""Entry point of the single file, started by its launcher: finds modules in the archive, then runs kdump.
 
 This file imports only modules that are part of the interpreter."""
 
 import _imp
+import marshal
 import sys
-import zipimport
+import zlib
 from _frozen_importlib import ModuleSpec
-from zipimport import zipimporter
+from _frozen_importlib_external import PathFinder
 
-# The launcher provides _carry; the build writes carried_table.
+# The interpreter provides _carry; the build writes carried_table.
 import _carry  # type: ignore[import-not-found]
 from carried_table import EXTENSIONS, LIBRARIES  # type: ignore[import-not-found]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from types import ModuleType
+    from typing import Any
+
+BYTECODE_HEADER = 16
+ENDS = (".pyc", "/__init__.pyc", "/")
+"""Of a module's member: a module, a package, a package without a module of its own."""
 
 
-class Extensions:
-    """Finds the extension modules in the archive, before other finders, and loads them from memory."""
+class Members:
+    """Finds modules in the archive, in place of Python's search in directories and archives, and loads them: what is a
+    library from memory. It knows where each member is, and opens nothing."""
 
     def __init__(self, archive: str) -> None:
         self.archive = archive
-        self.members = zipimporter(archive)
+        self.places: dict[str, tuple[int, int, int]] = marshal.loads(_carry.read(_carry.MEMBERS, _carry.MEMBERS_SIZE))
         self.libraries: set[str] = set()
 
     def _read(self, member: str) -> bytes:
-        return self.members.get_data(f"{self.archive}/{member}")
+        place, size, inflated = self.places[member]
+        data: bytes = _carry.read(place, size)
+        return zlib.decompress(data, -zlib.MAX_WBITS, inflated) if inflated else data
 
     def find_spec(self, name: str, path: "Sequence[str] | None", target: object = None) -> ModuleSpec | None:
-        member = EXTENSIONS.get(name)
-        return ModuleSpec(name, self, origin=f"{self.archive}/{member}") if member else None  # type: ignore[arg-type]
+        at = name.replace(".", "/")
+        member = next((at + end for end in ENDS if at + end in self.places), EXTENSIONS.get(name))
+        if member is None:
+            return None
+        spec = ModuleSpec(name, self, origin=f"{self.archive}/{member}")  # type: ignore[arg-type]
+        if "/" in member[len(at) :]:
+            spec.submodule_search_locations = [f"{self.archive}/{at}"]
+        spec.loader_state = member
+        spec.has_location = not member.endswith("/")
+        return spec
 
-    def create_module(self, spec: ModuleSpec) -> "ModuleType":
-        member = EXTENSIONS[spec.name]
+    def create_module(self, spec: ModuleSpec) -> "ModuleType | None":
+        member = EXTENSIONS.get(spec.name)
+        if member is None:
+            return None
         for library in LIBRARIES.get(member, ()):
             if library not in self.libraries:
                 self.libraries.add(library)
@@ -45,11 +64,33 @@ class Extensions:
         finally:
             _carry.placed(spec.origin)
             spec.origin = known
-        spec.has_location = True
         return module
 
     def exec_module(self, module: "ModuleType") -> None:
-        _imp.exec_dynamic(module)
+        assert module.__spec__ is not None
+        member = module.__spec__.loader_state
+        if member.endswith(".pyc"):
+            exec(marshal.loads(memoryview(self._read(member))[BYTECODE_HEADER:]), module.__dict__)
+        elif not member.endswith("/"):
+            _imp.exec_dynamic(module)
+
+    def get_data(self, path: str) -> bytes:
+        """Return a member by the path that a module's __file__ leads to."""
+        try:
+            return self._read(path.removeprefix(self.archive + "/"))
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def get_resource_reader(self, name: str) -> "Any":
+        """Return what lists a package's files, which few commands do."""
+        from zipimport import zipimporter
+
+        parent = name.rpartition(".")[0].replace(".", "/")
+        return zipimporter(f"{self.archive}/{parent}" if parent else self.archive).get_resource_reader(name)
+
+    def find_distributions(self, *context: "Any") -> "Iterable[Any]":
+        """Return the packages in the archive, for importlib.metadata."""
+        return PathFinder.find_distributions(*context)
 
 
 OF_INTERPRETER = ("from multiprocessing.", "from grpc_tools ")
@@ -67,21 +108,9 @@ def asked_of_interpreter(arguments: list[str]) -> int | None:
     return None
 
 
-def file_name(importer: zipimporter, name: str) -> str:
-    """Return what zipimporter.get_filename does, which loads the module for that: each module would be loaded twice."""
-    path = importer.prefix + name.rpartition(".")[2]
-    for suffix in ("/__init__.pyc", ".pyc"):
-        found = importer._get_files().get(path + suffix)  # type: ignore[attr-defined]
-        if found:
-            known: str = found[0]
-            return known
-    raise zipimport.ZipImportError(f"can't find module {name!r}", name=name)
-
-
 def start() -> None:
     """Run kdump, or what it asks of an interpreter."""
-    zipimporter.get_filename = file_name  # type: ignore[method-assign,assignment]
-    sys.meta_path.insert(0, Extensions(sys.path[0]))
+    sys.meta_path[:] = [*(finder for finder in sys.meta_path if finder is not PathFinder), Members(sys.path[0])]
     at = asked_of_interpreter(sys.argv[1:])
     if at is not None:
         code, sys.argv = sys.argv[1 + at], ["-c", *sys.argv[2 + at :]]

@@ -2,8 +2,8 @@
    file and with the C library that it carries. So nothing is unpacked, and it does not matter which C library the machine
    has, if any.
 
-   The archive's comment, the last 40 bytes of the file, contains the positions of both: MAGIC, then offset and size of
-   the interpreter, and of the C library, whose first part is its dynamic loader. */
+   The archive's comment, the last bytes of the file, has the positions of both (own_path.h). The first part of the C library
+   is its dynamic loader. */
 
 #include <elf.h>
 #include <errno.h>
@@ -80,7 +80,7 @@ int main(int argc, char **argv, char **environment) {
     int fd;
     if (!own_path(argc ? argv[0] : NULL, &footer, &fd))
         die("its own file", "unreadable or incomplete; compare its checksum");
-    struct program python = map(fd, (off_t)footer.python), loader = map(fd, (off_t)footer.libc);
+    struct program python = map(fd, (off_t)footer.python.place), loader = map(fd, (off_t)footer.libc.place);
     close(fd);
     while (*environment) environment++;
     for (Elf64_auxv_t *each = (Elf64_auxv_t *)(environment + 1); each->a_type != AT_NULL; each++)

@@ -4,11 +4,15 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#define MAGIC "kdump\0\0\2"
+#define MAGIC "kdump\0\0\3"
+
+struct part {
+    uint64_t place, size;
+};
 
 struct footer {
     char magic[8];
-    uint64_t python, libc;
+    struct part python, libc, frozen, members;
 };
 
 /* Opens this file and returns its path: /proc/self/exe or, without /proc, what the kernel was given, or argv[0]; NULL if

@@ -91,10 +91,8 @@ def _found(options: DoctorOptions) -> DoctorOptions:
 
 def _run(options: DoctorOptions) -> int:
     """Run the command and return its exit status."""
-    node = NodeProperties(options.server, options.paths)
     output = options.output.output(headline=False)
     sink = options.output.sink(output, lambda: DoctorReport(output, options.paths), (Item,), report=True)
-    node.show(options.output, output, sink)
 
     def emit(answer: Any) -> None:
         with uninterrupted():  # so that no line is cut
@@ -103,7 +101,7 @@ def _run(options: DoctorOptions) -> int:
 
     query = DoctorQuery(
         options.paths,
-        options.reading.run(server=node.server),
+        options.reading.run(server=options.server),
         budget=options.budget / 1000,
         now=parse_now(options.now, options.output.zone),
         timeout=options.transaction_timeout,
@@ -118,6 +116,7 @@ def _run(options: DoctorOptions) -> int:
             progress.name, progress.done, progress.total = f"doctor: {name}", 0, None
 
         doctor = Doctor(query, emit, Run(begin=begin, more=progress.more, expect=progress.expect))
+        NodeProperties(options.server, options.paths, doctor.disks).show(options.output, output, sink)
         try:
             doctor.run()
         except (KeyboardInterrupt, Terminated) as error:

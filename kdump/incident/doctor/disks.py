@@ -15,6 +15,7 @@ from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Node
 from kdump.cluster.release_evidence import disk_release
 from kdump.incident.doctor.answer import ExaminedDisk
+from kdump.kafka.server_properties import ServerProperties
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.directory_listing import is_directory
@@ -60,6 +61,10 @@ class Disks(cluster.Disks):
         self.brokers = [Broker(node.directories, node.ids, node.is_copy, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
+
+    def configure(self, server: ServerProperties | None) -> None:
+        super().configure(server)
+        self.options = replace(self.options, server=server)
 
     def _nothing(self) -> SourceError:
         first = self.paths[0]

@@ -75,7 +75,7 @@ class DoctorQuery:
 
 class Doctor:
     """One examination. `emit` is called with each answer as soon as it is known; `run.begin` with the name of a
-    question."""
+    question. Raises SourceError if there is nothing of Kafka's."""
 
     def __init__(
         self,
@@ -85,6 +85,8 @@ class Doctor:
     ) -> None:
         self.query = query
         self.now = round(time.time() * 1000) if query.now is None else query.now
+        options = replace(query.options, now=self.now, transaction_timeout=query.timeout)
+        self.disks = Disks(query.paths, options)
         self._emit = emit
         self._run = run
         self._began = time.monotonic()
@@ -103,10 +105,8 @@ class Doctor:
         """Seconds that were spent on reading the logs."""
 
     def run(self) -> None:
-        """Examine everything. Raises SourceError if there is nothing of Kafka's; a signal may end it at any time, and
-        `page` then returns what is known."""
-        options = replace(self.query.options, now=self.now, transaction_timeout=self.query.timeout)
-        self.disks = disks = Disks(self.query.paths, options)
+        """Examine everything. A signal may end it at any time, and `page` then returns what is known."""
+        disks = self.disks
         self._unread = disks.unread
         for disk in disks.disks():
             self._emit(disk)

@@ -25,6 +25,7 @@ from kdump.questions.bundle.directory_writer import BundleOptions
 from kdump.questions.bundle.report import BundleReport
 from kdump.questions.bundle.run import BundleSummary, bundle
 from kdump.render.progress import Progress
+from kdump.signals import Terminated
 from kdump.streams import write_all
 
 EXAMPLES = """
@@ -138,14 +139,20 @@ def _run(options: BundleCommandOptions) -> int:
         hash_key=key,
     )
     with Progress("bundle", expected=lambda: segment_bytes(options.paths, lambda topic: True)) as progress:
-        summary = bundle(
-            options.paths,
-            partial(write_all, STDOUT) if is_stream else options.out,
-            made,
-            options.topics,
-            run=options.reading.run(unreadable=report_unreadable, **progress.listeners),
-            packed=options.tar,
-        )
+        try:
+            summary = bundle(
+                options.paths,
+                partial(write_all, STDOUT) if is_stream else options.out,
+                made,
+                options.topics,
+                run=options.reading.run(unreadable=report_unreadable, **progress.listeners),
+                packed=options.tar,
+            )
+        except (KeyboardInterrupt, Terminated) as error:
+            if is_stream:  # what is on a disk is removed; this stays where it went
+                by = error if isinstance(error, Terminated) else "SIGINT"
+                print_error(f"standard output: the bundle is not complete: ended by {by}")
+            raise
     sink.add(summary)
     sink.end()
     output.flush()

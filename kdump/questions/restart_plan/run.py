@@ -41,7 +41,13 @@ from kdump.questions.restart_plan.node.access_rights import Rights, broker_right
 from kdump.questions.restart_plan.node.bootstrap import read_bootstrap
 from kdump.questions.restart_plan.node.directories import node_directories
 from kdump.questions.restart_plan.node.identity import configured, identify, registered
-from kdump.questions.restart_plan.node.quorum import last_epoch_stop, quorum_warnings, read_quorum, sole_voter_stop
+from kdump.questions.restart_plan.node.quorum import (
+    last_epoch_stop,
+    other_voters_stop,
+    quorum_warnings,
+    read_quorum,
+    sole_voter_stop,
+)
 from kdump.questions.restart_plan.node.refused_records import add_invalid_config, add_refused, controller_role
 from kdump.questions.restart_plan.node.release_change import refusals, release_change
 from kdump.questions.restart_plan.node.root_files import full_stop, full_warning, read_only_stop
@@ -135,7 +141,7 @@ def predict_startup(
         add(each)
     is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
     if release.mode == KRAFT:
-        _add_quorum(plan, disks, is_broker)
+        _add_quorum(plan, disks, release, is_broker)
         is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
         _add_refused(plan, disks, release, metadata, is_broker=is_broker, is_controller=is_controller)
     is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
@@ -183,7 +189,7 @@ def _advise(plan: RestartPlan, stops: list[StartupFailure]) -> None:
             stops[number] = stop._replace(remedy=USE_NEWER)
 
 
-def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
+def _add_quorum(plan: RestartPlan, disks: Disks, release: KafkaRelease, is_broker: bool) -> None:
     """Add the quorum as the files of metadata.log.dir state it, and warnings if this node is not a voter."""
     directory = next((each for each in plan.directories if each.metadataLogDir), None)
     if directory is None or directory.failed:
@@ -192,7 +198,7 @@ def _add_quorum(plan: RestartPlan, disks: Disks, is_broker: bool) -> None:
     metadata = disks.copies.quorum(directory.path)
     plan.quorum = read_quorum(directory, own, metadata)
     stops = last_epoch_stop(plan.quorum, directory), sole_voter_stop(plan.quorum, directory)
-    directory.stops += filter(None, stops)
+    directory.stops += filter(None, (*stops, other_voters_stop(disks.server, directory, release)))
     directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
 
 

@@ -200,14 +200,16 @@ def test_the_receiver_is_full() -> None:
     assert "No space left on device" in said.decode()
 
 
-def test_it_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)])
+def test_it_is_ended(number: signal.Signals, status: int, tmp_path: Path) -> None:
     with streaming(CLEAN, "--max-rate", "100k") as running:
         assert running.stdout is not None
         assert running.stderr is not None
         begin = running.stdout.read(8192)
-        running.send_signal(signal.SIGTERM)
+        running.send_signal(number)
         rest, said = running.communicate()
-    assert (running.returncode, said) == (-signal.SIGTERM, b"")
+    assert running.returncode == status
+    assert lines(said) == [f"kdump: standard output: the bundle is not complete: ended by {number.name}"]
     (tmp_path / "s.tar").write_bytes(begin + rest)
     assert "NOT COMPLETE" in run("verify", tmp_path / "s.tar").stderr
 

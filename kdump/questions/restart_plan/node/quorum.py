@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 
+from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import INT_MAX
 from kdump.kafka.quorum_state import quorum_state
+from kdump.kafka.server_properties import VOTERS, ServerProperties
 from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.questions.restart_plan.answer import (
@@ -28,6 +30,7 @@ from kdump.questions.restart_plan.answer import (
     StartupFailure,
 )
 from kdump.state.metadata_image import MetadataImage
+from kdump.state.releases import VOTERS_COMPARED
 
 
 def read_quorum(directory: DirectoryPlan, plan: PartitionPlan | None, metadata: MetadataImage | None) -> Quorum:
@@ -81,6 +84,27 @@ def last_epoch_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure 
         entry = f"EpochEntry[epoch={-INT_MAX - 1}, …]"
         exception = f"IllegalArgumentException: Received invalid partition leader epoch entry {entry}"
     remedy = f"move {path} out of the directory: the node learns leader and epoch again (a controller may vote twice)"
+    return StartupFailure(EXIT, path, None, None, message, exception, remedy)
+
+
+def other_voters_stop(
+    server: ServerProperties | None, directory: DirectoryPlan, release: KafkaRelease
+) -> StartupFailure | None:
+    """Return the stop for a server.properties with other voters than those that quorum-state has."""
+    path = os.path.join(directory.path, METADATA_LOG, "quorum-state")
+    known = frozenset(quorum_state(os.path.dirname(path)).voters or ())
+    if server is None or not server.voters or known in (frozenset(), server.voters):
+        return None
+    if not VOTERS_COMPARED.applies(release):
+        return None
+    named, stated = (str(sorted(each)) for each in (server.voters, known))
+    message = f"it has the voters {stated}, {server.path} the voters {named}"
+    exception = (
+        f"IllegalStateException: Configured voter set: {named} is different from the voter set read from the state "
+        f"file: {stated}. Check if the quorum configuration is up to date, or wipe out the local state file if "
+        "necessary"
+    )
+    remedy = f"set {VOTERS} to the cluster's voters; if it is right, move {path} out of the directory"
     return StartupFailure(EXIT, path, None, None, message, exception, remedy)
 
 
