@@ -85,6 +85,7 @@ TAKE_BUNDLES = frozenset(
         "report",
         "scan",
         "space",
+        "rescue",
     )
 )
 """Commands that take a bundle in place of a log directory."""

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -78,7 +77,7 @@ class MetadataCopies:
 
     def __init__(self, limits: Limits = PLAIN_RUN.limits) -> None:
         self.limits = limits
-        self.choices: defaultdict[str, RecordChoice] | None = None
+        self.choices: dict[str, RecordChoice] | None = None
         """What is left out of each copy, so that its image has what is needed to write it again; to be set before
         anything is read."""
         self._copies: dict[str, _Copy] = {}
@@ -108,9 +107,13 @@ class MetadataCopies:
 
     def newest(self, directories: Iterable[str], run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:
         """Return the log directory with the newest copy, and the copy; "" and None if there is none. At most two are in
-        memory at a time. Copies that are equal are taken in the order of their real paths."""
+        memory at a time. Copies that are equal are taken in the order of their real paths, those of
+        bundles last."""
         source, newest, image = "", None, None
-        ordered = sorted(set(directories), key=lambda path: (real_path(path), path))
+        # A bundle has no secrets.
+        ordered = sorted(
+            set(directories), key=lambda path: (file_system.tree_at(path) is not None, real_path(path), path)
+        )
         for directory in ordered:
             age, found = self._look(directory, run)
             if age is not None and (newest is None or age > newest):

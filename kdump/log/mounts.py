@@ -12,6 +12,7 @@ from kdump.log.bundle_names import bundle_of
 from kdump.log.command_line_paths import without_slash
 
 if TYPE_CHECKING:  # slow to import
+    from kdump.log.bundle_manifest import Manifest
     from kdump.log.bundle_tree import Bundle
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -31,6 +32,26 @@ def mount_bundles(paths: Iterable[str]) -> list[Bundle]:
             _mounted.append(place)
             found.append(bundle)
     return found
+
+
+def manifest_of(path: str) -> Manifest | None:
+    """Return the manifest of the mounted bundle in which a path is; None if it is in none."""
+    found = file_system.tree_at(path)
+    return None if found is None else getattr(found[0], "manifest", None)
+
+
+def origin(path: str) -> tuple[str | None, str]:
+    """Return the host and the path there of what is in a bundle that is mounted; None and the path itself for any other
+    path."""
+    found, manifest = file_system.tree_at(path), manifest_of(path)
+    if found is None or manifest is None:
+        return None, path
+    name, _, rest = found[1].partition("/")
+    if len(manifest.names) == 1:
+        directory, rest = manifest.directories[0], found[1]
+    else:
+        directory = next((each for own, each in zip(manifest.names, manifest.directories) if own == name), name)
+    return manifest.host, f"{directory}/{rest}" if rest else directory
 
 
 def unmount_bundles() -> None:

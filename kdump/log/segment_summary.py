@@ -43,6 +43,8 @@ def summarize_headers(
     SourceError."""
     if isinstance(window.source, BundleLog):
         run.more(window.source.size or 0)
+        for region in () if on_region is ignore else window.source.stored_regions(0, Limits(), runs=True):
+            on_region(region)
         return window.source.totals()
     if quick or (window.source.size or LARGE) >= LARGE:
         window.seek_headers(LARGE)
@@ -50,7 +52,6 @@ def summarize_headers(
     totals = RegionTotals(target.name_offset)
     start = _last_indexed(target, window, totals) if quick and is_file else 0
     run.more(start)
-    region: Region | None = None
     for mode in (HEADERS, CHECKED) if is_file else (CHECKED,):
         for region in regions(window, name_offset=target.name_offset, start=start, limits=Limits(), run_mode=mode):
             run.more(region.size)

@@ -13,7 +13,7 @@ from kdump.log.errors import SourceError
 from kdump.log.file_kinds import by_name
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import AT_ROOT
-from kdump.log.mounts import mount_bundles, unmount_bundles
+from kdump.log.mounts import mount_bundles, origin, unmount_bundles
 from kdump.log.paths import natural
 from kdump.log.run import Run
 
@@ -66,16 +66,8 @@ def _names(path: str) -> list[str]:
 
 def recorded_place(path: str) -> str | None:
     """Return the host and the path there of a log directory in a bundle that is mounted; None for any other path."""
-    found = file_system.tree_at(path)
-    manifest = getattr(found[0], "manifest", None) if found is not None else None
-    if found is None or manifest is None:
-        return None
-    name, _, rest = found[1].partition("/")
-    if len(manifest.names) == 1:
-        directory, rest = manifest.directories[0], found[1]
-    else:
-        directory = next((each for own, each in zip(manifest.names, manifest.directories) if own == name), name)
-    return f"{manifest.host}:{directory}" + (f"/{rest}" if rest else "")
+    host, place = origin(path)
+    return None if host is None else f"{host}:{place}"
 
 
 def place_on_host(path: str) -> str | None:

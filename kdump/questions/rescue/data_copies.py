@@ -16,6 +16,7 @@ from kdump.kafka.small_files import offsets, topic_id
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
+from kdump.log.mounts import origin
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.run import Run
 from kdump.questions.rescue.answer import RescueDirectory, RescueError
@@ -124,7 +125,7 @@ class DataCopies:
             if state != DELETE and is_missing:
                 here.add(place)
                 live.append(each)
-                command = f"mv {shlex.quote(each.log.path)} {shlex.quote(each.live_path)}"
+                command = f"mv {_there(each.log.path)} {_there(each.live_path)}"
                 reason = "the only copy on these disks" if state == FUTURE else "as asked for (--with-stray)"
                 self._note(each, TAKEN, f"{reason}: rename it, or the broker begins with an empty log", command)
             else:
@@ -209,7 +210,7 @@ class DataCopies:
         for each in nameless:
             topic.copies.setdefault(each.key[1], []).append(each)
             text = shlex.quote(f"version: 0\ntopic_id: {topic.topic_id}\n").replace("\n", "\\n")
-            path = shlex.quote(os.path.join(each.log.path, "partition.metadata"))
+            path = _there(os.path.join(each.log.path, "partition.metadata"))
             reason = "it has no valid partition.metadata, without which the broker sets it aside as stray"
             self._note(each, NO_ID, reason, f"printf {text} > {path}")
         for number, mine in topic.copies.items():
@@ -225,9 +226,15 @@ class DataCopies:
             yield best
             for each in mine:
                 if each is not best:
-                    aside = f"{each.place.path.rstrip('/')}-{os.path.basename(each.log.path)}.before-rescue"
+                    beside = origin(each.place.path)[1].rstrip("/")
+                    aside = shlex.quote(f"{beside}-{os.path.basename(each.log.path)}.before-rescue")
                     reason = f"the node also has {best.log.path}, and does not start with both"
-                    self._note(each, TWICE, reason, f"mv {shlex.quote(each.log.path)} {shlex.quote(aside)}")
+                    self._note(each, TWICE, reason, f"mv {_there(each.log.path)} {aside}")
+
+
+def _there(path: str) -> str:
+    """Return a path for a command on the host of its node."""
+    return shlex.quote(origin(path)[1])
 
 
 def _topic(name: str, topic: str, id_from: str, copies: Iterable[LogCopy]) -> FoundTopic:

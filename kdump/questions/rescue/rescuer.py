@@ -17,6 +17,7 @@ from kdump.format.known_releases import Line, at_most
 from kdump.jsonl import line
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
+from kdump.log.mounts import manifest_of
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.run import Run
 from kdump.questions.rescue.answer import (
@@ -97,6 +98,11 @@ class Rescuer:
         self.places = self.epoch_places = disks.directories
         self.cluster_id = one_cluster(disks, self.places)
         refuse_running(self.places, asked.while_running)
+        for each in self.places:
+            made = manifest_of(each.path)
+            if made is not None and (made.redacted is not None or not (made.complete and made.internal)):
+                lacks = "has other names" if made.redacted is not None else "is not complete"
+                raise RescueError(f"{each.path}: the bundle {lacks}: make one with neither --redact nor --no-internal")
         self.inventions: list[RescueInvention] = []
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import FEATURE_LEVEL, record_rule, refusals
 from kdump.cluster.release_evidence import LEVEL, NEWER_NUMBER, applied_release, level_name
 from kdump.format.kafka_release import NEWEST, KafkaRelease
-from kdump.format.known_releases import at_most
+from kdump.format.known_releases import Line, at_most
 from kdump.format.metadata_record import decode_metadata_record, is_usual
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.log import file_system
@@ -21,8 +20,10 @@ from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.errors import SourceError, Unread, raise_error
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
+from kdump.log.mounts import takes_bundles
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.run import PLAIN_RUN, Run
+from kdump.questions.bundle.metadata_secrets import SECRET_FIELDS, is_public
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueStep, RescueSummary
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.questions.rescue.from_data import DataRescuer
@@ -35,11 +36,12 @@ from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.metadata_image import TOPIC, MetadataImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
-from kdump.state.record_choice import RecordChoice
+from kdump.state.record_choice import RecordChoice, RuleOf
 
 CONFIG = "ConfigRecord"
 
 
+@takes_bundles
 def rescue(
     paths: str | Iterable[str],
     out: str | None = None,
@@ -81,8 +83,7 @@ class CopyRescuer(Rescuer):
         """Types and versions of records that the release takes whatever their content is."""
         # Each copy is replayed once, before it is known which release has written it.
         self.release = asked.release or NEWEST
-        rule = self._rule_of_any if asked.release is None else self._rule
-        choices = disks.copies.choices = defaultdict(lambda: RecordChoice(rule))
+        choices = disks.copies.choices = _Choices(self._rule_of_any if asked.release is None else self._rule)
         self.histories = MetadataHistories(disks, asked.copy, run)
         self.source = self.histories.source
         self.release, self.choice = self._release(), choices[self.source]
@@ -134,7 +135,7 @@ class CopyRescuer(Rescuer):
         image = self._first_replay()
         try:
             if image is None:
-                self.choice = RecordChoice(self._rule, self.line)
+                self.choice = _Choices(self._rule, self.line)[self.source]
                 image = replay_metadata(self.files, moment, room=ROOM_METADATA, run=self.run, choice=self.choice)
         except Unreachable as error:
             raise RescueError(f"--as-of: {error}; another copy may go back further (--copy)") from error
@@ -237,6 +238,26 @@ class CopyRescuer(Rescuer):
                 yield problem
         if self.image.newer:
             yield f"left out: {', '.join(self.image.newer)}"
+
+
+class _Choices(dict[str, RecordChoice]):
+    """What is left out of the copy in each log directory."""
+
+    def __init__(self, rule: RuleOf, line: Line | None = None) -> None:
+        super().__init__()
+        self.rule, self.line = rule, line
+
+    def __missing__(self, path: str) -> RecordChoice:
+        in_bundle = file_system.tree_at(path) is not None
+        self[path] = RecordChoice(self._of_bundle if in_bundle else self.rule, self.line)
+        return self[path]
+
+    def _of_bundle(self, offset: int | None, name: str, value: bytes) -> Rule | None:
+        """Return why a record of a bundle is left out: it has other characters in the place of secrets."""
+        values = (decode_metadata_record(value).values or {}) if name == CONFIG else {}
+        if name in SECRET_FIELDS or (values and not is_public(values)):
+            return Rule(loader="its secret is not in the bundle")
+        return self.rule(offset, name, value)
 
 
 def _refuse_missing(disks: Disks) -> None:

@@ -11,6 +11,7 @@ from kdump.cluster.metadata_refusals import refusals, refused_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_LOG
+from kdump.log.mounts import origin
 from kdump.questions.rescue.answer import CONTROLLER_STEP, Rescue, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.state.metadata_image import MetadataImage
@@ -29,6 +30,10 @@ def _steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator
     if made.summary.out is None:
         yield RescueStep(CHECK, "run this command again without --dry-run, with --out DIR")
         return
+    for host, path in (origin(each.path) for each in disks.directories):
+        if host is not None:
+            text = f"copy {made.summary.out} to {host}: what is named {path} below is there, and not in the bundle"
+            yield RescueStep(STOP, text)
     for place in made.directories:
         if place.command is not None:
             yield RescueStep(BROKER, f"node {place.nodeId}: {place.path}: {place.reason}", place.command)
@@ -38,19 +43,21 @@ def _steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator
             text = f"controller {each.nodeId}: put this in the place of its metadata.log.dir, or the first of log.dirs"
             yield RescueStep(CONTROLLER_STEP, text, f"cp -a {shlex.quote(new)}/. LOG_DIR/")
             continue
-        old = os.path.join(each.found, METADATA_LOG)
-        new_log = f"cp -a {shlex.quote(os.path.join(new, METADATA_LOG))} {shlex.quote(each.found)}/"
-        if not file_system.isdir(old):
+        disk = origin(each.found)[1]
+        new_log = f"cp -a {shlex.quote(os.path.join(new, METADATA_LOG))} {shlex.quote(disk)}/"
+        if not file_system.isdir(os.path.join(each.found, METADATA_LOG)):
             text = f"controller {each.nodeId}: put this into its metadata.log.dir, or the first of its log.dirs"
             yield RescueStep(CONTROLLER_STEP, text, new_log)
             continue
         text = f"controller {each.nodeId}: move its own copy out of log.dirs, and put this in its place"
-        aside = f"mv {shlex.quote(old)} {shlex.quote(_aside(each.found))}"
-        yield RescueStep(CONTROLLER_STEP, text, f"{aside} && {new_log}")
+        yield RescueStep(CONTROLLER_STEP, text, f"{_aside(each.found)} && {new_log}")
     yield from copies
     # The log directory of a controller would have two metadata logs before its command.
-    placed = [each.directory or "" for each in made.controllers if each.found is None]
-    paths = " ".join(map(shlex.quote, (*placed, *(each.path for each in disks.directories))))
+    elsewhere = [each for each in made.controllers if each.found is None or file_system.tree_at(each.found) is not None]
+    found = {each.found for each in elsewhere}
+    checked = [each.directory or "" for each in elsewhere]
+    checked += [each.path for each in disks.directories if each.path not in found]
+    paths = " ".join(map(shlex.quote, checked))
     text = "check what each node does when it starts: it must start, and no partition may become stray"
     yield RescueStep(CHECK, text, f"kdump restart-plan {paths}")
     yield RescueStep(
@@ -88,8 +95,7 @@ def steps_of_copies(made: Rescue, histories: MetadataHistories, release: KafkaRe
 
 def aside_step(path: str, node: int | None, why: str) -> RescueStep:
     """Return that a node's own metadata log must go."""
-    command = f"mv {shlex.quote(os.path.join(path, METADATA_LOG))} {shlex.quote(_aside(path))}"
-    return RescueStep(BROKER, f"node {node}: move its own copy out of log.dirs: {why}", command)
+    return RescueStep(BROKER, f"node {node}: move its own copy out of log.dirs: {why}", _aside(path))
 
 
 def _quorum(made: Rescue) -> str:
@@ -98,9 +104,10 @@ def _quorum(made: Rescue) -> str:
 
 
 def _aside(directory: str) -> str:
-    """Return where a metadata log is moved: next to the log directory, in which a broker takes every directory for a
-    partition."""
-    return f"{directory.rstrip('/')}{METADATA_LOG}{ASIDE}"
+    """Return the command that moves a metadata log next to the log directory: in it, a broker takes every directory for
+    a partition."""
+    path = origin(directory)[1].rstrip("/")
+    return f"mv {shlex.quote(os.path.join(path, METADATA_LOG))} {shlex.quote(path + METADATA_LOG + ASIDE)}"
 
 
 def _must_go(image: MetadataImage | None, release: KafkaRelease) -> str:

@@ -462,6 +462,37 @@ def test_a_newer_release_is_refused_without_a_name(tmp_path: Path) -> None:
     assert (made.summary.leftOut, made.summary.topics) == (1, 1)
 
 
+def test_a_bundle_has_no_secrets(tmp_path: Path) -> None:
+    """They are left out, and named; of equal copies, that of a disk is used."""
+    user = named("UserScramCredentialRecord", name="ann", mechanism=1, salt=b"salt", storedKey=b"key", iterations=4096)
+    secrets = [
+        named("ConfigRecord", resourceType=4, resourceName="", name="ssl.keystore.password", value="secret"),
+        named("DelegationTokenRecord", owner="User:ann", tokenId="token", requester="User:ann"),
+    ]
+    plain = named("ConfigRecord", resourceType=2, resourceName="t", name="retention.ms", value="7")
+    records = [LEVEL, user, *secrets, topic("t", "T"), partition("T"), plain]
+    path, packed = disk(tmp_path / "d", 1, log_of((1, records))), tmp_path / "d.tar"
+    command.run("bundle", path, "--out", tmp_path / "d.dir", "--tar", packed, "--quiet")
+    found = command.objects("rescue", packed, "--out", tmp_path / "out", status=1)
+    left = [each for each in found if each["type"] == "rescueRecord" and each["fate"] == "leftOut"]
+    assert [each["record"] for each in left] == ["UserScramCredentialRecord", "ConfigRecord", "DelegationTokenRecord"]
+    assert {each["reason"] for each in left} == {"its secret is not in the bundle"}
+    commands = [each["command"] for each in found if each["type"] == "rescueStep"]
+    assert f"mv {path}/{LOG} {path}{LOG}.before-rescue && " in commands[2]
+    image = image_of(metadata_files(str(tmp_path / "out" / "controller-1" / LOG)))
+    assert (image.scram, image.tokens, image.topics["t"].configs) == ({}, {}, {"retention.ms": "7"})
+    [summary] = command.objects("rescue", packed, path, "--dry-run")[:1]
+    assert (summary["source"], summary["leftOut"]) == (str(path), 0)
+
+
+@each_case("option", ["--redact", "--no-internal"])
+def test_a_bundle_that_lacks_something_is_refused(option: str, tmp_path: Path) -> None:
+    path = disk(tmp_path / "d", 1, log_of((1, [LEVEL, topic("t", "T"), partition("T")])))
+    command.run("bundle", path, "--out", tmp_path / "b", option, "--quiet")
+    result = command.run("rescue", tmp_path / "b", "--dry-run")
+    assert (result.exit_code, "the bundle" in result.stderr) == (2, True)
+
+
 def test_json_and_report(tmp_path: Path) -> None:
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL, UNKNOWN_TOPIC, topic("t", "T"), partition("T")])))
     found = command.objects("rescue", path, "--out", tmp_path / "out", status=1, types=TYPES)

@@ -411,6 +411,34 @@ def test_memory(tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < 5000, f"{peaks} KiB: more than 1 KiB for each replica"
 
 
+def test_bundles_have_what_the_disks_have(tmp_path: Path) -> None:
+    """Also a stray directory and one without an ID; the commands are for the host of the disk."""
+    one_, two = (disk(tmp_path / str(node), node, None) for node in (11, 12))
+    same = data((0, 0), (1, 0), (2, 3), producerId=7)
+    for path in (one_, two):
+        log(path, "a-0", IDS["T"], same, ((0, 0), (3, 2)))
+    log(one_, f"b-0.{7:032x}-stray", IDS["U"], same)
+    log(two, "c-1", None, flip(same, len(same) - 1) + same)
+    checkpoint(one_, "replication-offset", a_0=2)
+    bundles = [tmp_path / "b" / f"{path.name}.tar" for path in (one_, two)]
+    for path, packed in zip((one_, two), bundles):
+        depth = "headers" if path == two else "crc"
+        command.run("bundle", path, "--out", packed.with_suffix(".dir"), "--tar", packed, "--quiet", "--depth", depth)
+    asked = ("--from-data", "--with-stray", "--kafka-version", "4.3", "--controller", CONTROLLER, "--json")
+    made = [
+        command.objects("rescue", *paths, "--out", tmp_path / f"out-{number}", *asked, status=1)
+        for number, paths in enumerate(((one_, two), bundles))
+    ]
+    states = [(tmp_path / f"out-{number}" / "controller-1" / LOG).glob("*.checkpoint") for number in range(2)]
+    assert [each.read_bytes() for each in states[0]] == [each.read_bytes() for each in states[1]]
+    commands = [[each["command"] for each in rows if each["type"] == "rescueDirectory"] for rows in made]
+    assert commands[0] == commands[1] != []
+    ledgers = [[each for each in rows if each["type"] == "rescueInvention"] for rows in made]
+    assert ledgers[0] == ledgers[1]
+    texts = [each["text"] for each in made[1] if each["type"] == "rescueStep"]
+    assert any(f"what is named {one_} below" in text for text in texts)
+
+
 def test_json_and_report(tmp_path: Path) -> None:
     one_ = disk(tmp_path / "d", 11, None)
     log(one_, "a-1", IDS["T"], data((0, 0)))
