@@ -1,4 +1,9 @@
-"""Writes the container of one directory: its files' status, and the contents of those that are Kafka's."""
+"""Writes the container of one directory: its files' status, and the contents of those that are Kafka's.
+
+Also copies a file from a container to another, with its frames as they are stored.
+
+Also sorts rows that may be more than fit into memory as they are: most of them are kept compressed.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,19 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
 from typing import Any, NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
-from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame, Writable
+from kdump.format.bundle_container import STRUCT, ContainerReader, ContainerWriter, Frame, Writable
+from kdump.format.codec.source import library
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import RowTreeWriter, fits
-from kdump.log.bundle_directory import StoredDirectory, head_of, row_of
-from kdump.log.bundle_index import MAX_FILE, MAX_FILES, PIECE, Bytes, FileStatus, Log, StoredFile
-from kdump.log.bundle_rows import TooManyRows
+from kdump.log.bundle_directory import StoredDirectory, block_of, head_of, row_of
+from kdump.log.bundle_index import MAX_FILE, MAX_FILES, PIECE, Block, Bytes, FileStatus, Log, StoredFile
+from kdump.log.bundle_rows import Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
 from kdump.log.hash_key import HashKey
@@ -30,7 +38,6 @@ from kdump.log.region import Batch
 from kdump.log.run import Limits, Run
 from kdump.log.source import Source
 from kdump.log.window import Window
-from kdump.questions.bundle.copied_file import copied_file
 from kdump.questions.bundle.log_writer import (
     KEEP_ALL,
     KEEP_CONTROL,
@@ -44,9 +51,105 @@ from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter
 from kdump.questions.bundle.redact.batches import redacted_batch
 from kdump.questions.bundle.redact.files import redacted_file
-from kdump.questions.bundle.sorted_rows import SortedRows
 from kdump.questions.carve.search import Search
 from kdump.questions.stats.record_sums import newest, newest_before
+
+MAX_HELD = 4 << 20
+"""Bytes of rows that are not compressed."""
+PIECE_ROWS = 500
+"""Number of rows that are compressed and expanded together."""
+LEVEL = 1
+"""zstd's fastest level: it leaves an eighth of such rows."""
+
+
+class SortedRows:
+    """Rows with names, sorted by name when they are iterated over, which can be done several times."""
+
+    def __init__(self) -> None:
+        self._parts: list[list[bytes]] = []
+        """Sorted parts, as compressed pieces."""
+        self._rows: list[tuple[str, str]] = []
+        self._size = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, name: str, row: Any) -> None:
+        """Add a row, an object of JSON's types."""
+        text = json.dumps(row, separators=(",", ":"))
+        self._rows.append((name, text))
+        self._count += 1
+        self._size += len(name) + len(text)
+        if self._size >= MAX_HELD:
+            self._compress()
+
+    def _compress(self) -> None:
+        compress = library("zstandard", "zstandard", STRUCT).ZstdCompressor(level=LEVEL).compress
+        rows = iter(sorted(self._rows))
+        self._rows, self._size = [], 0
+        pieces = []
+        while lines := [f"{json.dumps(name)}\t{text}" for name, text in islice(rows, PIECE_ROWS)]:
+            pieces.append(compress("\n".join(lines).encode()))
+        self._parts.append(pieces)
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Yield names and rows. No row may be added meanwhile."""
+        self._rows.sort()
+        for name, text in merge(self._rows, *map(_rows_of, self._parts)):
+            yield name, json.loads(text)
+
+
+def _rows_of(pieces: list[bytes]) -> Iterator[tuple[str, str]]:
+    decompress = library("zstandard", "zstandard", STRUCT).ZstdDecompressor().decompress
+    for piece in pieces:
+        for line in decompress(piece).decode().split("\n"):
+            name, _, text = line.partition("\t")
+            yield json.loads(name), text
+
+
+def copied_file(file: StoredFile, reader: ContainerReader, container: ContainerWriter) -> StoredFile:
+    """Return the file as it is in `container`, to which its contents are copied. Raises DecodeError and TooManyRows."""
+    copier = _Copier(reader, container)
+    contents = file.contents
+    if isinstance(contents, Bytes):
+        return file._replace(contents=contents._replace(frames=tuple(map(copier.frame, contents.frames))))
+    return file if contents is None else file._replace(contents=copier.log(contents))
+
+
+class _Copier:
+    def __init__(self, reader: ContainerReader, container: ContainerWriter) -> None:
+        self.reader = reader
+        self.container = container
+
+    def frame(self, frame: Frame) -> Frame:
+        return self.container.copy(self.reader.stored(frame), frame.size)
+
+    def log(self, log: Log) -> Log:
+        blocks = RowsWriter(self.container)
+        stored: RowsReader[Block] = RowsReader(self.reader, log.blocks, block_of)
+        for block in stored.after(0):
+            blocks.add(
+                block._replace(
+                    frame=self.frame(block.frame),
+                    complete=block.complete and self.frame(block.complete),
+                    payload=tuple(map(self.frame, block.payload)),
+                )
+            )
+        records, hashes = log.records, log.hashes
+        if records is not None:
+            records = records._replace(verdicts=self.located(records.verdicts), sums=self.frame(records.sums))
+        if hashes is not None:
+            hashes = hashes._replace(frames=self.located(hashes.frames))
+        return log._replace(blocks=blocks.end(), records=records, hashes=hashes)
+
+    def located(self, rows: StoredRows) -> StoredRows:
+        found = RowsWriter(self.container)
+        stored: RowsReader[Located] = RowsReader(self.reader, rows, located_of)
+        for each in stored.after(0):
+            found.add(each._replace(frame=self.frame(each.frame)))
+        return found.end()
+
 
 MAX_SMALL_FILE = 16 << 20
 """Maximum bytes of a checkpoint or another small text file; a broker with 100,000 partitions has half as many."""

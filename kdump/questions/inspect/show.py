@@ -1,4 +1,7 @@
-"""The work of `kdump inspect`: passes the selected regions of each file to a view."""
+"""The work of `kdump inspect`: passes the selected regions of each file to a view.
+
+The output of `kdump inspect --json --redact`: JSON Lines without what is in records and, on request, names.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kdump.answer import Object
 from kdump.command_line.input_files import Files, print_error, unreadable_line
 from kdump.command_line.output_options import CSV, JSON, TABLE
 from kdump.core.row_writer import COMPILED
@@ -35,18 +39,41 @@ from kdump.log.source import FileSource
 from kdump.log.window import Window
 from kdump.questions.inspect.fast_entries import FastEntries
 from kdump.questions.inspect.fast_rows import FastRows
-from kdump.questions.inspect.redacted_view import RedactedView
 from kdump.questions.inspect.views import CsvView, HexView, JsonView, TableView, TemplateView, View
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.record_template import TemplateError, compile_template, shows_decoded
-from kdump.render.redaction import Redaction
+from kdump.render.redaction import Redaction, redacted_record
 from kdump.render.stdout import AUTO, Output
 from kdump.render.table import OtherColumns, UnknownColumn
 from kdump.render.times import iso
 
 if TYPE_CHECKING:
     from kdump.questions.read_committed import ReadCommitted
+
+
+PATHS = ("file", "source")
+"""Keys whose values are paths."""
+
+
+class RedactedView(JsonView):
+    """JSON Lines in which the redaction replaces what it applies to. Nothing is decoded."""
+
+    def __init__(self, output: Output, redaction: Redaction, *, records: bool) -> None:
+        super().__init__(output, records=records)
+        self.redaction = redaction
+
+    def _record(self, target: Target, record: Record, decoding: RecordDecoder | None) -> None:
+        super()._write(redacted_record(self.redaction, target, record))
+
+    def _write(self, answer: Object) -> None:
+        for name in PATHS:
+            if name in answer:
+                answer[name] = self.redaction.path(answer[name])
+        if isinstance(answer.get("topic"), str):
+            answer["topic"] = self.redaction.topic(answer["topic"])
+        super()._write(answer)
+
 
 AS_USUAL = DecodeOptions()
 HEX, TEMPLATE = "hex", "template"

@@ -1,32 +1,76 @@
-"""`kdump salvage`: copies the valid batches of damaged partitions to new directories."""
+"""`kdump salvage`: copies the valid batches of damaged partitions to new directories.
+
+Also writes selected batches as JSON Lines: one `record` object per record, as in kdump inspect --records --json.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import click
 
+from kdump import jsonl
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import print_error, report_unreadable, unreadable
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.log.batch_records import records
 from kdump.log.errors import SourceError, SourceNotFound
-from kdump.log.output_directory import OutputError
+from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.questions.diff.run import LITTLE
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
-from kdump.questions.salvage.records_view import RecordLines
 from kdump.questions.salvage.report import SalvageReport
 from kdump.questions.salvage.run import LEDGER, salvage
-from kdump.questions.salvage.source.sources import SalvageError
+from kdump.questions.salvage.source.salvage_reader import SalvageCandidate
+from kdump.questions.salvage.source.sources import SalvageError, SalvageInput
 from kdump.render.escape import path_text
+from kdump.render.inspect_json import record_object
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
+
+
+class RecordLines:
+    """One file per partition, topic-partition.jsonl. Records recovered from damaged batches have `damaged`: true."""
+
+    def __init__(self, out: OutputDirectory, job: SalvageInput) -> None:
+        self.out = out
+        self.name = f"{job.name}.jsonl"
+        self._stack = ExitStack()
+        self._file: BinaryIO | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The file, if one has been started."""
+        return [self.name] if self._file is not None else []
+
+    def write(self, head: SalvageCandidate) -> tuple[str, None]:
+        """Write the records of a batch."""
+        if self._file is None:
+            self._file = self._stack.enter_context(self.out.writing(self.name))
+        target = head.reader.place.target
+        for record in records(head.batch):
+            value = record_object(target, record)
+            if head.recovered is not None:
+                value["damaged"] = True
+            self._file.write(jsonl.line(value).encode() + b"\n")
+        return self.name, None
+
+    def close(self) -> None:
+        """Complete the file after the last batch."""
+        self._stack.close()
+
+    def abandon(self) -> None:
+        """Discard the incomplete file."""
+        error = RuntimeError("abandoned")
+        self._stack.__exit__(RuntimeError, error, None)
+
 
 SEGMENTS, JSONL = WRITES = ("segments", "jsonl")
 EXAMPLES = """

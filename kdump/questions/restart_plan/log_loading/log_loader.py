@@ -2,36 +2,168 @@
 producer state.
 
 Source: org.apache.kafka.storage.internals.log.LogLoader (4.3.1).
+
+Also rebuilds producer state from the newest producer snapshot and the batches after it.
+
+Source: UnifiedLog.rebuildProducerState (4.3.1).
+
+Also reports what is outside the log once its segments are open: bytes after its end, segments below its start.
+
+Source: LogSegment.readNextOffset, UnifiedLog.deleteLogStartOffsetBreachedSegments.
+
+Also splits a segment with an offset too far from its base offset into segments that fit their offsets (KAFKA-6264).
+
+Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka import checkpoint_file
 from kdump.kafka.errors import InvalidOffset, Overflow
+from kdump.kafka.file_log_input_stream import read_batches
+from kdump.kafka.file_records import base_offset
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
-from kdump.kafka.log_segment import LogSegment, segment_at
+from kdump.kafka.log_segment import LogEnd, LogSegment, segment_at
+from kdump.kafka.offset_index import OffsetIndex
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
 from kdump.kafka.segment_recovery import Recovered, first_unflushed, recover
 from kdump.kafka.transaction_index import sanity_problem
 from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import Target, target
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
-from kdump.questions.restart_plan.answer import DELETED, EXIT, TRUNCATED, PartitionPlan, StartupFailed, StartupFailure
-from kdump.questions.restart_plan.log_loading.log_end import below_start, report_hidden_bytes
+from kdump.questions.restart_plan.answer import (
+    DELETED,
+    EXIT,
+    HIDDEN,
+    TRUNCATED,
+    PartitionPlan,
+    StartupFailed,
+    StartupFailure,
+)
 from kdump.questions.restart_plan.log_loading.log_files import INDEXES, LogFiles, padded
-from kdump.questions.restart_plan.log_loading.producer_rebuild import rebuild_producers
 from kdump.questions.restart_plan.log_loading.removed_bytes import bytes_of_deleted_segment, removed_bytes
-from kdump.questions.restart_plan.log_loading.segment_split import split
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, directory_stop
 from kdump.state.releases import EPOCHS_AT_LOAD, EPOCHS_FROM_CHECKPOINT, REMOTE_LOG_START
+
+
+def split(segment: LogSegment, error: Overflow) -> list[LogSegment]:
+    """Return the segments that replace `segment`, as parts of its file; `error`: that of the batch that does not fit.
+    Raises StartupFailed, KafkaError, SourceError."""
+    segment.index = OffsetIndex(segment.base)
+    last = segment.next_offset().offset - 1
+    if last < segment.base or segment.fits(last):
+        exception = "IllegalArgumentException: Split operation is only permitted for segments with overflow"
+        message = f"offset {error.last_offset} does not fit into the segment, but its last offset {last} does"
+        raise StartupFailed(_stop(segment, error.position, error.last_offset, message, exception))
+    parts: list[LogSegment] = []
+    with segment.window() as window:
+        position = segment.first
+        while position < segment.size:
+            first = next(read_batches(window, position, segment.size), None)
+            if first is None:
+                message = "a segment that has to be split ends with an incomplete batch"
+                raise StartupFailed(_stop(segment, position, None, message, "NoSuchElementException"))
+            base = base_offset(window, first)
+            part = LogSegment(
+                base,
+                segment.target,
+                position,
+                segment.open,
+                OffsetIndex(base),
+                True,
+                "",
+                False,
+                segment.release,
+                position,
+            )
+            for each in read_batches(window, position, segment.size):
+                if not part.fits(each.lastOffset):
+                    break
+                part.size = each.end
+            if part.size == position:
+                message = "a batch does not fit into a segment named after its base offset"
+                exception = f"IllegalStateException: Failed to append records from position {position}"
+                raise StartupFailed(_stop(segment, position, base, message, exception))
+            parts.append(part)
+            position = part.size
+    return parts
+
+
+def _stop(segment: LogSegment, position: int, offset: int | None, message: str, exception: str) -> StartupFailure:
+    path = segment.target.path
+    remedy = f"truncate a copy of {path} at byte {position}, or salvage it"
+    return StartupFailure(EXIT, path, position, offset, message, exception, remedy)
+
+
+def report_hidden_bytes(last: LogSegment, end: LogEnd, files: LogFiles, limits: Limits) -> None:
+    """Report the bytes of the last segment after the log end: they stay in the file, but are not part of the log.
+    Raises SourceError."""
+    if end.position >= last.size and end.highest < end.offset:
+        return
+    position = end.position
+    if position == last.first:
+        entry = last.offset_index().last_offset
+        reason = f"the last index entry, offset {entry}, leads to no batch: the broker treats the log as empty"
+    elif end.highest >= end.offset:
+        position = last.position_of(end.offset)
+        reason = f"the last batch goes back to offset {end.offset - 1}: the broker ends the log there"
+    else:
+        reason = "no batch starts there, and after a clean shutdown nothing is truncated"
+    cut = removed_bytes(last, position, HIDDEN, reason, last.size, limits)
+    if cut.loses or position > last.first:
+        files.plan.cuts.append(cut)
+
+
+def below_start(segments: list[LogSegment], log_start: int, files: LogFiles) -> None:
+    """Report the segments that the first retention check after startup deletes because they are below the log start
+    offset (UnifiedLog.deleteLogStartOffsetBreachedSegments)."""
+    for segment, following in pairwise(segments):
+        if following.base > log_start:
+            return
+        reason = f"entirely below the log start offset {log_start}: the first retention check deletes it"
+        files.step("delete", segment.target.path, reason, offset=segment.base, size=segment.size)
+
+
+Scanned = Callable[[LogSegment, int, int], None]
+"""Called with each segment that was read, the first offset read, and the number of bytes."""
+
+
+def rebuild_producers(
+    state: ProducerStateManager, segments: list[LogSegment], log_start: int, end: int, clean: bool, scanned: Scanned
+) -> None:
+    """Rebuild `state` and its snapshots up to offset `end` (exclusive). Raises StartupFailed, SourceError."""
+    bases = [segment.base for segment in segments]
+    to_snapshot = [*sorted(bases)[-2:], end]
+    if not state.snapshots.files and clean:
+        for offset in to_snapshot:
+            state.map_end = offset
+            state.take_snapshot()
+        return
+    was_empty = not state.known and state.map_end >= end
+    state.truncate_and_reload(log_start, end)
+    if end > state.map_end and not was_empty:
+        floor = max((base for base in bases if base <= end), default=None)
+        start = max((base for base in bases if base <= state.map_end), default=-1)
+        for segment in [each for each in segments if start <= each.base < end]:
+            begin = max(segment.base, state.map_end, log_start)
+            state.map_end = begin
+            if segment.base in to_snapshot:
+                state.take_snapshot()
+            read = segment.load_producers(state, begin, end if segment.base == floor else None)
+            if read:
+                scanned(segment, begin, read)
+    state.map_end = end
+    state.take_snapshot()
 
 
 @dataclass
