@@ -6,14 +6,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from kdump.log.batch_records import records
+from kdump.core.record_columns import RecordColumns
+from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.batch_validity import CHECKSUM
 from kdump.log.errors import SourceError, unread
 from kdump.log.live_files import open_target
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.region import PADDING, Batch, BatchRun, Region
+from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region
 from kdump.log.region_reader import CHECKED
 from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.window import Window
@@ -28,11 +29,18 @@ def bounded(limits: Limits) -> Limits:
     return Limits(min(limits.max_batch_size or size, size), min(limits.max_decompressed_size, decompressed))
 
 
-def read_records(path: str, note: Callable[[str], None], run: Run = PLAIN_RUN) -> Iterator[Record | None]:
+Take = Callable[[DefaultRecordBatch, RecordColumns, int], int]
+"""Takes records of a batch from that number on, without objects for them. Returns the number of the first that it does
+not take."""
+
+
+def read_records(
+    path: str, note: Callable[[str], None], run: Run = PLAIN_RUN, take: Take | None = None
+) -> Iterator[Record | None]:
     """Yield the records of a file in order, from valid batches only, and None for anything else, after passing a
     description to `note`; zeros at the end of the file are ignored. A record can be read until the next one is
     requested, and should be decoded only if it is not `too_large`. Calls `run.more` with numbers of bytes read.
-    Never raises for the contents of the disk."""
+    What `take` takes, which must not be damaged, is not yielded. Never raises for the contents of the disk."""
     name = os.path.basename(path)
     problems: list[str] = []
     reader = PartitionReader(
@@ -57,7 +65,7 @@ def read_records(path: str, note: Callable[[str], None], run: Run = PLAIN_RUN) -
                 yield None
                 continue
             for batch in valid:
-                yield from records(batch)
+                yield from records(batch) if take is None else _not_taken(batch, take)
                 for problem in batch.problems:
                     note(f"{name} at byte {batch.position}: {problem.reason}")
                 if batch.problems:
@@ -67,6 +75,20 @@ def read_records(path: str, note: Callable[[str], None], run: Run = PLAIN_RUN) -
     for text in problems:
         note(text)
         yield None
+
+
+def _not_taken(batch: Batch, take: Take) -> Iterator[Record]:
+    """Yield the records of a batch that `take` does not take: all those in a transaction or in a control batch."""
+    if not isinstance(batch, DefaultRecordBatch) or batch.header.producerId >= 0 or batch.isControlBatch:
+        yield from records(batch)
+        return
+    batch.records_seen = 0
+    for columns, base in decode_columns(batch):
+        row = take(batch, columns, 0)
+        while row < len(columns):
+            yield from rows_of(batch, columns.only(row), base, batch.records_seen + row)
+            row = take(batch, columns, row + 1)
+        batch.records_seen += len(columns)
 
 
 def _valid_batches(region: Region) -> Iterable[Batch] | None:

@@ -10,24 +10,23 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kdump.cluster.internal_log import bounded, read_records
+from kdump.cluster.internal_log import Take, bounded, read_records
+from kdump.core.record_columns import RecordColumns
 from kdump.log import file_system
-from kdump.log.directory_listing import is_directory, length, parent, real_path
+from kdump.log.batch_records import rows_of
+from kdump.log.directory_listing import is_directory, parent, real_path
 from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.region import Batch
+from kdump.log.region import DefaultRecordBatch
 from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead, ShareState
 from kdump.state.internal_records import ENTRY, ROOM, memory
 from kdump.state.partition_summary import log_end
-
-STEP = 1 << 20
-"""Bytes between two progress reports."""
 
 
 class CoordinatorLog(NamedTuple):
@@ -80,15 +79,29 @@ def _read(replay: GroupReplay, log: CoordinatorLog, moment: AsOf, run: Run) -> L
     if not log.segments:
         replay.note("no segments")
     replay.name = ""
-    for record in log_records(log, moment, note, run):
+
+    taken: tuple[DefaultRecordBatch, RecordColumns, int] | None = None
+
+    def take(batch: DefaultRecordBatch, columns: RecordColumns, row: int) -> int:
+        nonlocal taken
+        stop = replay.take(batch, columns, row, moment, place)
+        if stop > row:
+            taken = batch, columns, stop - 1
+        return stop
+
+    for record in log_records(log, moment, note, run, None if log.topic == SHARE_TOPIC else take):
         assert record.offset is not None
-        end, time = record.offset + 1, record.timestamp
+        end, time, taken = record.offset + 1, record.timestamp, None
         replay.name = place
         if log.topic == SHARE_TOPIC:
             apply_share(replay, record)
         else:
             replay.apply(record)
         replay.name = ""
+    if taken is not None:
+        batch, columns, row = taken
+        (last,) = rows_of(batch, columns.only(row), 0, row)
+        end, time = (last.offset or 0) + 1, last.timestamp
     return LogRead(log.topic, log.partition, log.path, end, time)
 
 
@@ -104,28 +117,22 @@ def log_records(
     moment: AsOf,
     note: Callable[[str], None],
     run: Run = PLAIN_RUN,
+    take: Take | None = None,
 ) -> Iterator[Record]:
-    """Yield the records of a log that have an offset, up to `moment`; what is not valid is passed to `note`."""
-    has_end, bound = moment != AsOf(), Run(bounded(run.limits))
-    batch: Batch | None = None
+    """Yield the records of a log that have an offset, up to `moment`; what is not valid is passed to `note`. `take`: as
+    in read_records; it takes none after `moment`."""
+    has_end, bound = moment != AsOf(), Run(bounded(run.limits), more=run.more)
     for path in log.segments:
-        done = 0
         if moment.offset is not None and (target(path).name_offset or 0) > moment.offset:
             break
-        for record in read_records(path, note, bound):
+        for record in read_records(path, note, bound, take):
             if record is None or record.offset is None:
                 continue
-            if record.batch is not batch:
-                batch = record.batch
-                if batch.position - done > STEP:
-                    run.more(batch.position - done)
-                    done = batch.position
             if has_end and moment.is_before(record.offset, record.timestamp):
                 if moment.time is not None:
                     return
                 continue  # checksums do not cover offsets: one that is too high must not hide later records
             yield record
-        run.more(max(0, (length(path) or 0) - done))
 
 
 def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:

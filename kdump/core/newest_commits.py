@@ -9,14 +9,22 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
+from kdump.core.record_columns import RecordColumns
+from kdump.format.batch_header import BatchHeader
 from kdump.format.schema import FIXED, load_folder
 
 try:
     import cython
 except ImportError:
     from kdump import nocython as cython
+
+if cython.compiled:
+    from cython.cimports.kdump.core.column_numbers import *
+    from cython.cimports.kdump.core.integers import plus
+else:
+    from kdump.core.column_numbers import *
+    from kdump.core.integers import plus
 
 MAX_BYTES = 24 * 1024 * 1024
 """Maximum memory of the commits that are kept: some 100,000 of usual sizes."""
@@ -44,8 +52,6 @@ class NewestCommits:
     _newest: dict[bytes, bytes]
     _bytes: cython.Py_ssize_t
     _most: cython.Py_ssize_t
-    _batch: object
-    _is_plain: cython.bint
     _version: cython.int
     _at: cython.Py_ssize_t
     _fixed: cython.Py_ssize_t
@@ -56,47 +62,66 @@ class NewestCommits:
         """By key: the offset of the record in 8 bytes, and its value."""
         self._bytes = 0
         self._most = most
-        self._batch = None
-        """The batch of the latest record, and whether it is neither a control batch nor in a transaction."""
-        self._is_plain = False
         self._version = -1
         """The version of the latest value, and its layout."""
         self._at = self._fixed = 0
         self._is_flexible = False
 
-    def put(self, record: Any) -> bool:
-        """Keep the commit in a record (kdump.log.record) in place of an earlier one. Returns False for any other
-        record, for a commit in a transaction, for one that may not decode, for one of a lower offset than the earlier
-        one or of a negative one, and if there is no room."""
-        key: bytes
-        value: bytes
-        data: bytes
-        more: cython.Py_ssize_t
-        start: cython.Py_ssize_t
+    def put(
+        self,
+        columns: RecordColumns,
+        row: cython.Py_ssize_t,
+        batch: BatchHeader,
+        last_offset: cython.longlong,
+        last_time: cython.longlong,
+    ) -> int:
+        """Keep the commits in the records of a batch from number `row` on in place of earlier ones. Returns the number
+        of the first that is not kept: any other record, a commit that may not decode, one of a lower offset than the
+        earlier one or of a negative one, one for which there is no room, and one after these limits. The batch must be
+        neither a control batch nor in a transaction."""
+        data: bytes = bytes(columns.data)
+        rows: cython.longlong[::1] = columns.block
+        count: cython.Py_ssize_t = columns.count
+        base: cython.longlong = batch.baseOffset
+        time: cython.longlong
+        is_appended: cython.bint = batch.timestampType == "LogAppendTime"
+        offset: cython.longlong
+        at: cython.Py_ssize_t
         key_size: cython.Py_ssize_t
         value_size: cython.Py_ssize_t
-        batch = record.batch
-        if batch is not self._batch:
-            in_transaction = batch.producerId is not None and batch.producerId >= 0
-            self._batch, self._is_plain = batch, not (batch.isControlBatch or in_transaction)
-        key_size = record.keySize
-        value_size = record.valueSize
-        if not self._is_plain or key_size < 0 or key_size > LARGEST or value_size < 0 or value_size > LARGEST:
-            return False
-        source = record.data
-        if isinstance(source, bytes):
-            data = source
-            start = record.key_start
+        start: cython.Py_ssize_t
+        while row < count:
+            at = row * RECORD_WIDTH
+            offset = plus(base, rows[at + OFFSET_DELTA])
+            time = batch.maxTimestamp if is_appended else plus(batch.baseTimestamp, rows[at + TIMESTAMP_DELTA])
+            key_size = rows[at + KEY_SIZE]
+            value_size = rows[at + VALUE_SIZE]
+            if (
+                offset > last_offset
+                or time > last_time
+                or not (0 <= key_size <= LARGEST and 0 <= value_size <= LARGEST)
+            ):
+                break
+            start = rows[at + KEY_START]
             key = data[start : start + key_size]
-            start = record.value_start
-            value = data[start : start + value_size]
-        else:
-            key, value = record.key, record.value
+            start = rows[at + VALUE_START]
+            if not self._keep(key, data[start : start + value_size], offset):
+                break
+            row += 1
+        return row
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    @cython.returns(cython.bint)
+    def _keep(self, key: bytes, value: bytes, offset: cython.longlong):
+        """Keep a commit. Returns False as `put` says."""
+        data: bytes
+        more: cython.Py_ssize_t
         if not self.is_plain_value(value):
             return False
         if value[VERSION] & 0x80:  # negative: its bytes do not compare like numbers
             return False
-        data = _OFFSET.pack(record.offset or 0) + value
+        data = _OFFSET.pack(offset) + value
         before = self._newest.get(key)
         if before is None:
             if not is_plain_key(key):

@@ -57,6 +57,12 @@ class RecordColumns:
     def __len__(self) -> int:
         return self.count
 
+    def only(self, row: int) -> RecordColumns:
+        """Return the columns of one record."""
+        found = RecordColumns(self.data)
+        found.block, found.count = self.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
+        return found
+
     def _column(self, number: int) -> memoryview:
         return memoryview(self.block)[number : self.count * RECORD_WIDTH : RECORD_WIDTH]
 

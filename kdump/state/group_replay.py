@@ -11,10 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.core.newest_commits import MAX_BYTES, NewestCommits
+from kdump.core.record_columns import RecordColumns
 from kdump.format.control_record import decode_control
+from kdump.format.numbers import LONG_MAX
 from kdump.log.record import Record
+from kdump.log.region import DefaultRecordBatch
 from kdump.state import group_members
-from kdump.state.as_of import SAYS_NOTHING
+from kdump.state.as_of import SAYS_NOTHING, AsOf
 from kdump.state.groups import CLASSIC, Group, GroupCoordinatorState, Member
 from kdump.state.internal_records import ENTRY, ROOM, memory
 from kdump.state.offset_replay import NO_PRODUCER_ID, OffsetReplay, number
@@ -37,12 +40,19 @@ class GroupReplay(OffsetReplay):
         self.flush()
         super().begin(partition, name)
 
+    def take(self, batch: DefaultRecordBatch, columns: RecordColumns, row: int, moment: AsOf, name: str) -> int:
+        """Take the commits up to `moment` from the records of a batch from number `row` on: if no changes are reported,
+        they wait until `flush`, or until a record of another kind. Returns the number of the first record that is not
+        taken. `name`: with which problems are noted."""
+        if self.on_change is not None:
+            return row
+        self.newest_name = name
+        last_offset = LONG_MAX if moment.offset is None else moment.offset
+        last_time = LONG_MAX if moment.time is None else moment.time
+        return self.newest.put(columns, row, batch.header, last_offset, last_time)
+
     def apply(self, record: Record) -> None:
-        """Apply a record; one that does not decode changes nothing. A commit waits until `flush`, or until a record of
-        another kind, if no changes are reported."""
-        if self.on_change is None and self.newest.put(record):
-            self.newest_name = self.name
-            return
+        """Apply a record; one that does not decode changes nothing."""
         self.flush()
         self._apply(record)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 import struct
-from types import SimpleNamespace
 
 from kdump.core.newest_commits import MAX_BYTES, NewestCommits
+from kdump.core.record_columns import RecordColumns, decode_all
+from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.coordinator_record import decode_coordinator_record
+from kdump.format.numbers import LONG_MAX
 from tests.conftest import SEED
+from tests.craft import batch, record
 from tests.each_case import each_case
 
 KEY = struct.pack(">hh", 1, 5) + b"group" + struct.pack(">h6si", 6, b"orders", 3)
@@ -21,14 +24,14 @@ VALUES = [
     struct.pack(">h12sB4sqB", 4, HEAD, 5, b"meta", 9, 0),
     struct.pack(">h12sB4sqBBB16s", 4, HEAD, 5, b"meta", 9, 1, 0, 16, bytes(range(16))),
 ]
-BATCH = SimpleNamespace(producerId=-1, isControlBatch=False)
+BATCH = BATCH_HEADER.read(batch([record()]), 0)
 
 
 def put(commits: NewestCommits, key: bytes, value: bytes, data_type: type = bytes) -> bool:
-    """Put a record with this key and value, whose bytes are surrounded by others."""
-    record = SimpleNamespace(batch=BATCH, offset=5, key=key, value=value, data=data_type(b"\0\1" + key + value + b"\0"))
-    record.key_start, record.keySize, record.value_start, record.valueSize = 2, len(key), 2 + len(key), len(value)
-    return commits.put(record)
+    """Put a record with this key and value at offset 5."""
+    columns = RecordColumns(data_type(record(5, key, value)))
+    decode_all(columns, 0, len(columns.data), 1)
+    return commits.put(columns, 0, BATCH, LONG_MAX, LONG_MAX) == 1
 
 
 def check(key: bytes, value: bytes) -> bool:
@@ -84,3 +87,17 @@ def test_room() -> None:
     assert put(commits, KEY, VALUES[3])
     assert not put(commits, KEY + bytes(1 << 17), VALUES[3])
     assert not put(commits, KEY, VALUES[3] + bytes(1 << 17))
+
+
+def test_limits() -> None:
+    """Of an offset and of a time; both are those of the records, and the time is the batch's if it was appended."""
+    columns = RecordColumns(b"".join(record(number, KEY, VALUES[0], timestamp=number) for number in range(9)))
+    decode_all(columns, 0, len(columns.data), 9)
+    header = BATCH_HEADER.read(batch([record()], offset=100, baseTimestamp=1000, maxTimestamp=1008), 0)
+    for appended, expected in ((0, [9, 5, 5, 4]), (8, [9, 5, 9, 0])):
+        timed = header._replace(attributes=appended)
+        limits = [(LONG_MAX, LONG_MAX), (104, LONG_MAX), (LONG_MAX, 1004 + 4 * (appended == 8)), (LONG_MAX, 1003)]
+        assert [NewestCommits(MAX_BYTES).put(columns, 0, timed, *each) for each in limits] == expected
+    commits = NewestCommits(MAX_BYTES)
+    assert commits.put(columns, 3, header, 105, LONG_MAX) == 6
+    assert list(commits.take()) == [(KEY, 105, VALUES[0])]

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from kdump.cluster.read_groups import CoordinatorLog, newest, read_groups
 from kdump.core.newest_commits import NewestCommits
+from kdump.core.record_columns import RecordColumns
 from kdump.format.coordinator_record import CoordinatorRecord, decode_coordinator_record
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.log.record import Record
 from kdump.state import group_replay, offset_replay
 from kdump.state.as_of import AsOf, Change
 from kdump.state.group_replay import MODERN_RECORDS
@@ -593,12 +593,14 @@ def test_the_commits_that_are_kept_are_bounded_in_bytes(tmp_path: Path, monkeypa
             super().__init__(most)
             self.sizes: dict[bytes | None, int] = {}
 
-        def put(self, record: Record) -> bool:
-            is_kept: bool = super().put(record)
-            if is_kept:
-                self.sizes[record.key] = 8 + record.keySize + record.valueSize
+        def put(self, columns: RecordColumns, row: int, *more: Any) -> int:
+            stop: int = super().put(columns, row, *more)
+            for number in range(row, stop):
+                key_size, value_size = columns.key_size[number], columns.value_size[number]
+                start = columns.key_start[number]
+                self.sizes[bytes(columns.data[start : start + key_size])] = 8 + key_size + value_size
             kept.append(sum(self.sizes.values()))
-            return is_kept
+            return stop
 
         def take(self) -> Iterator[tuple[bytes, int, bytes]]:
             self.sizes.clear()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from kdump.check.finding import Finding
 from kdump.check.rules.records import noted_and_count_findings, noted_findings
-from kdump.core.column_numbers import BATCH_START, RECORD_WIDTH
+from kdump.core.column_numbers import BATCH_START
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_columns import RecordColumns, decode_all, keep_keys, may_hold_schema_ids
 from kdump.core.row_plan import RowPlan
@@ -390,9 +390,7 @@ class FastRows:
                     continue
                 if isinstance(self.view, TableView) and know_plain_characters():
                     continue
-            one = RecordColumns(columns.data)
-            one.block, one.count = columns.block[row * RECORD_WIDTH : (row + 1) * RECORD_WIDTH], 1
-            for record in records(one):
+            for record in records(columns.only(row)):
                 reading = self.decoded.decode(record.key, record.value) if self.decoded is not None else None
                 self.view.record(target, record, reading)
             self._matched()
