@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from datetime import date, datetime, time
 from functools import partial
 from typing import Any
 
@@ -93,6 +94,14 @@ SIMPLE: dict[str, Converter | None] = {
 }
 """Converters of types. The values of those without one are JSON values already: fastavro decodes text strictly, so that
 it has no lone surrogates."""
+LOGICAL: dict[str, Converter] = {
+    **dict.fromkeys(("bytes-decimal", "fixed-decimal", "string-uuid"), str),
+    "int-date": date.isoformat,
+    **dict.fromkeys(("int-time-millis", "long-time-micros"), time.isoformat),
+    **dict.fromkeys(("long-timestamp-millis", "long-timestamp-micros"), datetime.isoformat),
+    **dict.fromkeys(("long-local-timestamp-millis", "long-local-timestamp-micros"), datetime.isoformat),
+}
+"""Converters of logical types, by fastavro's names of them."""
 
 
 class _TooDeep(Exception):
@@ -128,7 +137,8 @@ class _Converters:
             return self._of_union([each for each in schema if each != "null"], depth)
         kind = schema.get("type")
         if "logicalType" in schema:
-            return to_json
+            convert: Converter = LOGICAL.get(f"{kind}-{schema['logicalType']}", to_json)
+            return convert
         if not isinstance(kind, str):
             return self.of(kind, depth + 1)
         if kind in ("record", "error"):
@@ -148,14 +158,19 @@ class _Converters:
 
 
 def _of_record(fields: dict[str, Converter | None]) -> Converter | None:
-    changed = [(name, convert) for name, convert in fields.items() if convert is not None]
+    floats = [name for name, convert in fields.items() if convert is finite]
+    changed = [(name, convert) for name, convert in fields.items() if convert not in (None, finite)]
 
     def convert_record(value: dict[str, Any]) -> dict[str, Any]:
+        for name in floats:
+            number = value[name]
+            if number - number:  # NaN, if it is not finite; a call for each would take several times as long
+                value[name] = finite(number)
         for name, convert in changed:
             value[name] = convert(value[name])
         return value
 
-    return convert_record if changed else None
+    return convert_record if floats or changed else None
 
 
 def _of_array(convert: Converter | None) -> Converter | None:

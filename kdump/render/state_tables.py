@@ -130,7 +130,7 @@ def _special(name: str) -> Callable[[Any], str]:
 
 NAMES = (
     *("groupId", "memberId", "instanceId", "topic", "transactionalId", "name", "entity", "resourceName"),
-    *("principal", "tokenId", "subject", "subjects", "connector", "group"),
+    *("principal", "tokenId", "subject", "subjects", "connector", "group", "partition"),
 )
 CUT_AS = {
     **dict.fromkeys(NAMES, NAME),

@@ -275,15 +275,16 @@ class Table:
             self._shortened[i] = {}
 
     def _share(self, shown: list[int], widths: list[int], room: int) -> None:
-        """Give the flexible columns the room that the others leave: narrow ones all they need, wide ones an equal
-        part."""
+        """Give the flexible columns the room that the others leave: narrow ones and names all they need, wide ones an
+        equal part."""
         flexible = sorted((i for i in shown if self.columns[i].least), key=lambda i: widths[i])
         left = room - len(GAP) * (len(shown) - 1) - sum(widths[i] for i in shown if i not in flexible)
         for count, i in zip(range(len(flexible), 0, -1), flexible):
             if count > 1:
                 others = sum(min(widths[j], self.columns[j].least or 0) for j in flexible[-count + 1 :])
                 least = min(widths[i], self.columns[i].least or 0)
-                widths[i] = max(least, min(widths[i], left // count, left - others))
+                is_name = self.columns[i].cuts in CUTS and widths[i] <= WIDEST_NAME
+                widths[i] = max(least, min(widths[i], left if is_name else left // count, left - others))
             else:
                 widths[i] = min(widths[i], max(left, self.columns[i].least or 0))
             left -= widths[i]

@@ -20,7 +20,7 @@ class RecordedChange(NamedTuple):
     """What one record of a coordinator's log, of the metadata log, or of a topic of a registry or Connect changed."""
 
     source: Annotated[PathText, Doc("log that contains the record")]
-    offset: Annotated[int, Doc("offset of the record", OFFSET), Shown(rank=6)]
+    offset: Annotated[int, Doc("offset of the record", OFFSET), Shown(rank=5)]
     timestamp: Annotated[int | None, Doc("timestamp of the record", EPOCH_MS), Shown("time")]
     record: Annotated[
         str,
@@ -47,5 +47,5 @@ class RecordedChange(NamedTuple):
     fields: Annotated[
         tuple[ChangedField, ...],
         Doc("changed fields, or all fields of a new or removed object, each {…}"),
-        Shown(least=18),
+        Shown(least=14),
     ]

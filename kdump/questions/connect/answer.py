@@ -54,7 +54,7 @@ class Connector(NamedTuple):
     generation: Generation
     version: PluginVersion
     trace: Trace
-    deleted: Annotated[bool, Doc("whether it was deleted"), Shown(rank=5)]
+    deleted: Annotated[bool, Doc("whether it was deleted"), Shown(rank=8)]
     source: RecordSource
     offset: RecordOffset
     timestamp: Annotated[RecordTime, Shown("config of", 4, after="removedTime")]

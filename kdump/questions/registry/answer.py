@@ -39,11 +39,11 @@ class RegisteredVersion(NamedTuple):
     context: Annotated[str, Doc("context of the subject; . is the default one")]
     source: RegistrySource
     offset: Annotated[int, Doc("offset of its record", OFFSET), Shown(rank=5)]
-    timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS), Shown("time", 6, after="removedAt")]
+    timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS), Shown("time", 5, after="removedAt")]
     removedAt: Annotated[
         int | None,
         Doc("offset of the record that deleted it for good; null if none in this log did", OFFSET),
-        Shown("removed at", 6),
+        Shown("removed at", 5),
     ]
 
 
@@ -53,7 +53,7 @@ class RegistrySetting(NamedTuple):
 
     kind: Annotated[str, Doc("config (compatibility …), mode, context or association"), Shown()]
     subject: Annotated[str | None, Doc("subject or context that it applies to; null: all"), Shown(least=16)]
-    value: Annotated[dict[str, Any], Doc("the value, as it is in the log"), Shown(least=16)]
+    value: Annotated[dict[str, Any], Doc("the value, as it is in the log"), Shown(least=36)]
     source: RegistrySource
     offset: Annotated[int, Doc("offset of its record", OFFSET), Shown(rank=5)]
     timestamp: Annotated[int | None, Doc("timestamp of its record", EPOCH_MS), Shown("time", 6)]
