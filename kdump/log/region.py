@@ -150,8 +150,17 @@ class Batch(Region):
     lastSequence: Annotated[int | None, Doc("sequence number of the last record; -1: none")]
     format: BatchFormat
 
-    def __init__(self, window: Window, position: int, size: int, limits: Limits, problem: Problem | None) -> None:
+    def __init__(
+        self,
+        window: Window,
+        position: int,
+        size: int,
+        limits: Limits,
+        header: Any,
+        problem: Problem | None = None,
+    ) -> None:
         super().__init__("batch", position, size)
+        self.header = header
         self.window = window
         self.limits = limits
         self.problems: list[Problem] = [problem] if problem else []
@@ -212,19 +221,8 @@ class DefaultRecordBatch(Batch):
     """A record batch of message format v2."""
 
     format = FORMATS[NEWEST]
-
-    def __init__(
-        self,
-        window: Window,
-        position: int,
-        size: int,
-        limits: Limits,
-        header: BatchHeader,
-        problem: Problem | None = None,
-    ) -> None:
-        super().__init__(window, position, size, limits, problem)
-        self.header = header
-        self.records_seen = 0
+    header: BatchHeader
+    records_seen = 0
 
     @property
     def payload_size(self) -> int:
@@ -345,9 +343,9 @@ class LegacyRecordBatch(Batch):
         header: MessageHeader,
         problem: Problem | None = None,
     ) -> None:
-        super().__init__(window, position, size, limits, problem)
         # Key and value must fill the actual size of the message, whatever its header states.
-        self.header = header if size == header.size else header._replace(messageSize=size - v2.LOG_OVERHEAD)
+        actual = header if size == header.size else header._replace(messageSize=size - v2.LOG_OVERHEAD)
+        super().__init__(window, position, size, limits, actual, problem)
         self.batchLength = header.messageSize
         self.magic, self.crc, self.attributes = header.magic, header.crc, header.attributes
         self.format = FORMATS[header.magic]

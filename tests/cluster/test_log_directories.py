@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.incident.doctor.command import FoundLogDirectories, find_log_directories
+from kdump.incident.doctor.log_directories import FoundLogDirectories, find_log_directories
 from kdump.log.errors import SourceError
 
 

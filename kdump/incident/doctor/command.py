@@ -1,20 +1,12 @@
-"""`kdump doctor`: examines disks in an incident, and says what to do first.
-
-Also finds a broker's log directories, if none are given: those of a running broker, else those in the usual places.
-
-Source: the defaults of config/*.properties and of the images in docs/kubernetes.md.
-"""
+"""`kdump doctor`: examines disks in an incident, and says what to do first."""
 
 from __future__ import annotations
 
-import glob
-import os
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
-from kdump.cluster.running_brokers import RunningBroker, running_brokers
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import print_error
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
@@ -24,71 +16,15 @@ from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
 from kdump.command_line.state_options import NOW_HELP, parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
-from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.incident.doctor.answer import Item
+from kdump.incident.doctor.log_directories import find_log_directories
 from kdump.incident.doctor.report import DoctorReport
 from kdump.incident.doctor.run import Doctor, DoctorQuery
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.errors import SourceError
-from kdump.log.log_directory import META
 from kdump.log.run import Run
 from kdump.render.progress import Progress
 from kdump.signals import Terminated, uninterrupted
-
-PLACES = (
-    *("/var/lib/kafka", "/var/lib/kafka/data*", "/var/lib/kafka/data*/kafka-log*", "/var/lib/kafka-logs"),
-    *("/mnt/data/data*/logs", "/bitnami/kafka/data", "/var/kafka-logs", "/opt/kafka/data", "/data/kafka*", "/kafka*"),
-    *("/tmp/kafka-logs", "/tmp/kraft-combined-logs", "/tmp/kraft-broker-logs", "/tmp/kraft-controller-logs"),
-)
-"""Patterns of the directories that packages, images and operators use."""
-
-
-class FoundLogDirectories(NamedTuple):
-    """`directories`: log directories; `why`: where they were found."""
-
-    directories: tuple[str, ...]
-    why: str
-
-
-def find_log_directories(root: str = "") -> FoundLogDirectories:
-    """Return the log directories on this machine. `root`: what precedes every path. Raises SourceError if there are
-    none, or if it is not clear which: those of several brokers."""
-    brokers = running_brokers(root)
-    if len(brokers) > 1:
-        ids = ", ".join(str(each.process) for each in brokers)
-        raise SourceError(f"{len(brokers)} brokers are running (processes {ids}): pass the log directories of one")
-    if brokers:
-        return _of_broker(brokers[0])
-    found = sorted({path for place in PLACES for path in glob.glob(root + place) if _is_log_directory(path)})
-    if not found:
-        raise SourceError(
-            f"no path given, no broker is running, and no log directory in {root}/var/lib/kafka or another usual place:"
-            " pass the directories in log.dirs"
-        )
-    return FoundLogDirectories(tuple(found), f"with {META}, in the usual places; no broker is running")
-
-
-def _of_broker(broker: RunningBroker) -> FoundLogDirectories:
-    try:
-        server = broker.properties()
-    except SourceError as error:
-        raise SourceError(f"log.dirs of {broker.name}: {error}; or pass its log directories") from None
-    directories = server.stated_log_dirs
-    directories += [own for own in server.paths("metadata.log.dir") if own not in directories]
-    missing = [path for path in directories if not os.path.isdir(path)]
-    if len(missing) == len(directories):
-        raise SourceError(
-            f"log.dirs of {broker.name}: {missing[0]}: no such directory, or not readable: run as its user"
-        )
-    note = f", of which {count_text(len(missing), 'is', 'are')} missing: {', '.join(missing)}" if missing else ""
-    why = f"log.dirs of {broker.name}, {server.path}{note}"
-    return FoundLogDirectories(tuple(each for each in directories if each not in missing), why)
-
-
-def _is_log_directory(path: str) -> bool:
-    return os.path.isfile(os.path.join(path, META))
-
 
 EXAMPLES = """
 \b

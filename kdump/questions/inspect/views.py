@@ -37,31 +37,39 @@ MAX_VALUE_LINES = 4
 """Approximate maximum number of lines of such a value."""
 
 
-class View(Protocol):
+class View:
     """`batch` receives the selected records of the batch, and returns the number of rows written."""
+
+    output: Output
 
     def file(self, target: Target) -> None:
         """Begin the next file."""
 
-    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int: ...
+    def batch(self, target: Target, batch: Batch, records: Iterable[Record]) -> int:
+        raise NotImplementedError
 
     def entry(self, target: Target, entry: Entry) -> int:
         """Write an entry of a file without batches; return the number of rows."""
+        return 0
 
     def finding(self, finding: Finding) -> None:
         """Write a finding in a file without batches."""
+        raise NotImplementedError
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         """Write bytes that are not a batch or an entry."""
+        raise NotImplementedError
 
     def tick(self) -> None:
         """Called now and then while there is nothing to write."""
+        self.output.tick()
 
     def end(self) -> None:
         """Called when everything has been written."""
+        self.output.flush()
 
 
-class TableView:
+class TableView(View):
     """A table of batches, of records, or of the entries of another kind of file. Raises UnknownColumn for a name in
     `names` that no table has; the methods raise it for a name that their own table does not have."""
 
@@ -238,7 +246,7 @@ class TableView:
         self.output.flush()
 
 
-class JsonView:
+class JsonView(View):
     """JSON Lines: batches, or records."""
 
     def __init__(self, output: Output, *, records: bool, decoding: RecordDecoder | None = None) -> None:
@@ -246,9 +254,6 @@ class JsonView:
         self.records = records
         self.decoding = decoding
         self.decoded_lines = DecodedLines()
-
-    def file(self, target: Target) -> None:
-        pass
 
     def entry(self, target: Target, entry: Entry) -> int:
         if not entry.type:
@@ -299,14 +304,8 @@ class JsonView:
     def _write(self, answer: Object) -> None:
         self.output.line(jsonl.line(answer))
 
-    def tick(self) -> None:
-        self.output.tick()
 
-    def end(self) -> None:
-        self.output.flush()
-
-
-class CsvView:
+class CsvView(View):
     """CSV: batches, records, or the entries of another kind of file. Damage is reported by `complain`, because the
     output has no place for it. Raises UnknownColumn, and OtherColumns for a file of another kind than the first."""
 
@@ -325,9 +324,6 @@ class CsvView:
         self.decoding = decoding
         of_batches = InspectedRecord if records else InspectedBatch
         self.rows = CsvRows(output, (of_batches, *ENTRIES), names, lambda count: None)
-
-    def file(self, target: Target) -> None:
-        pass
 
     def entry(self, target: Target, entry: Entry) -> int:
         if not entry.type:
@@ -359,15 +355,12 @@ class CsvView:
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.complain(f"{path_text(target.path)}: {region.kind} at byte {region.position}: {region.reason}")
 
-    def tick(self) -> None:
-        self.output.tick()
-
     def end(self) -> None:
         self.rows.end()
         self.output.flush()
 
 
-class HexView:
+class HexView(View):
     """Annotated hexdumps. A row is a batch or, if `records`, a record."""
 
     def __init__(
@@ -424,14 +417,8 @@ class HexView:
         self._begin()
         self.dump.region(region, window)
 
-    def tick(self) -> None:
-        self.output.tick()
 
-    def end(self) -> None:
-        self.output.flush()
-
-
-class TemplateView:
+class TemplateView(View):
     """Records by a format string. Damage is reported by `complain`, because the output has no place for it. With
     `decoding`, so is the number of records that did not decode, once at the end."""
 
@@ -445,12 +432,6 @@ class TemplateView:
         self.undecoded = 0
         self.first = ""
         """Position and problem of the first of them."""
-
-    def file(self, target: Target) -> None:
-        pass
-
-    def entry(self, target: Target, entry: Entry) -> int:
-        return 0
 
     def finding(self, finding: Finding) -> None:
         self.complain(f"{path_text(finding.file)}: {finding.code}: {finding.message}")
@@ -474,9 +455,6 @@ class TemplateView:
 
     def region(self, target: Target, region: Region, window: Window) -> None:
         self.complain(f"{path_text(target.path)}: {region.kind} at byte {region.position}: {region.reason}")
-
-    def tick(self) -> None:
-        self.output.tick()
 
     def end(self) -> None:
         self.output.flush()
