@@ -33,7 +33,8 @@ class RescueCopy:
         str,
         Doc(
             "used (the state is taken from it), same, behind (it ends earlier), diverges (it has other records after "
-            "sameUntil), ahead (it has more records, and is not used), empty (neither a segment nor a snapshot)"
+            "sameUntil), ahead (it has more records, and is not used), damaged (what it has from endOffset on is not "
+            "known), empty (neither a segment nor a snapshot)"
         ),
     ]
     snapshot: Annotated[int | None, Doc("end offset of its newest valid metadata snapshot", OFFSET)] = None
@@ -234,7 +235,7 @@ class Rescue:
         """Whether nothing that was found on the disks is lost."""
         summary = self.summary
         lost = summary.leftOut or summary.dependents or summary.damagedOffset is not None or summary.fromData
-        return not (lost or any(each.ownOffsets for each in self.copies))
+        return not (lost or any(each.ownOffsets or each.state == DAMAGED for each in self.copies))
 
     @property
     def ledger(self) -> list[Any]:

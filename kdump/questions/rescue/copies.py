@@ -19,7 +19,7 @@ from kdump.log.directory_listing import real_path
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.log.run import PLAIN_RUN, Run
-from kdump.questions.rescue.answer import AHEAD, BEHIND, DIVERGES, EMPTY, SAME, USED, RescueCopy, RescueError
+from kdump.questions.rescue.answer import AHEAD, BEHIND, DAMAGED, DIVERGES, EMPTY, SAME, USED, RescueCopy, RescueError
 from kdump.state.metadata_image import MetadataImage
 
 MAX_COPY_PROBLEMS = 20
@@ -69,6 +69,8 @@ class MetadataHistories:
             state = USED
         elif rest:
             state = DIVERGES if same < used.end else AHEAD
+        elif image.gap is not None:
+            state = DAMAGED
         else:
             state = SAME if own.end == used.end else BEHIND
         # The epoch in which it diverges may have begun before that.

@@ -356,7 +356,8 @@ class DataRescuer(Rescuer):
         )
         yield RescueUnknown(
             "configs of groups and of client metrics",
-            "the brokers' defaults apply",
+            "the brokers' defaults apply; without share.auto.offset.reset=earliest, a share group skips the records of "
+            "partitions that it has not read yet: set it before its consumers start",
             f"{configs} --entity-type groups --entity-name GROUP --add-config NAME=VALUE",
         )
         yield RescueUnknown(

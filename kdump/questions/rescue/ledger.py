@@ -58,6 +58,8 @@ def ledger(
             epochs = ", ".join(map(str, copy.ownEpochs))
             reason = f"{copy.state}: of leader epoch {epochs}"
             yield RescueRecord(OTHER, copy.sameUntil, copy.endOffset - 1, copy.path, reason=reason)
+        elif copy.state == DAMAGED:
+            yield RescueRecord(OTHER, copy.endOffset, None, copy.path, reason="damaged: what it has there is not known")
 
 
 def _left_out(each: LeftOut) -> RescueRecord:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from kdump.format.numbers import parse_int
+from kdump.format.numbers import parse_long
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.quorum_state import quorum_state
@@ -35,7 +35,7 @@ def new_offset(images: Iterable[MetadataImage], places: Sequence[LogDirectory], 
     for image in images:
         found.append(image.end_offset)
         found += [each.brokerEpoch for each in image.brokers.values()]
-    found += [parse_int(properties(each.files.get(CLEAN_MARK)).get("brokerEpoch")) or 0 for each in places]
+    found += [parse_long(properties(each.files.get(CLEAN_MARK)).get("brokerEpoch")) or 0 for each in places]
     return _above(max(found), more, LARGEST_LONG, "an offset or broker epoch")
 
 

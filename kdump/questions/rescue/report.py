@@ -8,6 +8,7 @@ from typing import Any
 
 from kdump.format.count_text import count_text
 from kdump.questions.rescue.answer import (
+    DAMAGED,
     DIVERGES,
     KEPT,
     OTHER,
@@ -98,6 +99,9 @@ class RescueReport(Sink[Any]):
         own = sum(each.ownOffsets for each in copies)
         if own:
             lost += f", {count_text(own, 'record')} of other copies NOT USED"
+        damaged = sum(each.state == DAMAGED for each in copies)
+        if damaged:
+            lost += f", {count_text(damaged, 'other copy', 'other copies')} DAMAGED"
         if summary.damagedOffset is not None:
             lost += f", the end of this copy is DAMAGED from offset {summary.damagedOffset} on"
         verb = "RESCUED" if summary.out is not None else "NOTHING WRITTEN (--dry-run)"
@@ -152,7 +156,7 @@ class RescueReport(Sink[Any]):
             full=self.full,
         )
         for each in copies:
-            table.add(each, "bad" if each.state == DIVERGES else "")
+            table.add(each, "bad" if each.state in (DIVERGES, DAMAGED) else "")
         table.flush()
         for each in copies:
             for problem in each.problems if self.full else each.problems[:3]:

@@ -283,6 +283,15 @@ def test_numbers_above_everything(tmp_path: Path) -> None:
         assert {f"{name}-{made.summary.newEpoch:010}.checkpoint", f"{name}.log"} < set(os.listdir(folder))
 
 
+def test_a_broker_epoch_above_32_bits(tmp_path: Path) -> None:
+    path = disk(tmp_path / "d", 1, log_of((1, [LEVEL, topic("t", "T"), partition("T")])))
+    (path / ".kafka_cleanshutdown").write_text(json.dumps({"version": 0, "brokerEpoch": 1 << 40}))
+    assert rescue(str(path)).summary.newOffset == (1 << 40) + MORE_OFFSETS
+    (path / ".kafka_cleanshutdown").write_text(json.dumps({"version": 0, "brokerEpoch": (1 << 63) - 1}))
+    with pytest.raises(RescueError, match="no room"):
+        rescue(str(path))
+
+
 def test_a_leader_epoch_on_a_disk_is_higher(tmp_path: Path) -> None:
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL, topic("t", "T"), partition("T")])))
     (path / "t-0").mkdir()
@@ -413,6 +422,16 @@ def test_a_copy_that_cannot_be_read(tmp_path: Path) -> None:
     (bad / LOG / f"{0:020}.log").symlink_to(f"{0:020}.log")  # too many levels of links
     result = command.run("rescue", good, bad, "--out", tmp_path / "out")
     assert (result.exit_code, os.path.exists(tmp_path / "out")) == (2, False), result.stderr
+
+
+def test_another_copy_is_damaged(tmp_path: Path) -> None:
+    """It may have more than the one that is used."""
+    records = [LEVEL, topic("t", "T"), partition("T")]
+    data, whole = log_of((1, [*records, topic("u", "U")])), log_of((1, records))
+    damaged = disk(tmp_path / "d", 1, flip(data, 8 * len(log_of((1, records[:2]))) - 1))
+    made = rescue([str(damaged), str(disk(tmp_path / "e", 2, whole))])
+    assert [(each.state, each.endOffset) for each in made.copies] == [("damaged", 2), ("used", 4)]
+    assert (made.records[-1].fate, made.records[-1].offset, made.is_whole) == ("otherHistory", 2, False)
 
 
 def test_the_state_before_the_damage(tmp_path: Path) -> None:
