@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from kdump.log.directory_listing import names
 from kdump.log.errors import SourceError
-from kdump.log.paths import segments_in, target
+from kdump.log.paths import target
+from kdump.log.served_files import segments_in
 
 SNAPSHOT = re.compile(r"([0-9]{20})-(?P<epoch>[0-9]{10})\.checkpoint")
 BOOTSTRAP = "bootstrap.checkpoint"

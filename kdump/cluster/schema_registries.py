@@ -14,8 +14,8 @@ from kdump.log.command_line_paths import missing
 from kdump.log.errors import within
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.paths import targets
 from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.served_files import targets
 from kdump.state.as_of import AsOf, Change
 from kdump.state.schema_registry import HARD_DELETED, SchemaRegistry, SchemaVersion
 from kdump.state.schema_registry_replay import RegistryReplay

@@ -14,10 +14,11 @@ from kdump.log.command_line_paths import missing
 from kdump.log.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
 from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content, by_name
 from kdump.log.live_files import open_target
-from kdump.log.paths import Target, is_live, targets
+from kdump.log.paths import Target, is_live
 from kdump.log.paths import target as target_of
 from kdump.log.remote_paths import nameless_topic
 from kdump.log.run import Run
+from kdump.log.served_files import targets
 from kdump.log.source import FileSource
 from kdump.log.unreadable_paths import failures, same_failure
 from kdump.log.window import Window

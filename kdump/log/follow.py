@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from kdump.log.paths import Target, segments_in, target
+from kdump.log.paths import Target, target
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import HEADERS, regions
 from kdump.log.run import Limits
+from kdump.log.served_files import segments_in
 from kdump.log.source import FileSource
 from kdump.log.window import Window
 

@@ -23,7 +23,8 @@ from kdump.log.command_line_paths import existing_paths
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError, SourceNotFound, went_away
 from kdump.log.first_looks import FirstLooks
-from kdump.log.paths import Target, reject_pipe, segments_in
+from kdump.log.paths import Target, reject_pipe
+from kdump.log.served_files import segments_in
 from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
 
 Opener = Callable[[str], Source]

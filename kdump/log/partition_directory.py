@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import chain
 from sys import intern
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from kdump.log.file_kinds import ENDINGS, FileKind, by_name
 from kdump.log.live_files import identity
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.log.remote_paths import remote_partition
+from kdump.log.served_files import is_served, swaps_in
 from kdump.log.source import Identity
 
 ValueT = TypeVar("ValueT")
@@ -113,15 +115,19 @@ class PartitionFiles:
     snapshots: list[Target] = field(default_factory=list)
     kraft_snapshots: list[Target] = field(default_factory=list)
     texts: list[Target] = field(default_factory=list)
+    installed: list[Target] = field(default_factory=list)
+    """.swap files that a startup installs, those of `segments` and `orphans`."""
     unfinished: list[Target] = field(default_factory=list)
-    """.swap and .cleaned files."""
+    """.cleaned files, and .swap files that a startup deletes."""
+    replaced: list[Target] = field(default_factory=list)
+    """Files that a startup deletes because .swap files take their place."""
     others: list[Target] = field(default_factory=list)
     """.deleted files, files whose names Kafka does not know, and second files of one base offset (.log.gz)."""
 
     def beside(self) -> Iterator[Target]:
         """Yield all files but the segments and their indexes."""
-        for group in (self.orphans, self.snapshots, self.kraft_snapshots, self.texts, self.unfinished, self.others):
-            yield from group
+        yield from chain(self.orphans, self.snapshots, self.kraft_snapshots, self.texts)
+        yield from chain(self.unfinished, self.replaced, self.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +214,16 @@ class PartitionDirectory:
         return self.grouped.texts
 
     @property
+    def installed(self) -> list[Target]:
+        return self.grouped.installed
+
+    @property
     def unfinished(self) -> list[Target]:
         return self.grouped.unfinished
+
+    @property
+    def replaced(self) -> list[Target]:
+        return self.grouped.replaced
 
     @property
     def others(self) -> list[Target]:
@@ -310,15 +324,22 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
     found = PartitionFiles()
     place = Target(path, None, topic, number, None, source)
     segments: dict[str, tuple[str, ...]] = {}
+    swaps = swaps_in(path, _names(names))
     for name in _names(names):
         stem, ending = name[:DIGITS], name[DIGITS:]
+        if swaps.replaces(name):
+            kind, offset = by_name(name)
+            found.replaced.append(Target(os.path.join(path, name), offset, topic, number, kind, source))
+            continue
         if ending in LIVE and stem <= HIGHEST and stem.isdigit() and stem.isascii():  # most names; by_name takes longer
             segments[stem] = (*segments.get(stem, ()), ending)
             continue
         kind, offset = by_name(name)
-        if kind in IN_SEGMENTS and is_live(name):
+        if kind in IN_SEGMENTS and is_served(name, swaps):
             stem = name.partition(".")[0]
             segments[stem] = (*segments.get(stem, ()), name[len(stem) :])
+            if name in swaps.installed:
+                found.installed.append(Target(os.path.join(path, name), offset, topic, number, kind, source))
         else:
             target = Target(os.path.join(path, name), offset, topic, number, kind, source)
             _sort_in(found, name, target)

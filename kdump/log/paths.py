@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.log import file_system
-from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.directory_listing import is_inside, is_no_file, is_url, items, names
+from kdump.log.directory_listing import is_inside, is_no_file, is_url, items
 from kdump.log.errors import SourceError, Unlisted, is_gone, listing_error
-from kdump.log.file_kinds import BATCHES, SEGMENT, FileKind, by_name
+from kdump.log.file_kinds import FileKind, by_name
 from kdump.log.remote_paths import remote_partition
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.run import Run
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -56,54 +55,6 @@ def reject_pipe(target: Target) -> None:
     block forever."""
     if target.source != target.path and "://" not in target.path and is_no_file(target.path):
         raise SourceError(f"{target.path}: not a file")
-
-
-def targets(
-    path: str,
-    kind: FileKind | None = None,
-    run: Run = PLAIN_RUN,
-    *,
-    all_files: bool = False,
-    on_other: Callable[[str], None] | None = None,
-) -> Iterator[Target]:
-    """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
-    order, then those of the directories below it, in order of their names. With `all_files`, the live segments of a
-    directory are followed by its other files with batches: .deleted, .swap and .cleaned segments, and metadata
-    snapshots. Calls `run.unreadable` for a directory that cannot be read, and `on_other` with the path of each other
-    file in the directories. Raises SourceError if there are no segments, and all directories could be read."""
-    if path == "-" or "://" in path or not file_system.isdir(path):
-        yield target(path, kind)
-        return
-    found = False
-    collector = UnlistedCollector(run)
-    for directory in directories(path, collector.run):
-        try:
-            there = items(directory)
-        except OSError:  # already reported, or it went away
-            continue
-        chosen = _segments(each.name for each in there)
-        if all_files:
-            live = set(chosen)
-            chosen += [each.name for each in there if by_name(each.name)[0] in BATCHES and each.name not in live]
-        if on_other is not None:
-            known = set(chosen)
-            for each in there:
-                if not each.is_directory and each.name not in known:
-                    on_other(each.path)
-        found = found or bool(chosen)
-        for name in chosen:
-            yield target(os.path.join(directory, name), source=path)
-    if not found and not collector.unlisted:
-        raise no_kafka_files(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
-
-
-def segments_in(directory: str) -> list[str]:
-    """Return the names of the live segments in a directory, in offset order."""
-    return _segments(names(directory))
-
-
-def _segments(found: Iterable[str]) -> list[str]:
-    return sorted(name for name in found if by_name(name)[0] is SEGMENT and is_live(name))
 
 
 def is_live(path: str) -> bool:

@@ -64,8 +64,9 @@ class SegmentSummary:
 @dataclass
 class PartitionSummary:
     """A partition directory. Sizes are lengths in bytes: `size` of the segments, `others_size` of their indexes and all
-    other live files, `deleted` of .deleted files, `unfinished` of .swap and .cleaned files; `on_disk`: bytes that all
-    of them occupy, which differs for preallocated and sparse files. `checkpoints` has only offsets of a live directory
+    other live files, `deleted` of .deleted files, `unfinished` of others that a startup deletes; `on_disk`: bytes that
+    all of them occupy, which differs for preallocated and sparse files. `swaps`: number of segments that are .swap
+    files. `checkpoints` has only offsets of a live directory
     that the checkpoints list."""
 
     partition: PartitionDirectory
@@ -77,6 +78,7 @@ class PartitionSummary:
     others_size: int = 0
     deleted: int = 0
     unfinished: int = 0
+    swaps: int = 0
     on_disk: int = 0
     checkpoints: Mapping[str, int] = field(default_factory=dict)
     """By file name without '-checkpoint': log-start-offset, replication-offset, recovery-point-offset."""
@@ -246,16 +248,18 @@ def partition_summary(place: PartitionDirectory, clean: bool | None = None) -> P
         facts.on_disk += occupied
         facts.segment_sizes.append(length)
         facts.size += length
+        facts.swaps += segment.log.path.endswith(".swap")
     indexes = (target for segment in here.segments for target in segment.indexes.values())
+    left = {target.path for target in (*here.unfinished, *here.replaced)}
     for target in chain(indexes, here.beside()):
         length, occupied = sizes_of(target.path)
         facts.on_disk += occupied
         if target.path.endswith(".deleted"):
             facts.deleted += length
-        elif target.path.endswith((".swap", ".cleaned")):
-            facts.unfinished += length
-        else:
+        elif target.path not in left:
             facts.others_size += length
+        else:
+            facts.unfinished += length
     return facts
 
 

@@ -188,7 +188,7 @@ def test_a_flipped_bit_that_makes_a_control_batch(topic: Path) -> None:
 
 
 def test_segments_that_are_not_searched_are_counted(topic: Path) -> None:
-    for number, ending in enumerate((".deleted", ".swap", ".cleaned")):
+    for number, ending in enumerate((".deleted", ".cleaned", ".swap")):
         (topic / "many-2" / f"{number + 100:020}.log{ending}").write_bytes(batch(record(0, b"nope", b"v")))
     text = found_in(topic / "many-0", topic, "nope").summary()
     assert "3 .deleted, .swap or .cleaned segments not searched" in text

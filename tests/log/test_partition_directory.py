@@ -53,7 +53,7 @@ def test_a_segment_that_is_added_while_its_directory_is_listed(
         (".gz", True),
         (".deleted", False),
         (".cleaned", False),
-        (".swap", False),
+        (".swap", True),
         (".deleted.tmp", False),
         (".deleted.gz", False),
         (".tmp", False),
@@ -61,7 +61,8 @@ def test_a_segment_that_is_added_while_its_directory_is_listed(
     ],
 )
 def test_which_file_is_a_segment(tmp_path: Path, ending: str, is_segment: bool) -> None:
-    """A broker reads what ends in .log, and kdump also what was compressed then."""
+    """A broker reads what ends in .log, after a startup also what ends in .log.swap, and kdump also what was compressed
+    then."""
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / f"{OLD}{ending}").touch()
     place = partition(str(tmp_path / "orders-0"))

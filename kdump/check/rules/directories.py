@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding
+from kdump.format.count_text import first_of
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import parse_long
 from kdump.log import file_kinds
@@ -64,12 +65,12 @@ COMPACTION_INTERRUPTED = Code(
     severity=WARNING,
     meaning="A .cleaned or .swap file is left from a cleaning or a split of a segment.",
     consequence=(
-        "at the next startup the broker deletes .cleaned files; it deletes the segments that .swap files replace, "
-        "without checking the .swap files, and renames these"
+        "at the next startup the broker deletes .cleaned files, and .swap files named with the same offset as one or a "
+        "higher one; it renames the others, without checking them, and deletes the segments that they replace"
     ),
     fix=(
-        "Do nothing, unless kdump verify finds damage in a .swap file or restart-plan shows losses: then back the "
-        "directory up before the broker starts"
+        "Do nothing, unless a finding is about a .swap file or restart-plan shows losses: then back the directory up "
+        "before the broker starts. The .swap files are read here as segments, and what they replace is not"
     ),
     source="LogLoader.removeTempFilesAndCollectSwapFiles",
 )
@@ -112,10 +113,8 @@ STATES = {
 PARSED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
 """Extensions of the files whose offset a broker parses from the name at startup."""
 
-SWAPS = (
-    "at the next startup the broker deletes the segments that it replaces, without checking it, and renames it to take "
-    "their place"
-)
+DELETES = "at the next startup the broker deletes it"
+INSTALLS = "at the next startup the broker renames it, without checking it, and serves it"
 
 
 def log_directory_findings(directory: LogDirectory, duplicates: Iterable[tuple[Target, str]]) -> Iterator[Finding]:
@@ -146,12 +145,14 @@ def partition_directory_findings(partition: PartitionDirectory, release: KafkaRe
             severity, follows = ERROR, f"a broker of Kafka {release.number} exits at startup: move it away"
         message = f"a -{partition.state} directory: {what}"
         yield DIRECTORY_STRAY.finding(target, message=message, severity=severity, consequence=follows)
-    for target in (*partition.unfinished, *partition.others):
+    for target in (*partition.installed, *partition.unfinished, *partition.others):
         yield from misnamed(target)
-    for target in partition.unfinished:
-        if not any(misnamed(target)):
-            does = SWAPS if target.path.endswith(".swap") else "at the next startup the broker deletes it"
-            yield COMPACTION_INTERRUPTED.finding(target, message=os.path.basename(target.path), consequence=does)
+    replaced = first_of([os.path.basename(target.path) for target in partition.replaced])
+    installs = f"{INSTALLS}; it deletes {replaced}, which kdump does not read" if replaced else INSTALLS
+    for targets, does in ((partition.installed, installs), (partition.unfinished, DELETES)):
+        for target in targets:
+            if not any(misnamed(target)):
+                yield COMPACTION_INTERRUPTED.finding(target, message=os.path.basename(target.path), consequence=does)
     for target in partition.others:
         if any(misnamed(target)):
             continue

@@ -80,7 +80,7 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
             continue
         if place.source in owner and place.segments:
             key = (place.topic, place.partition)
-            copies.setdefault(key, {}).setdefault(owner[place.source], copy_of(place, unit.known, unit.options))
+            copies.setdefault(key, {}).setdefault(owner[place.source], copy_of(place, unit.known))
     several = {key: list(found.values()) for key, found in copies.items() if len(found) > 1}
     sizes = {
         key: sum(length(each.path) or 0 for copy in found for each in copy.segments) for key, found in several.items()

@@ -11,16 +11,15 @@ from kdump.check.log_dir_context import LogDirContext, Surroundings, own_context
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.kafka.small_files import topic_id
-from kdump.kafka.swap_files import is_complete, replaced_by
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing, no_kafka_files
 from kdump.log.directory_listing import is_url
 from kdump.log.errors import SourceError
-from kdump.log.file_kinds import BATCHES, SEGMENT, by_content
+from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
-from kdump.log.paths import Target, is_replaced
+from kdump.log.paths import Target
 from kdump.log.run import Run
 
 PartitionKey = tuple[str, int]
@@ -98,26 +97,30 @@ def side(path: str, options: Options) -> Side:
             key = (each.topic, each.partition)
             if key in copies:
                 raise SourceError(f"{path}: {each.name} is in {copies[key].path} and in {each.path}; pass one of them")
-            copies[key] = copy_of(each, known, options)
+            copies[key] = copy_of(each, known)
     return Side(path, None, copies, frozenset(identities - {""}))
 
 
 def of_partition(place: PartitionDirectory, options: Options) -> Copy:
     """Return the copy in a partition directory, with what is known from its log directory, if it is in one."""
-    return copy_of(place, Surroundings(options).of_partition(place), options)
+    return copy_of(place, Surroundings(options).of_partition(place))
 
 
-def copy_of(place: PartitionDirectory, known: PartitionContext, options: Options) -> Copy:
+def copy_of(place: PartitionDirectory, known: PartitionContext) -> Copy:
     """Return the copy in a partition directory, about which this is known."""
-    return Copy(place.path, startup_segments(place, options)[0], known, topic_id(place))
+    return Copy(place.path, _logs(place), known, topic_id(place))
 
 
-def relisted(copy: Copy, options: Options) -> Copy:
+def _logs(place: PartitionDirectory) -> list[Target]:
+    return [segment.log for segment in place.segments if segment.log is not None]
+
+
+def relisted(copy: Copy) -> Copy:
     """Return the copy with the segments that are in its directory now."""
     if is_url(copy.path) or not file_system.isdir(copy.path):
         return copy
     here = partition(copy.path, copy.segments[0].source if copy.segments else "")
-    return replace(copy, segments=startup_segments(here, options)[0])
+    return replace(copy, segments=_logs(here))
 
 
 def _of_file(target: Target, options: Options) -> Copy:
@@ -181,24 +184,3 @@ def of_places(paths: str | Iterable[str], run: Run) -> Iterator[PartitionDirecto
                     yield place
         except SourceError as error:
             run.unreadable(error)
-
-
-def startup_segments(place: PartitionDirectory, options: Options) -> tuple[list[Target], list[Target], list[Target]]:
-    """Return the segments of the log after a startup, in order; those that it then deletes because .swap files take
-    their place; and the other .deleted, .swap and .cleaned segments, which it deletes in any case."""
-    live = [segment.log for segment in place.segments if segment.log is not None]
-    spares = [
-        each
-        for each in (*place.unfinished, *place.others)
-        if is_replaced(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
-    ]
-    cleaned = [each.name_offset or 0 for each in place.unfinished if each.path.endswith(".cleaned")]
-    swaps = [
-        each
-        for each in spares
-        if each.path.endswith(LOG + SWAP) and each.name_offset is not None and is_complete(each.name_offset, cleaned)
-    ]
-    replaced = replaced_by(swaps, live, options.open)
-    served = [each for each in (*live, *swaps) if each not in replaced]
-    served.sort(key=lambda each: each.name_offset or 0)
-    return served, replaced, [each for each in spares if each not in swaps]

@@ -196,7 +196,7 @@ def _compared(copies: list[Copy], options: Options, hash_key: HashKey | None) ->
         if not made.has_deleted_segment:
             break
         time.sleep(pause)
-        copies = [relisted(copy, options) for copy in copies]
+        copies = [relisted(copy) for copy in copies]
         made = diff_copies(copies, options, hash_key=hash_key)
     return made
 

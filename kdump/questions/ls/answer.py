@@ -35,6 +35,10 @@ class NotLive(NamedTuple):
     size: int
 
 
+UNFINISHED = "length of .cleaned files, of .swap files that a startup deletes, and of files that installed ones replace"
+SWAPS = "number of the segments that are .swap files: an interrupted compaction or split, which a startup completes"
+
+
 @answer("logDirectory")
 class ListedDirectory(NamedTuple):
     """A log directory."""
@@ -62,7 +66,8 @@ class ListedDirectory(NamedTuple):
     deletedSize: Annotated[
         int, Doc("length of .deleted files, which a broker deletes after file.delete.delay.ms", BYTES)
     ]
-    unfinishedSize: Annotated[int, Doc("length of .swap and .cleaned files", BYTES)]
+    unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES)]
+    swapSegments: Annotated[int, Doc(SWAPS)]
     onDisk: Annotated[int, Doc("disk space of all partition files; less than their length if they are sparse", BYTES)]
     remoteCacheSize: Annotated[int, Doc("length of the files in remote-log-index-cache", BYTES)]
     notLive: Annotated[list[NotLive], Doc("directories -delete, -future and -stray with all their files, each {…}")]
@@ -86,7 +91,8 @@ class FileSizes(NamedTuple):
         Shown("others", 8, only="size"),
     ]
     deletedSize: Annotated[int, Doc("length of .deleted files", BYTES)]
-    unfinishedSize: Annotated[int, Doc("length of .swap and .cleaned files", BYTES)]
+    unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES)]
+    swapSegments: Annotated[int, Doc(SWAPS)]
     onDisk: Annotated[int, Doc("disk space of all files", BYTES), Shown(only="size")]
 
 
@@ -246,6 +252,7 @@ def _sizes(parts: Iterable[PartitionSummary]) -> FileSizes:
         besideSize=sum(each.others_size for each in every),
         deletedSize=sum(each.deleted for each in every),
         unfinishedSize=sum(each.unfinished for each in every),
+        swapSegments=sum(each.swaps for each in every),
         onDisk=sum(each.on_disk for each in every),
     )
 

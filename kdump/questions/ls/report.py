@@ -97,10 +97,12 @@ def _notes(fields: Object) -> str:
     else:
         words += [f"{size_text(fields[name])} {name}" for name in ("torn", "padding") if fields[name]]
     words += [f"{size_text(fields[name])} {label}" for name, label in _LEFT if fields.get(name)]
+    if fields.get("swapSegments") or fields.get("file", "").endswith(".swap"):
+        words.append(f"{count_text(fields.get('swapSegments', 1), '.swap file')}: a startup completes the compaction")
     return printable("; ".join(words))
 
 
-_LEFT = (("deletedSize", ".deleted"), ("unfinishedSize", ".swap, .cleaned"))
+_LEFT = (("deletedSize", ".deleted"), ("unfinishedSize", "that a startup deletes"))
 
 
 SHOWN = 5
@@ -285,7 +287,8 @@ def _other_sizes(fields: Object) -> str:
     """Return the sizes of the files that are not segments."""
     text = f"; {size_text(fields['besideSize'])} of indexes and other files" if fields["besideSize"] else ""
     text += f"; {size_text(fields['deletedSize'])} of .deleted files" if fields["deletedSize"] else ""
-    return text + (f"; {size_text(fields['unfinishedSize'])} of .swap and .cleaned" if fields["unfinishedSize"] else "")
+    left = fields["unfinishedSize"]
+    return text + (f"; {size_text(left)} that a startup deletes" if left else "")
 
 
 def _some(names: list[str]) -> str:

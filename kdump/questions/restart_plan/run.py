@@ -32,8 +32,8 @@ from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METAD
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounts import takes_bundles
-from kdump.log.paths import segments_in
 from kdump.log.run import Limits, Run, ignore
+from kdump.log.served_files import segments_in
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions

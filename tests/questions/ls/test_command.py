@@ -378,12 +378,12 @@ def test_damaged_small_files(disk: Path) -> None:
 def test_left_overs(disk: Path) -> None:
     partition = disk / "ledger-0"
     (partition / f"{0:020}.log.deleted").write_bytes(bytes(1000))
-    (partition / f"{0:020}.log.swap").write_bytes(bytes(2000))
+    (partition / f"{0:020}.log.cleaned").write_bytes(bytes(2000))
     (disk / "remote-log-index-cache").mkdir()
     (disk / "remote-log-index-cache" / "x.index").write_bytes(bytes(3000))
     directory = objects(disk)[0]
     assert (directory["deletedSize"], directory["unfinishedSize"], directory["remoteCacheSize"]) == (1000, 2000, 3000)
-    assert "1000 bytes .deleted; 2.0 KiB .swap, .cleaned" in ls(disk)[1]
+    assert "1000 bytes .deleted; 2.0 KiB that a startup deletes" in ls(disk)[1]
 
 
 def test_a_segment_that_goes_away(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_long
 from kdump.kafka.log_segment import segment_at
 from kdump.kafka.producer_state_manager import Open
-from kdump.kafka.swap_files import is_complete
 from kdump.log import file_system
 from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.live_files import SeenDirectory
+from kdump.log.served_files import is_complete
 from kdump.log.unreadable_paths import note
 from kdump.questions.restart_plan.answer import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, directory_stop

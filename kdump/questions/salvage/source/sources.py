@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
-from kdump.kafka.small_files import topic_id
 from kdump.log.errors import SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_replaced
-from kdump.questions.diff.find_copies import LOG, Copy, PartitionKey, reject_others, startup_segments
+from kdump.questions.diff.find_copies import LOG, Copy, PartitionKey, copy_of, reject_others
 
 
 class SalvageError(Exception):
@@ -137,15 +136,19 @@ def _given(paths: list[str], options: Options) -> Iterator[FoundCopy]:
             was_named = os.path.abspath(place.path) in named
             for problem in place.listing_errors:
                 options.unreadable(SourceError(problem))
-            segments, replaced, spares = startup_segments(place, options)
+            copy, replaced = copy_of(place, unit.known), [each for each in place.replaced if each.kind is SEGMENT]
+            spares = [
+                each
+                for each in (*place.unfinished, *place.others)
+                if is_replaced(each.path) and (each.kind is SEGMENT or LOG in os.path.basename(each.path).lower())
+            ]
             misnamed, unknown_names = _misnamed(place, options)
-            if segments and place.state == "stray" and not was_named:
+            if copy.segments and place.state == "stray" and not was_named:
                 stray = "stray: a broker did not find it in the cluster's metadata"
                 options.unreadable(SourceError(f"{place.path}: {stray}; left out, pass its path to salvage it"))
             is_selected = was_named or (not place.state and place.topic != METADATA_TOPIC)
-            if not (is_selected and (segments or spares or misnamed)):
+            if not (is_selected and (copy.segments or spares or misnamed)):
                 continue
-            copy = Copy(place.path, segments, unit.known, topic_id(place))
             yield FoundCopy(copy, place, spares, was_named, misnamed, unknown_names, replaced)
         elif target is not None:
             alone = target.path == "-" or "://" in target.path

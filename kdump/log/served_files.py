@@ -1,0 +1,142 @@
+"""Which files of a directory a broker serves: its segments, with the .swap files that a startup installs because a
+compaction or split had written everything, and without what it deletes for them. A broker that is running renames them
+at once: for a moment, its directories look like this, too.
+
+Source: LogLoader.removeTempFilesAndCollectSwapFiles and load (4.3.1); Log.removeTempFilesAndCollectSwapFiles (2.8).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from typing import NamedTuple
+
+from kdump.core.column_numbers import LAST_OFFSET
+from kdump.format.numbers import LONG_MAX, parse_long
+from kdump.log import file_system
+from kdump.log.command_line_paths import no_kafka_files
+from kdump.log.directory_listing import items, names
+from kdump.log.errors import SourceError
+from kdump.log.fault_tolerant import careful_source
+from kdump.log.file_kinds import BATCHES, SEGMENT, FileKind, by_name
+from kdump.log.paths import Target, UnlistedCollector, directories, is_live, is_replaced, reject_pipe, target
+from kdump.log.region import Batch, BatchRun, Region
+from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.segment_summary import summarize_headers
+from kdump.log.window import Window
+
+
+class Swaps(NamedTuple):
+    """What a startup does because of the .swap files in a directory: it installs those with the names `installed`, and
+    deletes the files named from `low` to below `high`."""
+
+    installed: frozenset[str] = frozenset()
+    low: int = 0
+    high: int = -1
+
+    def replaces(self, name: str) -> bool:
+        """Return True if it deletes the file because .swap files take its place."""
+        if not self.installed or is_replaced(name):
+            return False
+        base = parse_long(name.partition(".")[0])
+        return f"{name}.swap" in self.installed or (base is not None and self.low <= base < self.high)
+
+
+def targets(
+    path: str,
+    kind: FileKind | None = None,
+    run: Run = PLAIN_RUN,
+    *,
+    all_files: bool = False,
+    on_other: Callable[[str], None] | None = None,
+) -> Iterator[Target]:
+    """Yield the files that `path` denotes: a file itself (with the given `kind`), a directory's live segments in offset
+    order, then those of the directories below it, in order of their names. With `all_files`, the live segments of a
+    directory are followed by its other files with batches: .deleted, .swap and .cleaned segments, and metadata
+    snapshots. Calls `run.unreadable` for a directory that cannot be read, and `on_other` with the path of each other
+    file in the directories. Raises SourceError if there are no segments, and all directories could be read."""
+    if path == "-" or "://" in path or not file_system.isdir(path):
+        yield target(path, kind)
+        return
+    found = False
+    collector = UnlistedCollector(run)
+    for directory in directories(path, collector.run):
+        try:
+            there = items(directory)
+        except OSError:  # already reported, or it went away
+            continue
+        chosen = _segments(directory, [each.name for each in there])
+        if all_files:
+            live = set(chosen)
+            chosen += [each.name for each in there if by_name(each.name)[0] in BATCHES and each.name not in live]
+        if on_other is not None:
+            known = set(chosen)
+            for each in there:
+                if not each.is_directory and each.name not in known:
+                    on_other(each.path)
+        found = found or bool(chosen)
+        for name in chosen:
+            yield target(os.path.join(directory, name), source=path)
+    if not found and not collector.unlisted:
+        raise no_kafka_files(path, f"{path}: no segment (<20 digits>.log) in this directory or below it")
+
+
+def segments_in(directory: str) -> list[str]:
+    """Return the names of the live segments in a directory, in offset order."""
+    return _segments(directory, names(directory))
+
+
+def _segments(directory: str, found: list[str]) -> list[str]:
+    swaps = swaps_in(directory, found)
+    return sorted(name for name in found if by_name(name)[0] is SEGMENT and is_served(name, swaps))
+
+
+def is_served(name: str, swaps: Swaps) -> bool:
+    """Return True if a broker reads the file after a startup."""
+    return name in swaps.installed or (is_live(name) and not swaps.replaces(name))
+
+
+def swaps_in(directory: str, found: Iterable[str]) -> Swaps:
+    """Return what a startup does because of .swap files among the files of these names in a directory."""
+    unfinished = [name for name in found if name.endswith((".swap", ".cleaned"))]
+    return _complete_swaps(directory, unfinished) if unfinished else Swaps()
+
+
+def is_complete(offset: int, cleaned: Iterable[int]) -> bool:
+    """Return True if a startup installs the .swap files named `offset`; it deletes them if there are .cleaned files
+    named `cleaned` at or below that."""
+    return offset < min(cleaned, default=LONG_MAX)
+
+
+def _complete_swaps(directory: str, unfinished: Iterable[str]) -> Swaps:
+    """Return what a startup does because of the .swap and .cleaned files of these names: it deletes the files named
+    from the lowest base offset of a .log.swap file to the end of the last one; if that end cannot be read, those with
+    the name of a .swap file."""
+    bases = {name: base for name in unfinished if (base := parse_long(name.partition(".")[0])) is not None}
+    cleaned = [base for name, base in bases.items() if name.endswith(".cleaned")]
+    installed = {name for name, base in bases.items() if name.endswith(".swap") and is_complete(base, cleaned)}
+    logs = [name for name in installed if name.endswith(".log.swap")]
+    low = min((bases[name] for name in logs), default=0)
+    return Swaps(frozenset(installed), low, max((_end(directory, name, bases[name]) for name in logs), default=-1))
+
+
+def _end(directory: str, name: str, base: int) -> int:
+    """Return the offset after the last batch (LogSegment.readNextOffset), which may be damaged."""
+    end = base
+
+    def batch(region: Region) -> None:
+        nonlocal end
+        if isinstance(region, BatchRun):
+            end = region.headers.of(len(region.headers) - 1, LAST_OFFSET) + 1
+        elif isinstance(region, Batch):
+            end = region.lastOffset + 1
+
+    at = target(os.path.join(directory, name), source=directory)
+    try:
+        reject_pipe(at)
+        with closing((window := Window(careful_source(at.path))).source):
+            summarize_headers(at, window, quick=True, on_region=batch)
+    except SourceError:
+        return base
+    return end
