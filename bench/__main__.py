@@ -14,11 +14,20 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.broker_disks import make
 from bench.kafka import ROOT, VERSION, Kafka, find
 from bench.limits import limits
 from bench.measure import Failed, Run, in_turn
-from bench.segments import MIB, all_segments, kinds, last_of, total
+from bench.segments import FIRST, MIB, all_segments, kinds, last_of, total
 
+DISKS = {
+    "offset commits": ("group offsets", 100_000, "--offsets-decoder"),
+    "transaction states": ("transaction states", 200_000, "--transaction-log-decoder"),
+    "share states": ("share states", 200_000, "--share-group-state-decoder"),
+    "cluster metadata": ("metadata", 200_000, "--cluster-metadata-decoder"),
+    "one-record transactions": ("aborted transactions", 200_000, ""),
+}
+"""By segment: the disk of broker_disks, its size, and the option with which kafka-dump-log decodes its records."""
 JSON = ("inspect", "--records", "--json")
 PRINT = ("--print-data-log",)
 
@@ -37,6 +46,7 @@ def rows(end: int) -> list[Row]:
     """Return the rows to measure. `end`: last offset of the large segment."""
     codecs = ("gzip", "snappy", "lz4", "zstd")
     shapes = ("one-record batches", "10k-record batches", "records of 100 B", "records of 100 kB", "v1 gzip")
+    texts = ("none", "one-record batches", "records of 100 kB", "binary values")
     few = (*JSON, "--key", "user-17")
     return [
         Row("start-up", "small", ("inspect",), ()),
@@ -48,13 +58,23 @@ def rows(end: int) -> list[Row]:
         Row("inspect", "none", ("inspect",), ()),
         Row("inspect", "one-record batches", ("inspect",), ()),
         Row("inspect --json", "one-record batches", ("inspect", "--json"), ()),
-        *(Row("inspect --records", name, ("inspect", "--records"), PRINT) for name in ("none", "one-record batches")),
+        *(Row("inspect --records", name, ("inspect", "--records"), PRINT) for name in texts),
+        Row("inspect --records --json", "binary values", JSON, PRINT),
         Row("inspect --records --json", "none", JSON, PRINT),
         *(Row("inspect --records --json", name, JSON, PRINT) for name in (*codecs, *shapes)),
         Row("… --key user-17", "none", few, PRINT),
         *(Row("… --key user-17", codec, few, PRINT) for codec in codecs),
         Row("… --producer-id 1007", "zstd", (*JSON, "--producer-id", "1007"), PRINT),
         Row("… --offset near the end", "large, indexed", (*JSON, "--offset", f"{end - 9}..{end - 5}"), PRINT),
+        Row("verify --crc", "large, indexed", ("verify", "--crc"), ()),
+        Row("verify", "v0", ("verify",), ("--deep-iteration",)),
+        Row("inspect --records --json", "v0", JSON, PRINT),
+        Row("inspect --records --json", "v1 gzip, nested", JSON, None),
+        *(Row("inspect --records --json", name, JSON, (*PRINT, key)) for name, (_, _, key) in DISKS.items() if key),
+        Row("groups", "offset commits", ("groups",), None),
+        Row("cluster", "cluster metadata", ("cluster",), None),
+        *(Row(command, "one-record transactions", (command,), None) for command in ("verify", "transactions")),
+        Row("ls", "small", ("ls",), None),
         Row("verify --crc --jobs 1", "20 segments", ("verify", "--crc", "--jobs", "1"), ()),
         Row("… --records --json --jobs 1", "20 segments", (*JSON, "--jobs", "1"), None),
         Row("… --records --json --jobs 2", "20 segments", (*JSON, "--jobs", "2"), PRINT),
@@ -79,10 +99,12 @@ def main() -> None:
     # Other processes do the work that takes memory: a child process starts with the peak memory of its parent.
     with ProcessPoolExecutor(1, get_context("spawn")) as elsewhere:
         paths = elsewhere.submit(all_segments, options.dir / f"{options.size}-{writer}", options.size, kafka).result()
+        for name, (disk, count, _) in DISKS.items():
+            (paths[name],) = elsewhere.submit(make, options.dir / "broker", disk, count).result().glob(f"*-0/{FIRST}")
         counts = {name: elsewhere.submit(total, path).result() for name, path in paths.items()}
         end = elsewhere.submit(last_of, paths["large, indexed"]).result()
     head(kafka)
-    print("| what | segment | kdump | kafka-dump-log | ratio | MB/s | records/s | CPU | peak |")
+    print("| what | segment | kdump | kafka-dump-log | ratio | MB/s | records/s | CPU of both | peak |")
     print("|---|---|--:|--:|--:|--:|--:|--:|--:|", flush=True)
     for row in rows(end):
         if options.only in f"{row.what} {row.segment}":
@@ -130,7 +152,8 @@ def measured(row: Row, path: Path, count: int | None, kafka: Kafka | None, runs:
     cells.append(f"{theirs.seconds / mine.seconds:.1f}x" if theirs else "")
     cells.append(f"{size / mine.seconds / 1e6:,.0f}")
     cells.append(f"{count / mine.seconds:,.0f}" if count else "")
-    cells += [f"{mine.cpu:.2f} s", f"{mine.peak / 1024:.0f} MiB"]
+    both = [f"{run.cpu:.2f} s" for run in (mine, theirs) if run is not None]
+    cells += [" / ".join(both), f"{mine.peak / 1024:.0f} MiB"]
     print("| " + " | ".join(cells) + " |", flush=True)
 
 

@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "overlapping transactions": ("verify", "transactions", "producers"),
     "producers": ("verify", "producers", "transactions", "restart-plan"),
     "group offsets": ("groups", "verify"),
+    "transaction states": ("verify", "inspect --records --json"),
+    "share states": ("groups", "verify", "inspect --records --json"),
     "metadata": ("cluster", "verify", "restart-plan"),
     "keys": ("retention --keys", "stats", "verify"),
     "index entries": ("verify", "ls", "reindex"),

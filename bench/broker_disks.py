@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from crc32c import crc32c
 
@@ -19,6 +20,8 @@ from bench.kafka import ROOT
 from bench.segments import FIRST, MIB, batches, rebased
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.format.message_writer import encode
+from kdump.format.schema import load_folder
 from tests.craft import batch, record
 
 KDUMP = str(Path(sys.executable).with_name("kdump"))
@@ -134,6 +137,65 @@ def group_offsets(at: Path, count: int) -> None:
                 offset += 50
 
     _one_log(at, "__consumer_offsets-0", written(), 10 * count)
+
+
+def transaction_states(at: Path, count: int) -> None:
+    """`count` records of a transaction coordinator, each transaction with four states."""
+    states = (1, 2, 4, 1)
+
+    def pair(number: int) -> tuple[bytes, bytes]:
+        transaction, state = number // 4, states[number % 4]
+        partitions = [{"topic": topic, "partitionIds": [1, 2, number % 12]} for topic in ("orders", "payments")]
+        value = {
+            "producerId": transaction % 20_000,
+            "producerEpoch": number // 80_000,
+            "transactionTimeoutMs": 60_000,
+            "transactionStatus": state,
+            "transactionPartitions": [] if state == 4 else partitions,
+            "transactionLastUpdateTimestampMs": NOW + number,
+            "transactionStartTimestampMs": NOW + number - 5,
+        }
+        key = {"transactionalId": f"tx-{transaction % 20_000:06}"}
+        return _coordinator("transaction-coordinator", "TransactionLog", 1, key, value)
+
+    _one_log(at, "__transaction_state-0", _in_batches(pair, count), count)
+
+
+def share_states(at: Path, count: int) -> None:
+    """`count` records of a share coordinator, of which every tenth is a snapshot."""
+
+    def pair(number: int) -> tuple[bytes, bytes]:
+        first = 3 * number
+        acquired = {"firstOffset": first, "lastOffset": first + 4, "deliveryState": 2, "deliveryCount": 1}
+        value = {
+            "snapshotEpoch": number // 10,
+            "leaderEpoch": 3,
+            "startOffset": first,
+            "stateBatches": [acquired] * (number % 3),
+        }
+        key = {"groupId": f"share-{number % 20}", "topicId": "bjhwFaKtQoOvL2nezcRkUw", "partition": number % 40}
+        return _coordinator("share-coordinator", "ShareUpdate" if number % 10 else "ShareSnapshot", 0, key, value)
+
+    _one_log(at, "__share_group_state-0", _in_batches(pair, count), count)
+
+
+def _in_batches(pair: Callable[[int], tuple[bytes, bytes]], count: int) -> Iterator[bytes]:
+    """Yield the records with these keys and values in batches of fifty."""
+    for base in range(0, count, 50):
+        yield batch([record(n, *pair(base + n)) for n in range(min(50, count - base))], offset=base)
+
+
+def _coordinator(
+    folder: str, name: str, version: int, key: dict[str, Any], value: dict[str, Any]
+) -> tuple[bytes, bytes]:
+    """Return the key and the value of a coordinator's record; fields that are not given have their defaults."""
+    schemas = load_folder(folder)
+    of_key, of_value = schemas[f"{name}Key"], schemas[f"{name}Value"]
+    fields = {**of_value.struct(version).default(), **value}
+    return (
+        struct.pack(">h", of_key.apiKey) + encode(of_key, of_key.valid.lowest, key),
+        struct.pack(">h", version) + encode(of_value, version, fields),
+    )
 
 
 def metadata(at: Path, count: int) -> None:
@@ -256,6 +318,8 @@ DISKS: dict[str, tuple[Callable[[Path, int], None], int]] = {
     "overlapping transactions": (overlapping_transactions, 200_000),
     "producers": (producers, 250_000),
     "group offsets": (group_offsets, 50_000),
+    "transaction states": (transaction_states, 200_000),
+    "share states": (share_states, 200_000),
     "metadata": (metadata, 200_000),
     "keys": (keys, 4_000_000),
     "index entries": (index_entries, 10_000_000),

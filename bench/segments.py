@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,7 @@ def kinds(size: int) -> dict[str, Kind]:
         "records of 100 B": Kind("none", quarter, 100, 100),
         "records of 100 kB": Kind("none", quarter, 100_000, 10),
         "v1 gzip": Kind("legacy", part, fixture="legacy/v1-client010-gzip-0"),
+        "v0": Kind("legacy", part // 2, fixture="legacy/v0-client09-none-0"),
     }
 
 
@@ -170,6 +172,36 @@ def doubled(source: Path, directory: Path) -> Path:
     return path
 
 
+def crafted(directory: Path, content: bytes, size: int) -> Path:
+    """Write these batches or messages again and again, `size` MiB of them."""
+    path = directory / FIRST
+    if not path.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "once").write_bytes(content)
+        repeat(directory / "once", directory / "part", size * MIB)
+        (directory / "part").rename(path)
+    return path
+
+
+def nested() -> bytes:
+    """Return a wrapper message that contains three with ten messages each. No Kafka writes or reads such a one."""
+    inner = (
+        craft.wrapper(1, [craft.message(1, b"value" * 9, offset=n) for n in range(last - 9, last + 1)], offset=last)
+        for last in (9, 19, 29)
+    )
+    return craft.wrapper(1, inner, offset=29)
+
+
+def binary_values() -> bytes:
+    """Return a hundred batches of records whose values are 1000 random bytes."""
+    dice = random.Random(55)
+    found = (
+        craft.batch([craft.record(n, b"user-%d" % n, dice.randbytes(1000)) for n in range(16)], offset=base)
+        for base in range(0, 1600, 16)
+    )
+    return b"".join(found)
+
+
 def registry(directory: Path, count: int) -> Path:
     """Write the topic of a schema registry with `count` versions, ten of each subject, in batches of 100."""
     partition = directory / "_schemas-0"
@@ -202,6 +234,8 @@ def all_segments(directory: Path, size: int, kafka: Kafka | None) -> dict[str, P
     paths["large, indexed"] = doubled(paths["none"], directory / "indexed")
     paths["20 segments"] = split(paths["none"], directory / "many-0", 20)
     paths["4 partitions"] = partitions(paths["zstd"], directory / "four", 4)
+    paths["v1 gzip, nested"] = crafted(directory / "nested", nested(), max(1, size // 64))
+    paths["binary values"] = crafted(directory / "binary", binary_values(), size // 4)
     paths["100,000 versions"] = registry(directory / "registry", 100_000)
     return paths
 
