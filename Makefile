@@ -43,7 +43,7 @@ TOO_OLD := import sys; sys.version_info < (3, 10) and sys.exit("kdump needs Pyth
 # Many tests start another Python process, which would compile everything that it imports each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex image constraints release-check release-adopt clean
+.PHONY: demo incident test test-all at-work sanitize lint docs site trials bench wheel pex image release constraints release-check release-adopt clean
 .NOTPARALLEL:
 
 # The runtime dependencies, and the packages that compile the core.
@@ -202,6 +202,10 @@ image: $(VENV)/.ready
 	$(MAKE) pex ARCH=aarch64
 	$(BIN)/python -m tools.carry.image dist/kdump-image.tar dist/kdump-linux-x86_64 dist/kdump-linux-aarch64
 	$(BIN)/python -m tools.carry.image --shell dist/kdump-image-busybox.tar dist/kdump-linux-x86_64 dist/kdump-linux-aarch64
+
+# Builds and checks what a release consists of, in dist/, and prints what is left to do (docs/release.md).
+release: image
+	$(BIN)/python -m tools.release dist
 
 # Measures the table of docs/performance.md. JARS: a directory with Kafka's jars; otherwise Maven downloads them (without
 # Java, only kdump is measured). PROFILE=broker: measures the large disks of that page instead. BENCH: more options, such

@@ -250,9 +250,10 @@ VERSION_HELP = "Show the version, and whether the core is compiled, and exit."
 
 def _version(ctx: click.Context, param: click.Parameter, requested: bool) -> None:
     if requested:
-        from kdump.engine import running
+        from kdump.engine import PLAIN, running
 
-        click.echo(f"kdump, version {__version__}, {running()} core")
+        core = running()
+        click.echo(f"kdump, version {__version__}, {core} core{', which is slower' if core == PLAIN else ''}")
         ctx.exit()
 
 

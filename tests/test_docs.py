@@ -19,6 +19,7 @@ import pytest
 
 from kdump.all_answers import TYPES
 from kdump.cli import cli
+from kdump.version import __version__
 from tests.conftest import few, sample
 from tests.shell import run
 from tools.incident import INCIDENTS, lay_out
@@ -99,6 +100,17 @@ def test_a_fork_prints_what_a_shell_shows(line: str) -> None:
     expected = run(with_status, served=False)
     assert run(with_status) == expected
     assert run(f"kdump {line}") == re.sub(r"\d+\n\Z", "", expected)
+
+
+@pytest.mark.parametrize("name", ["carry.md", "kubernetes.md"])
+def test_images_have_the_version_as_their_tag(name: str) -> None:
+    page = ROOT / "docs" / name
+    text = page.read_text(encoding="utf-8")
+    expected = re.sub(r"(?<=/kdump:)[\d.]+\d", __version__, text)
+    if os.environ.get("KDUMP_REWRITE"):
+        page.write_text(expected, encoding="utf-8")
+    assert text == expected
+    assert f"/kdump:{__version__}" in text
 
 
 def test_some_commands_are_shown() -> None:

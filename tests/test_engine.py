@@ -35,6 +35,7 @@ from kdump.core import (
 from kdump.engine import COMPILED, PLAIN, running
 from kdump.format import plain_messages
 from kdump.format.codec import snappy_tags
+from kdump.version import __version__
 from tests.conftest import ROOT, segment
 
 UTILITY = "kdump._cyutility"
@@ -127,9 +128,9 @@ def test_the_makefile_builds_with_what_a_build_requires() -> None:
 
 
 def test_the_version_says_which() -> None:
-    assert kdump("--version", KDUMP_ENGINE=PLAIN) == "kdump, version 0.1.0, plain core\n"
+    assert kdump("--version", KDUMP_ENGINE=PLAIN) == f"kdump, version {__version__}, plain core, which is slower\n"
     if running() == COMPILED:
-        assert kdump("--version", KDUMP_ENGINE="") == "kdump, version 0.1.0, compiled core\n"
+        assert kdump("--version", KDUMP_ENGINE="") == f"kdump, version {__version__}, compiled core\n"
 
 
 def test_both_say_the_same() -> None:
@@ -175,7 +176,10 @@ def test_without_a_compiler(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "kdump: the core stays plain Python: " in done.stderr
     assert not list((tmp_path / "lib").rglob("*.so"))
-    assert kdump("--version", path=str(tmp_path / "lib"), KDUMP_ENGINE="") == "kdump, version 0.1.0, plain core\n"
+    assert (
+        kdump("--version", path=str(tmp_path / "lib"), KDUMP_ENGINE="")
+        == f"kdump, version {__version__}, plain core, which is slower\n"
+    )
     assert kdump(*INSPECT, path=str(tmp_path / "lib"), KDUMP_ENGINE="") == kdump(*INSPECT)
 
 

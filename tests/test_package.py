@@ -168,7 +168,7 @@ def works(prefix: Path, core: str) -> None:
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout
 
-    assert run(program, "--version").decode().endswith(f", {core} core\n")
+    assert f", {core} core" in run(program, "--version").decode()
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     segment = re.findall(r"^DEMO := (.+)$", makefile, re.MULTILINE)[0]
     commands = [line.replace("$(DEMO)", segment).split() for line in DEMO.findall(makefile)]

@@ -55,13 +55,12 @@ class Interpreter:
         return f".cpython-{''.join(self.version.split('.')[:2])}-{self.target.name}-linux-musl.so"
 
 
-def compiler(target: Target, to: Path, include: Iterable[Path] = ()) -> Path:
-    """Write a program to use as CC: zig's C compiler for a target, with these directories of headers first."""
+def compiler(target: Target, to: Path, include: Iterable[Path] = (), libc: str = "musl") -> Path:
+    """Write a program to use as CC: zig's C compiler for a target and C library, with these directories of headers
+    first."""
     zig = Path(_ziglang()) / "zig"
-    options = (
-        f"-target {target.name}-linux-musl -mcpu={target.cpu} -fno-sanitize=undefined -Wno-unused-command-line-argument"
-    )
-    text = " ".join([options, *(f'-I"{path}"' for path in include)])
+    options = (f"-target {target.name}-linux-{libc}", f"-mcpu={target.cpu}", "-fno-sanitize=undefined")
+    text = " ".join([*options, "-Wno-unused-command-line-argument", *(f'-I"{path}"' for path in include)])
     to.write_text(f'#!/bin/sh\nexec "{zig}" cc {text} "$@" -Wno-date-time\n', encoding="utf-8")
     to.chmod(0o755)
     return to
@@ -84,7 +83,9 @@ def interpreter(target: Target, work: Path) -> Interpreter:
     include = (python / "Include", place)
     cc = compiler(target, place / "cc", include)
     run(cc, "-O2", "-g0", "-fPIE", "-Wall", "-Werror", "-c", "interpreter.c", "-o", "Programs/python.o", cwd=place)
-    run("make", "--silent", "carried", "BUILDPYTHON=carried", cwd=place)
+    # The launcher loads its C library: the name of a loader would only make the bytes depend on this directory.
+    linked = f"PY_CORE_LDFLAGS={_linked(place, 'libc.so')}"
+    run("make", "--silent", "carried", "BUILDPYTHON=carried", linked, cwd=place)
     musl, program = (place / "done").read_text("utf-8"), place / "carried"
     return Interpreter(target, version, include, python / "Lib", program, place / "libc.so", musl, host / "python")
 
@@ -114,7 +115,7 @@ def _build(target: Target, python: Path, host: Path, place: Path, downloads: Pat
     libraries = {
         "CPPFLAGS": flags,
         "CFLAGS": "-fPIE",
-        "LDFLAGS": f"-L{system}/lib -pie -dynamic -Wl,--dynamic-linker={place}/libc.so",
+        "LDFLAGS": _linked(place, f"{place}/libc.so"),
         **{f"{name}_CFLAGS": flags for name in ("ZLIB", "LIBFFI")},
         **{f"{name}_LIBS": f"-L{system}/lib -l{short}" for name, short in (("ZLIB", "z"), ("LIBFFI", "ffi"))},
         "MODULE_BUILDTYPE": "static",
@@ -124,10 +125,16 @@ def _build(target: Target, python: Path, host: Path, place: Path, downloads: Pat
     )
     left_out = (f"py_cv_module_{name}=n/a" for name in LEFT_OUT)
     options = ("--quiet", "--prefix=/", "--disable-test-modules", "--with-ensurepip=no", "--without-doc-strings")
-    run(python / "configure", *options, *cross, *left_out, cwd=place, quiet=True, **make, **libraries)
+    configure = os.path.relpath(python / "configure", place)  # the compiled objects have the names of their sources
+    run(configure, *options, *cross, *left_out, cwd=place, quiet=True, **make, **libraries)
     make_python = ("make", "--silent", f"--jobs={os.cpu_count()}", "OPT=-DNDEBUG -O3 -g0 -w", "python")
     run(*make_python, cwd=place, quiet=True, SOURCE_DATE_EPOCH=BUILD_DATE)
     (place / "done").write_text(musl, encoding="utf-8")
+
+
+def _linked(place: Path, loader: str) -> str:
+    """Return the options with which CPython is linked."""
+    return f"-L{place}/system/lib -pie -dynamic -Wl,--dynamic-linker={loader}"
 
 
 def _ziglang() -> str:
