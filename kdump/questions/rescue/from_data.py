@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from kdump.cluster.disks import Disks
-from kdump.cluster.release_evidence import LEVEL, completed, disk_release, level_name
+from kdump.cluster.release_evidence import completed, disk_release, level_name
 from kdump.format.count_text import count_text, first_of
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import at_most
@@ -27,14 +27,13 @@ from kdump.questions.rescue.answer import (
     RescueInvention,
     RescueLoss,
     RescueStep,
-    RescueSummary,
     RescueTopic,
     RescueUnknown,
 )
 from kdump.questions.rescue.config_file import GivenConfigs, GivenTopic, given_configs
 from kdump.questions.rescue.coordinators import Coordinators, partition_count
 from kdump.questions.rescue.data_copies import NOT_USED, DataCopies, FoundTopic, LogCopy
-from kdump.questions.rescue.rescuer import LEDGER, WITH_DIRECTORY_ID, Rescuer, RescueRequest
+from kdump.questions.rescue.rescuer import WITH_DIRECTORY_ID, Rescuer, RescueRequest
 from kdump.questions.rescue.steps import aside_step, steps
 from kdump.questions.rescue.topic_configs import HELD, HOLD, RETENTION, topic_configs
 from kdump.questions.rescue.write_log import NewLog
@@ -250,6 +249,15 @@ class DataRescuer(Rescuer):
         # Records that were committed, and whole partitions, first.
         made.losses = sorted(self.losses, key=lambda each: (each.nodeId is not None, not each.committed))
         made.unknowns = list(self._unknowns())
+        summary = made.summary
+        summary.fromData, summary.notes = True, list(self._notes())
+        summary.lostPartitions = sum(len(each.lost) for each in self.topics)
+        summary.lostOffsets = sum(
+            each.lastOffset - each.firstOffset + 1
+            for each in self.losses
+            if each.firstOffset is not None and each.lastOffset is not None
+        )
+        summary.notUsed = sum(each.state in NOT_USED for each in self.copies.directories)
 
     def invent(self, log: NewLog) -> None:
         reason = "as kafka-storage.sh format chooses them for this release"
@@ -260,44 +268,6 @@ class DataRescuer(Rescuer):
                 reason = "none of its directories states one"
                 self.inventions.append(RescueInvention(f"topic ID of {each.topic}", None, each.topicId, reason))
         super().invent(log)
-
-    def summary(self, log: NewLog, count: int, out: str | None) -> RescueSummary:
-        image = self.image
-        return RescueSummary(
-            self.cluster_id,
-            str(self.release),
-            None,
-            out,
-            None if out is None else os.path.join(out, LEDGER),
-            None,
-            0,
-            None,
-            0,
-            None,
-            None,
-            log.offset,
-            log.epoch,
-            level_name(LEVEL, image.features[LEVEL]) if LEVEL in image.features else None,
-            image.kraft_version or 0,
-            count,
-            0,
-            0,
-            0,
-            len(image.topics),
-            sum(len(each.partitions) for each in image.topics.values()),
-            sum(map(len, image.configs.values())),
-            0,
-            0,
-            True,
-            sum(len(each.lost) for each in self.topics),
-            sum(
-                each.lastOffset - each.firstOffset + 1
-                for each in self.losses
-                if each.firstOffset is not None and each.lastOffset is not None
-            ),
-            sum(each.state in NOT_USED for each in self.copies.directories),
-            list(self._notes()),
-        )
 
     def _notes(self) -> Iterator[str]:
         yield from self.notes

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kdump.answer import answer_object
 from kdump.cluster.disks import Disks
+from kdump.cluster.release_evidence import LEVEL, level_name
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.kafka_uuid import uuid_text
@@ -114,12 +115,38 @@ class Rescuer:
         """What was found in copies of the metadata log, and the state that is written."""
         raise NotImplementedError
 
-    def summary(self, log: NewLog, count: int, out: str | None) -> RescueSummary:
-        """Return the summary of what has been, or would be, written: the number of its records is `count`."""
-        raise NotImplementedError
+    def summary(self, log: NewLog, out: str | None) -> RescueSummary:
+        """Return the summary of what has been, or would be, written, without what `answers` adds."""
+        image, level = self.image, self.image.features.get(LEVEL)
+        return RescueSummary(
+            self.cluster_id,
+            str(self.release),
+            None,
+            out,
+            None if out is None else os.path.join(out, LEDGER),
+            image.snapshot,
+            image.end_offset,
+            image.end_time,
+            image.epoch,
+            None,
+            None,
+            log.offset,
+            log.epoch,
+            None if level is None else level_name(LEVEL, level),
+            image.kraft_version or 0,
+            0,
+            0,
+            0,
+            len(image.brokers),
+            len(image.topics),
+            sum(len(each.partitions) for each in image.topics.values()),
+            sum(map(len, image.configs.values())),
+            len(image.acls),
+            len(image.scram),
+        )
 
     def answers(self, made: Rescue) -> None:
-        """Add what is in the ledger, but for the inventions."""
+        """Add what is in the ledger, but for the inventions, and what the summary says of it."""
         raise NotImplementedError
 
     def steps(self, made: Rescue) -> list[RescueStep]:
@@ -188,7 +215,7 @@ class Rescuer:
         ]
         leader_epochs = LeaderEpochs(self.epoch_places)
         values = image_records(self.image, self.line, leader_epochs.raise_epoch)
-        made = Rescue(self.summary(log, 0, out), [], [], self.inventions, controllers)
+        made = Rescue(self.summary(log, out), [], [], self.inventions, controllers)
         self.answers(made)
         try:
             if directory is None:

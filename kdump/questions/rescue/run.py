@@ -10,7 +10,7 @@ from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_files import MetadataFiles, Unreachable, metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import FEATURE_LEVEL, record_rule, refusals
-from kdump.cluster.release_evidence import LEVEL, NEWER_NUMBER, applied_release, level_name
+from kdump.cluster.release_evidence import LEVEL, NEWER_NUMBER, applied_release
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.known_releases import Line, at_most
 from kdump.format.metadata_record import decode_metadata_record, is_usual
@@ -24,13 +24,12 @@ from kdump.log.mounts import takes_bundles
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.run import PLAIN_RUN, Run
 from kdump.questions.bundle.metadata_secrets import SECRET_FIELDS, is_public
-from kdump.questions.rescue.answer import Rescue, RescueError, RescueStep, RescueSummary
+from kdump.questions.rescue.answer import Rescue, RescueError, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.questions.rescue.from_data import DataRescuer
 from kdump.questions.rescue.ledger import ledger
-from kdump.questions.rescue.rescuer import END, LEDGER, Rescuer, RescueRequest
+from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest
 from kdump.questions.rescue.steps import steps, steps_of_copies
-from kdump.questions.rescue.write_log import NewLog
 from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.metadata_image import TOPIC, MetadataImage
@@ -196,41 +195,17 @@ class CopyRescuer(Rescuer):
     def answers(self, made: Rescue) -> None:
         made.copies = self.histories.answers()
         made.records = list(ledger(self.files, self.image, self.histories.used.end_offset, self.choice, made.copies))
+        image, left_out, summary = self.image, self.choice.left_out, made.summary
+        summary.source, summary.notes = self.source, list(self._notes())
+        damaged = image.gap is not None and self.histories.used.end_offset <= image.gap
+        summary.damagedOffset = image.gap if damaged else None
+        summary.committedOffset = self.histories.committed(self.histories.used.voters)
+        dependents = [each for each in left_out if each.is_dependent]
+        summary.leftOut = len(left_out) - len(dependents)
+        summary.dependents = sum((each.last or 0) - (each.refusal.offset or 0) + 1 for each in dependents)
 
     def steps(self, made: Rescue) -> list[RescueStep]:
         return steps(made, self.disks, steps_of_copies(made, self.histories, self.release))
-
-    def summary(self, log: NewLog, count: int, out: str | None) -> RescueSummary:
-        image, left_out = self.image, self.choice.left_out
-        dependents = sum((each.last or 0) - (each.refusal.offset or 0) + 1 for each in left_out if each.is_dependent)
-        level = image.features.get(LEVEL)
-        return RescueSummary(
-            self.cluster_id,
-            str(self.release),
-            self.source,
-            out,
-            None if out is None else os.path.join(out, LEDGER),
-            image.snapshot,
-            image.end_offset,
-            image.end_time,
-            image.epoch,
-            None if image.gap is None or self.histories.used.end_offset > image.gap else image.gap,
-            self.histories.committed(self.histories.used.voters),
-            log.offset,
-            log.epoch,
-            None if level is None else level_name(LEVEL, level),
-            image.kraft_version or 0,
-            count,
-            sum(not each.is_dependent for each in left_out),
-            dependents,
-            len(image.brokers),
-            len(image.topics),
-            sum(len(each.partitions) for each in image.topics.values()),
-            sum(map(len, image.configs.values())),
-            len(image.acls),
-            len(image.scram),
-            notes=list(self._notes()),
-        )
 
     def _notes(self) -> Iterator[str]:
         for problem in self.image.problems:
