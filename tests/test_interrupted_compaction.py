@@ -39,7 +39,7 @@ LOGS = (
     "disk-1/__transaction_state-0",
 )
 OTHERS = re.compile(
-    r'"(?:deletedSize|unfinishedSize|swapSegments|onDisk|age|idle|stateLostAt|info)":\d+|"seconds":[\d.]+|'
+    r'"(?:deletedSize|unfinishedSize|swapSegments|onDisk|age|idle|stateLostAt|info)":-?\d+|"seconds":[\d.]+|'
     r"kdump: \d+ .deleted.* not searched.*\n"
 )
 """What differs: left-overs are counted, and time passes."""
@@ -81,6 +81,44 @@ def test_commands_say_what_they_say_after_the_startup(name: str, is_live: bool, 
     interrupt(home, is_live)
     for command, expected in zip(COMMANDS, before):
         assert said(command, home) == expected, command
+
+
+@each_case("name, is_live", list(product(("clean-1/payments-0", "connect-1/__consumer_offsets-0"), (False, True))))
+def test_so_do_they_of_a_bundle(name: str, is_live: bool, tmp_path: Path) -> None:
+    home = disk(tmp_path / "disk", name)
+    texts = []
+    for number in range(2):
+        for path in home.iterdir():
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+        bundle = tmp_path / f"bundle-{number}"
+        made = run("bundle", home.parent, "--out", bundle)
+        texts.append([made.stdout.partition(" in ")[0]])
+        texts[-1] += [run(*command.split(" "), bundle / home.name).stdout for command in COMMANDS[:1] + COMMANDS[5:9]]
+        texts[-1] = [OTHERS.sub("", text).replace(".swap", "").replace(str(bundle), "") for text in texts[-1]]
+        if not number:
+            interrupt(home, is_live)
+    assert texts[0] == texts[1]
+
+
+def test_what_is_replaced_is_not_searched(tmp_path: Path) -> None:
+    home = disk(tmp_path / "disk", "clean-1/users-0")
+    interrupt(home, is_live=True)
+    assert "1 .deleted, .swap or .cleaned segment not searched" in run("inspect", "--key", "x", home).stderr
+
+
+@each_case("is_live", [False, True])
+def test_a_damaged_swap_file_is_damage(is_live: bool, tmp_path: Path) -> None:
+    """The startup installs it without checking it."""
+    home = disk(tmp_path / "disk", "clean-1/payments-0")
+    interrupt(home, is_live)
+    path = home / f"{0:020}.log.swap"
+    data = bytearray(path.read_bytes())
+    data[80] ^= 1
+    path.write_bytes(data)
+    found = run("verify", home)
+    assert found.exit_code == 1
+    assert "crc-mismatch" in found.stdout
+    assert path.name in found.stdout
 
 
 def said(command: str, home: Path) -> tuple[int, str, str]:

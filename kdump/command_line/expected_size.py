@@ -36,7 +36,7 @@ def _sizes(path: str, is_selected: TopicPredicate) -> dict[str, int]:
         return {"": _size(path)}
     found: dict[str, int] = {}
     for directory, _, names in file_system.walk(path):
-        logs = [os.path.join(directory, name) for name in names if name.endswith(".log")]
+        logs = [os.path.join(directory, name) for name in names if name.endswith((".log", ".log.swap"))]
         topic = target(logs[0]).topic if logs else None
         if logs and (topic is None or is_selected(topic)):
             name = os.path.basename(os.path.abspath(directory))

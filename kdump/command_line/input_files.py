@@ -12,7 +12,7 @@ from kdump.format.count_text import count_text, plain_count
 from kdump.log import file_system
 from kdump.log.command_line_paths import missing
 from kdump.log.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
-from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind, by_content, by_name
+from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, SEGMENT, TXN_INDEX, FileKind, by_content, by_name
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live
 from kdump.log.paths import target as target_of
@@ -202,7 +202,7 @@ class Files:
         if not self.of_topic(target_of(path).topic or ""):
             return
         kind = by_name(path)[0]
-        if kind in BATCHES and not is_live(path) and not self.all_files:
+        if not self.all_files and (kind is SEGMENT or (kind in BATCHES and not is_live(path))):
             self.coverage.left_over += 1
         elif kind is None and self.all_files:
             self.coverage.other(path_text(path))

@@ -232,7 +232,7 @@ class DirectoryWriter:
                 self.error = f"it has more than {MAX_FILES:,} files, and no more are in the bundle"
                 self.unread.append(f"{self.path}: {self.error}")
                 break
-            if file.name.endswith(".log") and file.seen is not None:
+            if file.name.endswith((".log", ".log.swap")) and file.seen is not None:
                 self.segment_bytes += file.seen.size
             order = "1" if by_name(file.name)[0] in BATCHES else "0"
             self._listing.add(order + file.name, (name, *file[:4]))
