@@ -170,17 +170,6 @@ class RescueCommand:
         return int(not made.is_whole)
 
     def _report(self, made: Rescue) -> None:
-        for each in (
-            made.summary,
-            *made.copies,
-            *made.records,
-            *made.losses,
-            *made.topics,
-            *made.directories,
-            *made.unknowns,
-            *made.inventions,
-            *made.controllers,
-            *made.steps,
-        ):
+        for each in (made.summary, *made.copies, *made.ledger, *made.controllers, *made.steps):
             self.sink.add(each)
         self.sink.end()

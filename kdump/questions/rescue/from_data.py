@@ -220,20 +220,8 @@ class DataRescuer(Rescuer):
             ]
             committed = max(marks) > first if marks else None
             reason = "the leader has a higher leader epoch, in which other records were written or these were truncated"
-            self.losses.append(
-                RescueLoss(
-                    topic.name,
-                    number,
-                    leader.node,
-                    end,
-                    each.node,
-                    each.log.path,
-                    first,
-                    own.end - 1,
-                    committed,
-                    reason,
-                )
-            )
+            place = leader.node, end, each.node, each.log.path
+            self.losses.append(RescueLoss(topic.name, number, *place, first, own.end - 1, committed, reason))
 
     @property
     def images(self) -> list[MetadataImage]:
@@ -289,7 +277,7 @@ class DataRescuer(Rescuer):
         if gone:
             yield f"groups have offsets of {first_of(gone, MAX_NAMED)}, of which no disk has a partition: NOT REBUILT"
 
-    def steps(self, made: Rescue) -> list[RescueStep]:
+    def steps(self, made: Rescue) -> Iterator[RescueStep]:
         controllers = {each.found for each in made.controllers}
         why = "it is of another history, without topics"
         others = (each for each in self._old if each.path not in controllers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -149,8 +149,8 @@ class Rescuer:
         """Add what is in the ledger, but for the inventions, and what the summary says of it."""
         raise NotImplementedError
 
-    def steps(self, made: Rescue) -> list[RescueStep]:
-        """Return what to do next."""
+    def steps(self, made: Rescue) -> Iterator[RescueStep]:
+        """Yield what to do next."""
         raise NotImplementedError
 
     def found_directory(self, number: int) -> LogDirectory | None:
@@ -231,7 +231,7 @@ class Rescuer:
         except ValueError as error:
             raise RescueError(f"a record cannot be written: {error}") from error
         made.summary.records = count
-        made.steps = self.steps(made)
+        made.steps = list(self.steps(made))
         return made
 
     def invent(self, log: NewLog) -> None:

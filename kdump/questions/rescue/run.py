@@ -204,7 +204,7 @@ class CopyRescuer(Rescuer):
         summary.leftOut = len(left_out) - len(dependents)
         summary.dependents = sum((each.last or 0) - (each.refusal.offset or 0) + 1 for each in dependents)
 
-    def steps(self, made: Rescue) -> list[RescueStep]:
+    def steps(self, made: Rescue) -> Iterator[RescueStep]:
         return steps(made, self.disks, steps_of_copies(made, self.histories, self.release))
 
     def _notes(self) -> Iterator[str]:

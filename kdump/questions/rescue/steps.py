@@ -20,12 +20,8 @@ STOP, CHECK, BROKER, START, LOOK = "stop", "check", "broker", "start", "look"
 ASIDE = ".before-rescue"
 
 
-def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> list[RescueStep]:
-    """Return the steps. `copies`: what is to be done with copies of the metadata log that no controller uses."""
-    return list(_steps(made, disks, copies))
-
-
-def _steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[RescueStep]:
+def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[RescueStep]:
+    """Yield the steps. `copies`: what is to be done with copies of the metadata log that no controller uses."""
     yield RescueStep(STOP, "stop every node of the cluster, and start none before its step below")
     if made.summary.out is None:
         yield RescueStep(CHECK, "run this command again without --dry-run, with --out DIR")
