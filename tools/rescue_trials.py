@@ -443,10 +443,10 @@ FATAL: dict[str, tuple[Entry, ...]] = {
 }
 SMALL = {release: Layout(release) for release in ("4.3.1", "4.4.0", "3.9.1", "4.0.0")}
 COMBINED = {release: Layout(release, combined=True) for release in ("4.3.1", "4.4.0")}
-ONE_CONTROLLER = Layout("4.3.1", 1, 3)
-LARGE = {release: Layout(release, 3, 3) for release in ("4.3.1", "3.9.1")}
-LARGE_DYNAMIC = {release: Layout(release, 3, 3, DYNAMIC) for release in ("4.3.1", "4.4.0", "3.9.1")}
-LARGE_NEWEST = Layout("4.4.0", 3, 3)
+LARGE = {release: Layout(release, 3, 2) for release in ("4.3.1", "3.9.1")}
+LARGE_DYNAMIC = {release: Layout(release, 3, 2, DYNAMIC) for release in ("4.3.1", "4.4.0", "3.9.1")}
+LARGE_NEWEST = Layout("4.4.0", 3, 2)
+THREE_BROKERS = (Layout("4.3.1", 1, 3), Layout("4.3.1", 3, 3), Layout("4.4.0", 3, 3, DYNAMIC), Layout("3.9.1", 3, 3))
 UNKNOWN = "users|ACLs|quotas|configs of brokers|configs of group|reassignments"
 """Facts that --from-data cannot know."""
 LISTING = "topics.txt"
@@ -469,9 +469,11 @@ def _cases() -> Iterator[Case]:
     for release, layout in COMBINED.items():
         damage = fatal(*FATAL["topic-unknown"])
         yield Case(f"{release}-combined", "a combined node has a record that kills", layout, damage)
-    name, layout = f"{ONE_CONTROLLER.release}-1+3", ONE_CONTROLLER
-    yield Case(f"{name}-controller-lost", "the disk of the only controller is lost", layout, lose(1))
-    yield Case(f"{name}-fatal", "all copies have a record that kills", layout, fatal(*FATAL["topic-unknown"]))
+    for layout in THREE_BROKERS:
+        damage = lose(1) if layout.controllers == 1 else lose(2, 3)
+        yield Case(f"{layout.name}-controllers-lost", "the only controller, or a majority, is lost", layout, damage)
+        damage = fatal(*FATAL["topic-unknown"])
+        yield Case(f"{layout.name}-fatal", "all copies have a record that kills", layout, damage)
     for layouts in (LARGE, LARGE_DYNAMIC):
         for layout in layouts.values():
             name = f"{layout.release}-{layout.quorum}"
@@ -481,15 +483,8 @@ def _cases() -> Iterator[Case]:
             yield Case(f"{name}-diverging", "two copies diverge, the third is lost", layout, diverging, "of-the-later")
             damage = fatal(*FATAL["topic-unknown"])
             yield Case(f"{name}-fatal", "all copies have a record that kills", layout, damage)
-    every = (
-        *SMALL.values(),
-        *COMBINED.values(),
-        ONE_CONTROLLER,
-        *LARGE.values(),
-        *LARGE_DYNAMIC.values(),
-        LARGE_NEWEST,
-    )
-    for layout in every:
+    several = (*LARGE.values(), *LARGE_DYNAMIC.values(), LARGE_NEWEST, *THREE_BROKERS)
+    for layout in (*SMALL.values(), *COMBINED.values(), *several):
         yield Case(f"{layout.name}-no-metadata", "all metadata is lost", layout, without_metadata, UNKNOWN)
     for layout in (SMALL["4.3.1"], SMALL["3.9.1"], LARGE_DYNAMIC["4.4.0"]):
         name = layout.name
@@ -499,7 +494,7 @@ def _cases() -> Iterator[Case]:
         yield Case(f"{name}-no-ids", "some partition.metadata are lost", layout, without_ids, f"{UNKNOWN}|topic t3")
         yield Case(f"{name}-configs", "an old listing of topics is there", layout, with_configs, UNKNOWN)
         yield Case(f"{name}-future", "only a future directory is left", layout, moving, UNKNOWN)
-    for layout in (ONE_CONTROLLER, *LARGE.values(), *LARGE_DYNAMIC.values(), LARGE_NEWEST):
+    for layout in several:
         missing = f"{UNKNOWN}|topic "
         yield Case(f"{layout.name}-no-broker", "a broker's disk is lost, too", layout, without_broker, missing)
         yield Case(f"{layout.name}-behind", "replicas have lost the end of a log", layout, behind, UNKNOWN)
