@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 from tests import craft
-from tests.command import run
+from tests.command import objects, run
 from tests.conftest import FIXTURES
 from tests.each_case import each_case
 
@@ -104,6 +104,14 @@ def test_what_is_replaced_is_not_searched(tmp_path: Path) -> None:
     home = disk(tmp_path / "disk", "clean-1/users-0")
     interrupt(home, is_live=True)
     assert "1 .deleted, .swap or .cleaned segment not searched" in run("inspect", "--key", "x", home).stderr
+
+
+@each_case("is_live", [False, True])
+def test_the_estimate_of_a_startup_counts_it(is_live: bool, tmp_path: Path) -> None:
+    home = disk(tmp_path / "disk", "connect-1/__consumer_offsets-0")
+    interrupt(home, is_live)
+    rows = objects("restart-plan", "--estimate", home.parent)
+    assert [each["segments"] for each in rows if each.get("topic") == "__consumer_offsets"] == [2]
 
 
 @each_case("is_live", [False, True])

@@ -26,6 +26,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.served_files import swaps_in
 from kdump.questions.restart_plan.log_loading.replica_moves import parse_name
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -177,8 +178,12 @@ def _fill(log: LogWork, point: int, files: Iterable[tuple[str, int]], *, recover
     """Note the segments that are recovered."""
     sizes: dict[int, int] = {}
     indexed, snapshots = set(), []
-    for name, size in files:
-        stem, _, ending = name.rpartition(".")
+    found = list(files)
+    swaps = swaps_in(log.path, [name for name, _ in found])
+    for name, size in found:
+        if swaps.replaces(name):
+            continue
+        stem, _, ending = (name.removesuffix(".swap") if name in swaps.installed else name).rpartition(".")
         if not (stem.isdigit() and stem.isascii() and len(stem.lstrip("0")) <= MAX_DIGITS):
             continue
         base = int(stem)
@@ -186,6 +191,8 @@ def _fill(log: LogWork, point: int, files: Iterable[tuple[str, int]], *, recover
             continue
         if ending == "log":
             sizes[base] = size
+            if name in swaps.installed:
+                indexed.add(base)  # the startup creates one of zeros if there is none
         elif ending == "index":
             indexed.add(base)
         elif ending == "snapshot":
