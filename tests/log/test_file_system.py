@@ -29,7 +29,7 @@ OF_THIS_MACHINE = {
     "questions/bundle/directory_writer.py",
     "questions/bundle/places.py",
     "questions/bundle/run.py",
-    "incident/doctor/command.py",
+    "incident/doctor/log_directories.py",
     "log/output_directory.py",
     "questions/restart_plan/recovery/recovery_threads.py",
     "questions/restart_plan/node/access_rights.py",
