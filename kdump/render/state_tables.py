@@ -236,6 +236,8 @@ def _text(key: Key, zone: tzinfo) -> Callable[[Object], str]:
         return lambda value: _moved_back(value) + text(value[name])
     if name == "isr":
         return lambda value: text(value[name]) if value[name] else "none"
+    if key.optional:
+        return lambda value: text(value[name]) if name in value else ""
     if key.shown is None or key.shown.blank is None:
         return lambda value: text(value[name])
     blank = key.shown.blank

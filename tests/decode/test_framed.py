@@ -6,14 +6,18 @@ import io
 import json
 import struct
 import sys
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
+from kdump.decode.avro import avro_payload
 from kdump.decode.decoder_interface import MAX_FRAMED_BYTES
 from tests.conftest import numbers_in
 from tests.craft import batch, flip, record, varint
@@ -63,6 +67,38 @@ def test_avro(avsc: Path) -> None:
     table = run("-", "--records", "--value-format", "avro", "--schema", avsc, stdin=data).stdout
     assert '{"magic":0,"schemaId":42,"data":{"id":7,"sku":"sku-1\\u001b[2J"' in table
     assert "\x1b" not in table
+
+
+LOGICAL = {
+    "decimal": ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, Decimal("-12.30"), "-12.30"),
+    "day": ({"type": "int", "logicalType": "date"}, date(2026, 11, 21), "2026-11-21"),
+    "millis": ({"type": "int", "logicalType": "time-millis"}, time(1, 2, 3, 4000), "01:02:03.004000"),
+    "micros": ({"type": "long", "logicalType": "time-micros"}, time(1, 2, 3), "01:02:03"),
+    "moment": ({"type": "long", "logicalType": "timestamp-micros"}, 1, "1970-01-01T00:00:00.000001+00:00"),
+    "local": ({"type": "long", "logicalType": "local-timestamp-millis"}, 1, "1970-01-01T00:00:00.001000"),
+    "uuid": ({"type": "string", "logicalType": "uuid"}, str(UUID(int=7)), str(UUID(int=7))),
+    "unknown": ({"type": "int", "logicalType": "colour"}, 7, 7),
+    "ratio": ("double", 0.5, 0.5),
+    "nan": ("float", float("nan"), "NaN"),
+    "least": ("double", float("-inf"), "-Infinity"),
+    "maybe": (["null", "double"], float("inf"), "Infinity"),
+    "several": (["long", "double", {"type": "long", "logicalType": "timestamp-millis"}], float("nan"), "NaN"),
+}
+"""Type, value, and JSON."""
+
+
+def test_avro_types_that_have_no_form_in_json(tmp_path: Path) -> None:
+    schema = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": name, "type": kind} for name, (kind, _, _) in LOGICAL.items()],
+    }
+    avsc = tmp_path / "r.avsc"
+    avsc.write_text(json.dumps(schema))
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), {name: each[1] for name, each in LOGICAL.items()})
+    value, note = avro_payload(str(avsc))(b"00000" + out.getvalue(), 5, ())
+    assert (value, note) == ({name: each[2] for name, each in LOGICAL.items()}, "")
 
 
 def test_a_registrys_answer_is_a_schema_too(tmp_path: Path) -> None:

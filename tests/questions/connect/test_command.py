@@ -9,8 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kdump.all_answers import TYPES
+from kdump.render.stdout import Output
 from tests import command
+from tests.conftest import FIXTURES
 from tests.craft import batch, record
 from tests.each_case import each_case
 from tests.registry_disk import BEGIN, LATER, LOG, STEP, Step, encoded, write
@@ -242,6 +246,16 @@ def test_what_was_deleted(tmp_path: Path) -> None:
     assert found == [("connector", "old"), ("connectorOffset", "in")]
     disk(tmp_path / "b")
     assert [each["connector"] for each in rows("connectorOffset", tmp_path / "b", "--deleted")] == ["in", "old"]
+
+
+def test_what_was_deleted_is_seen_on_narrow_terminals() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Output, "width", property(lambda self: 80))
+        lines = run(FIXTURES / "connect-1", "--connector", "*-*").stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    (deleted,) = (line for line in lines if line.startswith("old-in ") and "connector.class" in line)
+    assert deleted.split()[1] == "yes"
+    assert any("partition=0 " in line for line in lines), "which partition a sink has read"
 
 
 def marker(producer: int, offset: int, *, commit: bool) -> bytes:

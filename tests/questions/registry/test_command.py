@@ -130,6 +130,19 @@ def test_doubts_are_shown_on_narrow_terminals(columns: int) -> None:
         assert word in shown, word
 
 
+def test_columns_of_keys_that_may_be_absent() -> None:
+    lines = run(DISK, "--subject", "address", "--columns", "metadata,subject,ruleSet").stdout.splitlines()
+    assert [line.split() for line in lines] == [["metadata", "subject", "ruleSet"], ["address"]]
+
+
+def test_a_history_has_whole_names_on_narrow_terminals() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Output, "width", property(lambda self: 80))
+        lines = run(DISK, "--history").stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert any(" :.emea:orders-value version 1  created " in line for line in lines)
+
+
 def test_usage_without_a_registry(tmp_path: Path) -> None:
     shutil.copytree(DISK / "orders-0", tmp_path / "disk" / "orders-0")
     found = objects(tmp_path / "disk", "--topic", "orders")
