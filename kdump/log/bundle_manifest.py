@@ -44,7 +44,8 @@ def read_manifest(path: str, read: ReadMember) -> Manifest:
             raise ValueError(f"{size} bytes")
         values = json.loads(read_at(0, size))
         if values["format"] != FORMAT:
-            raise SourceError(f"{path}: a bundle of format {values['format']!r}, this kdump reads {FORMAT}")
+            other = f"{path}: a bundle of format {values['format']!r}, of another version of kdump"
+            raise SourceError(f"{other}; this one reads {FORMAT}: make it again with this version")
         manifest = Manifest(**{name: values[name] for name in Manifest._fields})
         lists = (manifest.directories, manifest.names, manifest.topics)
         texts = [manifest.kdump, manifest.host, manifest.depth, manifest.hashKey or "", manifest.redacted or ""]

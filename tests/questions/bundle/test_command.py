@@ -1391,3 +1391,14 @@ def test_a_packed_bundle_answers_as_the_directory(tmp_path: Path) -> None:
         there = answer(tmp_path / "one.tar", (command,))
         assert here[1], command
         assert json.loads(json.dumps(there).replace("one.tar", "one.dir")) == list(here)
+
+
+@pytest.mark.parametrize("other", ["kdump-bundle-0", 0, None])
+def test_a_bundle_of_another_format_is_refused(other: object, tmp_path: Path) -> None:
+    out = bundled(FIXTURES / "clean-1", tmp_path / "old.bundle")
+    manifest = out / MANIFEST
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": other}))
+    done = run("verify", out)
+    assert done.exit_code == 2
+    assert f"a bundle of format {other!r}, of another version of kdump" in done.stderr
+    assert "make it again" in done.stderr
