@@ -11,9 +11,7 @@ REQUIREMENTS = {
     "browse": ("textual",),
     "report": ("jinja2",),
     "charts": ("vl-convert-python",),
-    "spark": ("pyspark", "pyarrow", "fsspec"),
-    "delta": ("deltalake",),
-    "iceberg": ("pyiceberg[sql-sqlite]",),
+    "spark": ("pyspark", "pyarrow", "fsspec", "deltalake"),
 }
 """Names in the package registry. Messages list these instead of the extra, because the extra works only if kdump itself
 can be installed by name."""

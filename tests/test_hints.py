@@ -97,7 +97,7 @@ def test_the_extras_are_told() -> None:
 
 
 def test_a_hint() -> None:
-    assert how_to_install("iceberg") == "pip install 'pyiceberg[sql-sqlite]'"
+    assert how_to_install("avro") == "pip install fastavro"
     assert how_to_install("charts") == "pip install vl-convert-python"
 
 

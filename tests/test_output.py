@@ -18,7 +18,6 @@ from kdump.command_line.typed_options import OPTIONS, CommandOptions, fill, opti
 from kdump.questions.salvage.command import SalvageCommand, SalvageOptions
 from kdump.render.csv_rows import csv_cell
 from kdump.render.stdout import ALWAYS, AUTO, NEVER, Output
-from kdump.spark.scan_command import ScanCommand, ScanCommandOptions
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few
 from tools.json_reference import CSV
@@ -199,27 +198,18 @@ def test_contradictions(options: list[str], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "expected"),
+    ("options", "expected"),
     [
-        ("scan", [], "parquet"),
-        ("scan", ["--format", "delta"], "delta"),
-        ("scan", ["--format", "delta", "--table-format", "iceberg"], "iceberg"),
-        ("scan", ["--format", "json"], "parquet"),
-        ("salvage", [], "segments"),
-        ("salvage", ["--format", "jsonl"], "jsonl"),
-        ("salvage", ["--write", "jsonl", "--format", "json"], "jsonl"),
+        ([], "segments"),
+        (["--format", "jsonl"], "jsonl"),
+        (["--write", "jsonl", "--format", "json"], "jsonl"),
     ],
 )
-def test_earlier_values_of_format(name: str, options: list[str], expected: str, tmp_path: Path) -> None:
-    """--format used to be the format of what these commands write."""
+def test_earlier_values_of_format(options: list[str], expected: str, tmp_path: Path) -> None:
+    """--format used to be the format of what salvage writes."""
     parent = click.Context(cli, **cli.context_settings)
-    with command_of(name).make_context(name, [str(tmp_path), "--out", "x", *options], parent) as context:
-        made = (
-            ScanCommand(fill(ScanCommandOptions, context.params)).table_format
-            if name == "scan"
-            else SalvageCommand(fill(SalvageOptions, context.params), Output()).write
-        )
-    assert made == expected
+    with command_of("salvage").make_context("salvage", [str(tmp_path), "--out", "x", *options], parent) as context:
+        assert SalvageCommand(fill(SalvageOptions, context.params), Output()).write == expected
 
 
 @pytest.mark.parametrize("name", ["ls", "inspect", "inspect --records", "verify", "stats", "diff", "transactions"])

@@ -32,8 +32,28 @@ TYPES = {
     "array<struct<topic:string,partitions:array<int>>>": _list(
         pa.struct([("topic", pa.string()), ("partitions", _list(pa.int32()))])
     ),
+    "double": pa.float64(),
     "struct<type:string,version:int,coordinatorEpoch:int,value:string>": pa.struct(
         [("type", pa.string()), ("version", pa.int32()), ("coordinatorEpoch", pa.int32()), ("value", pa.string())]
+    ),
+    "array<struct<magic:int,compression:string,batches:bigint,records:bigint,bytes:bigint>>": _list(
+        pa.struct(
+            [
+                *(("magic", pa.int32()), ("compression", pa.string())),
+                *((name, pa.int64()) for name in ("batches", "records", "bytes")),
+            ]
+        )
+    ),
+    "array<struct<code:string,severity:string,count:bigint>>": _list(
+        pa.struct([("code", pa.string()), ("severity", pa.string()), ("count", pa.int64())])
+    ),
+    "array<struct<producerId:bigint,producerEpoch:int,firstOffset:bigint,timestamp:bigint,records:bigint>>": _list(
+        pa.struct(
+            [
+                *(("producerId", pa.int64()), ("producerEpoch", pa.int32())),
+                *((name, pa.int64()) for name in ("firstOffset", "timestamp", "records")),
+            ]
+        )
     ),
 }
 

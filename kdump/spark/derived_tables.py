@@ -5,10 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
+
 from kdump.cluster import lag
 from kdump.spark.arrow import FIRST, LAST
 from kdump.spark.coordinator_logs import GROUP, OFFSET, SHARE
-from kdump.spark.result import view
+from kdump.spark.result import view_tables
+from kdump.spark.scan import ScanResult
 from kdump.spark.scan_answer import (
     DirtyPartition,
     FleetGroup,
@@ -20,6 +23,8 @@ from kdump.spark.scan_answer import (
 from kdump.spark.store import Store
 from kdump.spark.tables import GROUP_LAG, OPEN_TRANSACTIONS, PARTITIONS, SparkColumn, SparkTable
 from kdump.spark.unit_sums import MAX_ROWS, MAX_TEXTS
+from kdump.spark.units import file_schema
+from kdump.spark.versions import TableFile, commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -172,23 +177,32 @@ VIEWS = {"opened": OPEN, **LAG_VIEWS}
 """Views that the last two tables and the lists of the summary read, each of which may read those before it."""
 
 
-def derive_partitions(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
+def derive_partitions(spark: SparkSession, store: Store, done: ScanResult, *, one_task: bool = False) -> None:
     """Write the table partitions, from the views of the units' entries and of the clusters' metadata, and create its
-    view. Raises what Spark raises."""
-    _write(spark, store, PARTITIONS, f"({_partitions()})")
-    view(spark, store, PARTITIONS, one_task=one_task)
+    view. Raises StoreError, or what Spark raises."""
+    _write(spark, store, done, PARTITIONS, f"({_partitions()})")
+    view_tables(spark, store, done.versions, {PARTITIONS.name}, one_task=one_task)
 
 
-def derive_others(spark: SparkSession, store: Store) -> None:
-    """Write the tables open_transactions and group_lag from VIEWS. Raises what Spark raises."""
-    _write(spark, store, OPEN_TRANSACTIONS, "opened")
-    _write(spark, store, GROUP_LAG, "commits")
+def derive_others(spark: SparkSession, store: Store, done: ScanResult) -> None:
+    """Write the tables open_transactions and group_lag from VIEWS. Raises StoreError, or what Spark raises."""
+    _write(spark, store, done, OPEN_TRANSACTIONS, "opened")
+    _write(spark, store, done, GROUP_LAG, "commits")
 
 
-def _write(spark: SparkSession, store: Store, table: SparkTable, rows: str) -> None:
+def _write(spark: SparkSession, store: Store, done: ScanResult, table: SparkTable, rows: str) -> None:
+    """Spark writes a directory of files, which become those of the table."""
     frame = spark.sql(f"select {', '.join(map(_value, table.columns))} from {rows}")
     writer = frame.coalesce(1).write.mode("overwrite").option("compression", "zstd")
-    writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(store.path(table.name))
+    directory = f"{table.name}/{done.run}"
+    writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(store.path(directory))
+    files = []
+    for name in store.list(directory):
+        if name.startswith("part-"):
+            with store.open(f"{directory}/{name}") as file:
+                rows_there = pq.ParquetFile(file).metadata.num_rows
+                files.append(TableFile(f"{done.run}/{name}", file.seek(0, 2), rows_there))
+    done.versions[table.name] = commit(store, table.name, file_schema(table), files)
 
 
 def _value(column: SparkColumn) -> str:

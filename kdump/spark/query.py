@@ -15,7 +15,7 @@ from kdump.render.csv_rows import CsvWriter
 from kdump.render.escape import printable
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
-from kdump.spark.result import named_in, open_result, require_result
+from kdump.spark.result import EARLIER, named_in, open_result, scan_at
 from kdump.spark.session import reason, running
 from kdump.spark.store import Store
 
@@ -36,13 +36,27 @@ class QueryRows(Protocol):
 
 
 def query(
-    directory: str, sql: str, rows: QueryRows, *, limit: int | None, master: str | None, conf: dict[str, str]
+    directory: str,
+    sql: str,
+    rows: QueryRows,
+    *,
+    limit: int | None,
+    master: str | None,
+    conf: dict[str, str],
+    as_of: int | None = None,
+    since: int | None = None,
 ) -> None:
-    """Run `sql` and pass its rows on. Raises NoSpark, StoreError and QueryError."""
-    require_result(Store(directory))  # before Spark starts, which takes seconds
+    """Run `sql` and pass its rows on. `as_of`: which scan to query, by its number or the time (epoch ms), if not the
+    last one; `since`: another one, whose tables are there, too, with names that begin with EARLIER. Raises NoSpark,
+    StoreError and QueryError."""
+    store = Store(directory)
+    for at in (as_of, since):
+        scan_at(store, at)  # before Spark starts, which takes seconds
     try:
         with running(master, conf, [directory]) as spark:
-            open_result(spark, Store(directory), named_in(sql))
+            open_result(spark, store, named_in(sql), as_of)
+            if since is not None:
+                open_result(spark, store, named_in(sql), since, EARLIER)
             frame = spark.sql(sql)
             numbers = {name for name, kind in frame.dtypes if kind in NUMBERS or kind.startswith("decimal")}
             found: Iterator[Any] = islice(frame.toLocalIterator(), limit)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import time
 from dataclasses import dataclass
+from datetime import tzinfo
 
 import click
 
 from kdump.command_line.input_files import print_error
 from kdump.command_line.output_options import CSV, JSON, TABLE, OutputOptions, output_options
-from kdump.command_line.params import pair
+from kdump.command_line.params import pair, parse_time
 from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.render.progress import Progress
 
@@ -19,6 +22,7 @@ Examples:
   kdump query fleet 'select broker, topic, code, message from findings where severity = "error"'
   kdump query fleet 'show tables'
   kdump query fleet 'select * from replica_differences' --json | jq .explanation
+  kdump query fleet 'select * from findings except select * from earlier_findings' --since -1d
 
 \b
 Exit status: 0 on success, 2 for a usage error, if DIR contains no scan, or if Spark rejects the query.
@@ -33,6 +37,16 @@ class QueryOptions(CommandOptions):
     sql: str = argument(metavar="SQL")
     output: OutputOptions = added(output_options(columns=""))
     limit: int | None = option("-n", "--limit", metavar="N", type=click.IntRange(min=1), help="Show at most N rows.")
+    as_of: str | None = option(
+        "--as-of",
+        metavar="SCAN|TIME",
+        help="Query what that scan has found: its number, or when it was the last.",
+    )
+    since: str | None = option(
+        "--since",
+        metavar="SCAN|TIME",
+        help="Also query the tables of that scan, as earlier_findings and so on.",
+    )
     master: str | None = option("--master", metavar="URL", help="Run Spark on this master.  [local[*]]")
     confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")
 
@@ -44,6 +58,8 @@ def command(options: QueryOptions) -> None:
     index_entries, producer_states, checkpoints and replicas. docs/spark.md contains useful queries."""
     from kdump.spark.store import Store, StoreError
 
+    zone = options.output.zone
+    as_of, since = _scan("--as-of", options.as_of, zone), _scan("--since", options.since, zone)
     try:
         Store(options.directory).require_result()  # before the imports of all else, which take a second
     except StoreError as error:
@@ -61,13 +77,32 @@ def command(options: QueryOptions) -> None:
     conf = dict(pair("--conf", text) for text in options.confs)
     output = options.output.output(headline=False)
     kinds: dict[str, type[JsonQuery | CsvQuery | TableQuery]] = {JSON: JsonQuery, CSV: CsvQuery, TABLE: TableQuery}
-    rows = kinds[options.output.format](output, full=options.output.full, zone=options.output.zone)
+    rows = kinds[options.output.format](output, full=options.output.full, zone=zone)
     try:
         with Progress("query"):
-            query(options.directory, options.sql, rows, limit=options.limit, master=options.master, conf=conf)
+            query(
+                options.directory,
+                options.sql,
+                rows,
+                limit=options.limit,
+                master=options.master,
+                conf=conf,
+                as_of=as_of,
+                since=since,
+            )
         output.flush()
     except KeyboardInterrupt:
         sys.exit(130)
     except (NoSpark, StoreError, QueryError) as error:
         print_error(str(error))
         sys.exit(2)
+
+
+def _scan(name: str, text: str | None, zone: tzinfo) -> int | None:
+    """Parse the value of an option: the number of a scan, or a time in epoch ms. Raises click.UsageError."""
+    if text is None or re.fullmatch(r"[0-9]{1,12}", text):
+        return None if text is None else int(text)
+    try:
+        return parse_time(text, zone, end=True, now=round(time.time() * 1000))
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"{name}: not the number of a scan, and {error}") from None

@@ -1,11 +1,11 @@
-"""The task of a scan: reads one chunk of the plan, units and slices of segments, and writes a pack."""
+"""The task of a scan: reads one chunk of the plan, units and slices of segments, and writes their rows."""
 
 from __future__ import annotations
 
 import hashlib
 import pickle
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.resume_state import StateError
@@ -17,8 +17,6 @@ from kdump.spark.arrow import arrow_schema
 from kdump.spark.bundles import mount_for_task
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.disk_identity import DiskIdentity
-from kdump.spark.pack_writer import ChunkWriter, KeptRows
-from kdump.spark.packs import ENDING, UNITS, Pack, all_packs, entries
 from kdump.spark.read_task import TaskItem
 from kdump.spark.resume_point import is_unchanged, parse_resume_point
 from kdump.spark.scan_setup import ScanSetup
@@ -27,6 +25,8 @@ from kdump.spark.store import Store, StoreError
 from kdump.spark.table_read import READERS, TableRead
 from kdump.spark.tables import TABLES
 from kdump.spark.unit_read import UnitJob, UnitRead
+from kdump.spark.unit_writer import UnitWriter
+from kdump.spark.units import Entry, Files, Leftover, entries, leftovers
 
 
 @dataclass
@@ -44,13 +44,10 @@ class SliceJob:
 
 @dataclass
 class Chunk:
-    """What one task does: the jobs, and the units to copy from packs whose other units have changed, by the stem of the
-    pack. `packs`: all packs of earlier scans that the chunk refers to, by their stems."""
+    """What one task does. `group`: what the jobs were planned with."""
 
     group: str
     jobs: list[UnitJob | SliceJob] = field(default_factory=list)
-    copies: dict[str, list[str]] = field(default_factory=dict)
-    packs: dict[str, Pack] = field(default_factory=dict)
 
 
 class ChunkFile(NamedTuple):
@@ -70,11 +67,14 @@ class ChunkTask(NamedTuple):
 
 
 class ChunkResult(NamedTuple):
-    """The pack that a task has written, and how many units it has read: all, and those that it resumed."""
+    """The files that a task has written, and how many units it has read (all, and those that it resumed) or copied from
+    what a killed scan has left. `restarted`: the keys of units that it did not resume although that was planned."""
 
-    pack: Pack
+    files: Files
     read: int
     continued: int
+    copied: int
+    restarted: list[str]
 
 
 def put_chunk(store: Store, chunk: Chunk, name: str, stem: str) -> ChunkFile:
@@ -103,47 +103,62 @@ def _path(job: UnitJob | SliceJob) -> str:
 
 
 def read_chunk(setup: ScanSetup, chunk: Chunk, stem: str) -> ChunkResult:
-    """Read the units of a chunk and write a pack. Raises StoreError."""
-    store = setup.store
-    before = _of_earlier_attempt(store, chunk, stem, setup.check)
-    writer = ChunkWriter(store, stem, chunk.group)
-    result = [0, 0]
+    """Read the units of a chunk and write their rows. Raises StoreError."""
+    writer = UnitWriter(setup.store, stem, chunk.group)
+    read = continued = copied = 0
+    restarted: list[str] = []
     try:
-        for name, keys in chunk.copies.items():
-            writer.pack.copy_units(chunk.packs[name], keys)
-        if before is not None:
-            writer.pack.copy_units(before[0], before[1])
-        kept = _kept(store, chunk)
+        left = leftovers(setup.store, setup.since, {job.key: job.fingerprint for job in chunk.jobs})
         for job in chunk.jobs:
-            writer.pack.begin()
-            if isinstance(job, SliceJob):
+            first = 0
+            found = left.get(job.key)
+            resumes = isinstance(job, UnitJob) and job.kept is not None
+            if found is not None and found.entry["fingerprint"] and (resumes or not found.entry["firstSegment"]):
+                writer.copy_unit(job.key, found.names, late=True)
+                _copy_entry(writer, found)
+                first = found.entry["firstSegment"]
+                copied += isinstance(job, UnitJob)
+            elif isinstance(job, SliceJob):
                 _slice(writer, job, setup.reading)
             else:
-                result[0] += 1
-                result[1] += _unit(writer, job, kept.get(job.key))
+                resumed = job if found is None or resumes else resumed_job(job, found.entry, setup.check)
+                first = _unit(writer, resumed, found.names if found is not None and resumed is not job else [])
+                read += 1
+                continued += first > 0
+            if resumes and not first:
+                restarted.append(job.key)
             if writer.is_due:
                 writer.save()
-        pack = writer.pack.finish()
+        return ChunkResult(writer.finish(), read, continued, copied, restarted)
     except BaseException as error:
-        writer.pack.abandon(error)
+        writer.abandon(error)
         raise
-    return ChunkResult(pack, *result)
 
 
-def _unit(writer: ChunkWriter, job: UnitJob, old: KeptRows | None) -> bool:
-    """Read a unit. Returns whether the read resumed where an earlier one ended."""
-    read = UnitRead(job, writer, old)
+def _copy_entry(writer: UnitWriter, found: Leftover) -> None:
+    """Copy the entry of a unit that another task has read. Raises StoreError."""
+    key = found.entry["key"]
+    for entry in entries(writer.store, found.names[-1:]):
+        if entry["key"] == key:
+            writer.end(entry)
+
+
+def _unit(writer: UnitWriter, job: UnitJob, names: list[str]) -> int:
+    """Read a unit. `names`: the files with the rows of what is not read again, unless they are in the result. Returns
+    the number of the first segment that was read."""
     try:
+        read = UnitRead(job, writer, names)
         entry = read.run()
     except StateError:  # the kept state is unusable: start from the first segment
-        read = UnitRead(job, writer)
+        read = UnitRead(replace(job, kept=None), writer)
         entry = read.run()
-    writer.pack.end(entry, read.prefix)
-    return read.first > 0
+    writer.end(entry)
+    return read.first
 
 
-def _slice(writer: ChunkWriter, job: SliceJob, reading: ReadOptions) -> None:
+def _slice(writer: UnitWriter, job: SliceJob, reading: ReadOptions) -> None:
     """Write the rows of a slice. Skips unreadable bytes, which are findings."""
+    writer.begin(job.key, late=False)
     options = replace(reading, table=TABLES[job.table])
     target = job.slice.target
     schema = arrow_schema(options.table)
@@ -157,55 +172,19 @@ def _slice(writer: ChunkWriter, job: SliceJob, reading: ReadOptions) -> None:
     if window is not None:
         try:
             for batch in reader.read(job.slice, window, common):
-                writer.pack.put(job.table, [batch])
+                writer.put(options.table, [batch])
         except SourceError:
             pass
         finally:
             window.source.close()
         for batch in reader.rest():
-            writer.pack.put(job.table, [batch])
+            writer.put(options.table, [batch])
     writer.count(job.size)
     entry = {"key": job.key, "unit": path_text(target.path), "fingerprint": job.fingerprint, **vars(job.identity)}
-    writer.pack.end(entry)
+    writer.end(entry)
 
 
-def _kept(store: Store, chunk: Chunk) -> dict[str, KeptRows]:
-    """Return what earlier scans have kept of the units of the chunk."""
-    wanted = {job.key: job.kept_in for job in chunk.jobs if isinstance(job, UnitJob) and job.kept_in is not None}
-    found = {}
-    for stem in sorted({*wanted.values()}):
-        pack = chunk.packs[stem]
-        for entry in entries(store, pack, ["key", "rows", "keptState"]):
-            if wanted.get(entry["key"]) == stem:
-                ranges = {each["table"]: (each["start"], each["kept"]) for each in entry["rows"]}
-                found[entry["key"]] = KeptRows(pack, ranges, entry["keptState"])
-    return found
-
-
-def _of_earlier_attempt(store: Store, chunk: Chunk, stem: str, options: Options) -> tuple[Pack, list[str]] | None:
-    """Return what an earlier attempt of this task has saved, with the keys of its units that need not be read again.
-    Removes their jobs from the chunk, and resumes the one that it was reading."""
-    if not any(name.startswith(f"{stem}-") and name.endswith(ENDING) for name in store.list(UNITS)):
-        return None
-    packs = [pack for pack in all_packs(store) if pack.stem.startswith(f"{stem}-")]
-    if not packs:
-        return None
-    pack = max(packs, key=lambda each: each.bytes)
-    jobs = {job.key: job for job in chunk.jobs}
-    done = []
-    for entry in entries(store, pack, ["key", "fingerprint", "kept"]):
-        job = jobs.get(entry["key"])
-        if job is not None and entry["fingerprint"] and entry["fingerprint"] == job.fingerprint:
-            done.append(entry["key"])
-            del jobs[entry["key"]]
-        elif isinstance(job, UnitJob):
-            jobs[job.key] = resumed_job(job, entry, pack, options)
-    chunk.packs[pack.stem] = pack
-    chunk.jobs = list(jobs.values())
-    return pack, done
-
-
-def resumed_job(job: UnitJob, entry: dict[str, Any], pack: Pack, options: Options) -> UnitJob:
+def resumed_job(job: UnitJob, entry: Entry, options: Options) -> UnitJob:
     """Return the job, resumed from what an earlier read has kept of the partition if that is still valid."""
     kept, place = parse_resume_point(entry["kept"]), job.place
     if kept is None or not isinstance(place, PartitionDirectory) or isinstance(job.unit, tuple):
@@ -213,4 +192,4 @@ def resumed_job(job: UnitJob, entry: dict[str, Any], pack: Pack, options: Option
     if not is_unchanged(kept, place, job.unit.known, options, job.tables, job.identity):
         return job
     done = sum(length(each.log.path) or 0 for each in place.segments[: kept.segments] if each.log is not None)
-    return replace(job, kept=kept, kept_in=pack.stem, size=max(0, job.size - done))
+    return replace(job, kept=kept, state=entry.get("keptState"), size=max(0, job.size - done))

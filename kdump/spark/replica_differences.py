@@ -22,11 +22,13 @@ import pyarrow.parquet as pq
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
 from kdump.spark.arrow import arrow_schema
-from kdump.spark.packs import ENDING, hidden
-from kdump.spark.result import kept_views, view
+from kdump.spark.result import kept_views, view_tables
+from kdump.spark.scan import ScanResult
 from kdump.spark.scan_answer import ReplicaDifference
 from kdump.spark.store import Store
 from kdump.spark.tables import REPLICA_DIFFERENCES
+from kdump.spark.units import ENDING, file_schema
+from kdump.spark.versions import TableFile, commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -298,26 +300,25 @@ KEPT = """
 
 
 def update_differences(
-    spark: SparkSession, store: Store, run: str, since: str | None, *, several: bool, one_task: bool = False
+    spark: SparkSession, store: Store, done: ScanResult, *, several: bool, one_task: bool = False
 ) -> dict[str, Any]:
-    """Write the table for the scan `run`. Returns the fields of the summary that are about replicas: the worst
-    differences, and how many there are. `since`: the scan for which it was last written, None if there is none;
-    `several`: whether there is more than one source; `one_task`: whether to read the table in one task. Raises
-    StoreError."""
-    if since is not None:
-        view(spark, store, REPLICA_DIFFERENCES, one_task=one_task)
+    """Write the table for a scan. Returns the fields of the summary that are about replicas: the worst differences, and
+    how many there are. `several`: whether there is more than one source; `one_task`: whether to read the table in one
+    task. Raises StoreError."""
+    name, since = REPLICA_DIFFERENCES.name, None
+    if done.before is not None and name in done.before.versions:
+        since = done.before.run
+        view_tables(spark, store, done.before.versions, {name}, one_task=one_task)
         spark.sql(CHANGED.format(since=since)).createOrReplaceTempView("changed")
     found: Iterator[ReplicaDifference] = iter(())
     if several:
         found = replica_differences(spark, only_changed=since is not None, one_task=one_task)
-    name = f"{REPLICA_DIFFERENCES.name}/{run}{ENDING}"
-    with store.writing(name if store.is_remote else hidden(name)) as file:
+    with store.writing(f"{name}/{done.run}{ENDING}") as file:
         sums = _written(file, _both(spark, found) if since is not None else found)
-    if not store.is_remote:
-        store.rename(hidden(name), name)
-    for other in store.list(REPLICA_DIFFERENCES.name):
-        if other != f"{run}{ENDING}" and (other.endswith(ENDING) or other.startswith(".")):
-            store.remove(f"{REPLICA_DIFFERENCES.name}/{other}")
+        size = file.tell()
+    rows = sums["replicaDifferences"] + sums["compactedReplicas"]
+    written = TableFile(f"{done.run}{ENDING}", size, rows)
+    done.versions[name] = commit(store, name, file_schema(REPLICA_DIFFERENCES), [written])
     return sums
 
 

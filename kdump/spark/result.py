@@ -5,66 +5,83 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kdump.log.directory_listing import is_directory, is_url
+from kdump.log.directory_listing import is_url
 from kdump.spark.arrow import spark_type
 from kdump.spark.cluster_metadata import ASSIGNMENT, CLUSTERS
 from kdump.spark.coordinator_logs import COORDINATORS, STATE
-from kdump.spark.packs import ENTRY, LIST, committed, finish_commit, listed
 from kdump.spark.session import reason
 from kdump.spark.store import Store, StoreError
-from kdump.spark.tables import RESULTS, SparkTable
+from kdump.spark.tables import RESULTS, SCANS
+from kdump.spark.units import UNITS
+from kdump.spark.versions import FinishedScan, files_of, finished_scans, latest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CLUSTER_VIEW, COORDINATOR_VIEW = "clusters", "coordinators"
-UNIT_VIEW = "units"
-"""View of the entries of all units (kdump.spark.packs.ENTRY)."""
+EARLIER = "earlier_"
+"""Start of the names of the views of an earlier scan (--since)."""
+TIMES = 1_000_000_000_000
+"""From this number on, a number is a time in ms, and no number of a scan."""
 
 
-def open_result(spark: SparkSession, store: Store, names: Container[str] = RESULTS, *, one_task: bool = False) -> None:
-    """Create a view of each of the tables `names`, whether or not it has rows, with `one_task` for reading in one task.
-    Raises StoreError if there is no result of a scan."""
-    require_result(store)
-    require_readable(spark, store)
-    packs = listed(store)
-    if packs is None:
-        raise StoreError(f"{store.root}: the result of another version of kdump, or damaged; scan again")
-    finish_commit(store, packs)
-    for table in RESULTS.values():
-        if table.name not in names:
-            continue
-        if table.derived:
-            view(spark, store, table, one_task=one_task)
-        else:
-            _view(
-                spark,
-                table.name,
-                table.ddl(),
-                sorted({store.path(each.file(table.name)) for each in packs if table.name in each.tables}),
-                one_task=one_task,
-            )
-
-
-def require_result(store: Store) -> None:
-    """Raise StoreError if there is no result of a scan."""
+def scan_at(store: Store, at: int | None = None) -> FinishedScan:
+    """Return the last finished scan; `at`: the one of that number or, from TIMES on, the last one that was finished by
+    then (epoch ms). Raises StoreError if there is none."""
     store.require_result()
-    if store.read(LIST) is None:
+    scans = finished_scans(store)
+    if not scans:
         raise StoreError(f"{store.root}: the first scan into this directory was not finished; run it again")
+    if at is None:
+        return scans[-1]
+    found = [each for each in scans if (each.scan == at if at < TIMES else each.finished <= at)]
+    if not found:
+        first, last = scans[0], scans[-1]
+        since = datetime.fromtimestamp(first.finished / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        raise StoreError(
+            f"{store.root}: no such scan; it has those from {first.scan} (finished {since}) to {last.scan}, which"
+            " 'select * from scans' shows"
+        )
+    return found[-1]
+
+
+def open_result(
+    spark: SparkSession, store: Store, names: Container[str] = RESULTS, at: int | None = None, prefix: str = ""
+) -> None:
+    """Create a view of each of the tables `names`, whether or not it has rows, as they were after the scan `at`
+    (scan_at). The name of a view begins with `prefix`. Raises StoreError if there is no result of a scan."""
+    done = scan_at(store, at)
+    require_readable(spark, store)
+    view_tables(spark, store, done.versions, names, prefix)
+
+
+def view_tables(
+    spark: SparkSession,
+    store: Store,
+    versions: Mapping[str, Any],
+    names: Container[str],
+    prefix: str = "",
+    *,
+    one_task: bool = False,
+) -> None:
+    """Create a view of each of the tables `names`, in these versions, with `one_task` for reading in one task. Raises
+    StoreError."""
+    for table in (*RESULTS.values(), UNITS):
+        if table.name in names:
+            version = latest(store, table.name) if table is SCANS else versions.get(table.name)
+            files = [store.path(f"{table.name}/{file.name}") for file in files_of(store, table.name, version)]
+            _view(spark, prefix + table.name.rpartition("/")[2], table.ddl(), files, one_task=one_task)
 
 
 def named_in(sql: str) -> Container[str]:
     """Return the tables that a query may read: those that it names, or all if it names none, as `show tables`."""
-    return {*re.findall(r"\w+", sql.lower())} & RESULTS.keys() or RESULTS
-
-
-def view_entries(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
-    """Create the view of the units' entries."""
-    _view(spark, UNIT_VIEW, _ddl(ENTRY), [store.path(each.entries) for each in committed(store)], one_task=one_task)
+    words = {word.removeprefix(EARLIER) for word in re.findall(r"\w+", sql.lower())}
+    return words & RESULTS.keys() or RESULTS
 
 
 def view_clusters(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
@@ -103,12 +120,6 @@ def require_readable(spark: SparkSession, store: Store) -> None:
             f"{store.root}: Spark cannot read from there ({cause}); use a local directory and copy it, or for S3 an"
             f" s3a://… URL with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
         ) from None
-
-
-def view(spark: SparkSession, store: Store, table: SparkTable, *, one_task: bool = False) -> None:
-    """Create a view of a table that a scan has derived from the others."""
-    files = [store.path(table.name)] if is_directory(store.path(table.name)) else []
-    _view(spark, table.name, table.ddl(), files, one_task=one_task)
 
 
 @contextmanager

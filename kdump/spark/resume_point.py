@@ -24,8 +24,8 @@ from kdump.log.directory_listing import is_url
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import Stamp, file_stamp
-from kdump.spark.packs import LAYOUT
 from kdump.spark.store import key_of
+from kdump.spark.versions import LAYOUT
 from kdump.version import __version__
 
 MAX_STATE_BYTES = 512 * 1024 * 1024

@@ -6,21 +6,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from kdump.check.options import Options
 from kdump.log.fault_tolerant import careful_source
 from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.spark.data_source_options import SPLIT, ReadOptions
-from kdump.spark.merged_files import merge_files
-from kdump.spark.packs import UNITS, Pack, all_packs, commit, committed, finish_commit, new_run, refuse_old
 from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
-from kdump.spark.scan_plan import RUNS, GroupTask, plan_group
+from kdump.spark.rewritten_files import rewrite_files
+from kdump.spark.scan_plan import RUNS, GroupTask, plan_group, put_dead
 from kdump.spark.scan_setup import ScanSetup, task_read_limits
 from kdump.spark.scan_sources import FindTask, Sources, find_sources, merged, named, paths_of
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import UnitSums
+from kdump.spark.units import UNITS, WRITTEN, Files, entries, file_schema, new_run
+from kdump.spark.versions import KEEP, LAYOUT, LAYOUT_NAME, FinishedScan, commit, files_of, finish, finished_scans
 
 ALL = (
     *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),
@@ -51,12 +53,16 @@ class ScanOptions:
 
 @dataclass
 class ScanResult:
-    """Outcome of a scan: its sources, its packs, the numbers of units that were read, unchanged (`kept`) or no longer
-    there (`gone`), and the log directories with the newest copy of a cluster's metadata (`metadata`). `sums`: what the
+    """Outcome of a scan: its sources, the files of the tables that its tasks write, the versions of all tables with
+    these, the numbers of units that were read, unchanged (`kept`) or no longer there (`gone`), and the log directories
+    with the newest copy of a cluster's metadata (`metadata`). `before`: the last finished scan; `sums`: what the
     entries of the units add up to, once that was computed."""
 
     sources: Sources
-    packs: list[Pack]
+    paths: tuple[str, ...]
+    files: Files
+    versions: dict[str, Any]
+    before: FinishedScan | None
     run: str
     """Name of the scan."""
     read: int = 0
@@ -67,9 +73,23 @@ class ScanResult:
     metadata: frozenset[str] = frozenset()
     sums: UnitSums | None = None
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether it is something else than the last finished scan."""
+        return self.before is None or not self.versions.items() <= self.before.versions.items()
+
+    @property
+    def result_run(self) -> str:
+        """Name of the scan that the result is that of: an earlier one if nothing has changed."""
+        return self.run if self.before is None or self.has_changed else self.before.run
+
+    def names(self, table: str) -> list[str]:
+        """Return the names of the files of a table."""
+        return [file.name for file in self.files.get(table, ())]
+
 
 def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN_RUN) -> ScanResult:
-    """Read what has changed, and write its rows. `run.at` is called with the bytes read so far
+    """Read what has changed, and write its rows, for `finish_scan`. `run.at` is called with the bytes read so far
     and the total, `run.show` with what is done with them if that is not reading. Raises StoreError, or what Spark
     raises."""
     check = Options(
@@ -79,25 +99,20 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
         now=int(time.time() * 1000),
         open_source=careful_source,
     )
-    setup = ScanSetup(
-        store,
-        check,
-        ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes),
-        options.tables,
-        options.records,
-        new_run(),
-        options.from_scratch,
-        options.compact,
-        task_read_limits(tasks.parallelism),
-    )
+    parallelism = tasks.parallelism
+    reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
+    limits = task_read_limits(parallelism)
     paths = paths_of(options.paths)
-    found = tasks.run(find_sources, [FindTask(path, check, options.brokers, setup.limits) for path in paths])
-    sources = named(merged(sorted(found, key=lambda each: paths.index(each.path))), tasks, setup.limits)
+    found = tasks.run(find_sources, [FindTask(path, check, options.brokers, limits) for path in paths])
+    sources = named(merged(sorted(found, key=lambda each: paths.index(each.path))), tasks, limits)
     store.begin([source.path for source in sources.sources])
-    refuse_old(store)
-    before = committed(store)
-    finish_commit(store, before)
-    plans = tasks.run(plan_group, _groups(setup, sources, tasks.parallelism))
+    scans = finished_scans(store)
+    before = scans[-1] if scans else None
+    known = {} if options.from_scratch else _files_before(store, before)
+    name = new_run()
+    since = name[:-1] if options.from_scratch else before.run if before else ""
+    setup = ScanSetup(store, check, reading, options.tables, options.records, name, since, limits)
+    plans = tasks.run(plan_group, _groups(setup, sources, known, parallelism))
     chunks = sorted((chunk for plan in plans for chunk in plan.chunks), key=lambda chunk: -chunk.size)
     sizes = {chunk.stem: chunk.size for chunk in chunks}
     total = sum(sizes.values())
@@ -107,30 +122,57 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
         lambda: run.at(_done(store, sizes), total),
     )
     results += [plan.written for plan in plans if plan.written is not None]
-    packs = [pack for plan in plans for pack in plan.packs] + [result.pack for result in results]
-    packs = merge_files(tasks, store, setup.run, before, packs, compact=options.compact, caller=run)
-    commit(store, packs)
+    added = {table: [file for result in results for file in result.files.get(table, ())] for table in WRITTEN}
+    restarted = put_dead(setup, "restarted", [key for result in results for key in result.restarted])
+    dead = [name for name in (*(plan.dead for plan in plans), restarted) if name is not None]
+    files = rewrite_files(tasks, store, name, known, added, dead, compact=options.compact, caller=run)
+    versions = {} if before is None else dict(before.versions)
+    for table, own in files.items():
+        if own != known.get(table, []) or (options.from_scratch and table in versions):
+            versions[table] = commit(store, table, file_schema(WRITTEN[table]), own)
     store.remove(RUNS)
     return ScanResult(
         sources,
-        sorted(packs),
-        setup.run,
+        options.paths,
+        files,
+        versions,
+        before,
+        name,
         read=sum(result.read for result in results),
         continued=sum(result.continued for result in results),
-        kept=sum(plan.kept for plan in plans),
+        kept=sum(plan.kept for plan in plans) + sum(result.copied for result in results),
         gone=sum(plan.gone for plan in plans),
         metadata=sources.newest({path: age for plan in plans for path, age in plan.metadata.items()}),
     )
 
 
-def _groups(setup: ScanSetup, sources: Sources, parallelism: int) -> list[GroupTask]:
-    """Return the groups to plan: those of the sources, the paths that could not be read, and the groups of earlier
-    scans that are no longer there."""
-    packs: dict[str, list[Pack]] = {}
-    for pack in all_packs(setup.store):
-        packs.setdefault(pack.group, []).append(pack)
+def _files_before(store: Store, before: FinishedScan | None) -> Files:
+    """Return the files of the last finished scan; none if one is missing, so that everything is read again. Raises
+    StoreError."""
+    if before is None:
+        return {}
+    found = {table: files_of(store, table, before.versions.get(table)) for table in WRITTEN}
+    is_complete = all({file.name for file in files} <= {*store.list(table)} for table, files in found.items())
+    return found if is_complete else {}
+
+
+def finish_scan(store: Store, done: ScanResult, keep: int = KEEP) -> None:
+    """Make what a scan has written the result, with whatever was derived from it. `keep`: for how many ms earlier scans
+    can still be read. Raises StoreError."""
+    if not done.has_changed:
+        return
+    versions = {**done.versions, LAYOUT_NAME: LAYOUT}
+    now = int(time.time() * 1000)
+    finish(store, FinishedScan(0, done.run, now, [*done.paths], done.read, done.kept, done.gone, versions), keep)
+
+
+def _groups(setup: ScanSetup, sources: Sources, files: Files, parallelism: int) -> list[GroupTask]:
+    """Return the groups to plan: those of the sources, the paths that could not be read, and the groups of the scan
+    before that are no longer there."""
     groups = sources.groups()
-    names = sorted({*groups, *packs, *([UNREADABLE] if sources.unreadable else [])})
+    earlier = tuple(file.name for file in files.get(UNITS.name, ()))
+    old = {entry["group"] for entry in entries(setup.store, earlier, ["group"])}
+    names = sorted({*groups, *old, *([UNREADABLE] if sources.unreadable else [])})
     chunks = max(1, CHUNKS_PER_CORE * parallelism // max(1, len(groups)))
     return [
         GroupTask(
@@ -138,7 +180,7 @@ def _groups(setup: ScanSetup, sources: Sources, parallelism: int) -> list[GroupT
             name,
             tuple(groups.get(name, ())),
             tuple(sources.unreadable) if name == UNREADABLE else (),
-            tuple(packs.get(name, ())),
+            earlier,
             number,
             chunks,
         )
@@ -153,6 +195,6 @@ UNREADABLE = "unreadable"
 def _done(store: Store, sizes: dict[str, int]) -> int:
     """Return the bytes of the chunks that have been read; 0 if the result is in an object store, where listing files is
     slow."""
-    names = [] if store.is_remote else store.list(UNITS)
+    names = [] if store.is_remote else store.list(UNITS.name)
     stems = {name.rpartition("-")[0].rpartition("-")[0] for name in names if not name.startswith(".")}
     return sum(sizes.get(stem, 0) for stem in stems)

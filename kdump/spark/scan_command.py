@@ -14,8 +14,15 @@ from kdump import jsonl
 from kdump.check.finding import SEVERITIES
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.input_files import print_error
-from kdump.command_line.output_options import JSON, TABLE, OutputOptions, old_format, output_options
-from kdump.command_line.params import SizeParam, fail_on_option, message_size_option, pair, timeout_option
+from kdump.command_line.output_options import JSON, TABLE, OutputOptions, output_options
+from kdump.command_line.params import (
+    DurationParam,
+    SizeParam,
+    fail_on_option,
+    message_size_option,
+    pair,
+    timeout_option,
+)
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.log.run import Run
@@ -38,9 +45,6 @@ or if something could not be read or written.
 """
 
 
-PARQUET, DELTA, ICEBERG = TABLE_FORMATS = ("parquet", "delta", "iceberg")
-
-
 @dataclass(frozen=True)
 class ScanCommandOptions(CommandOptions):
     """The options of the command. Sizes are in bytes, `transaction_timeout` in milliseconds."""
@@ -61,9 +65,6 @@ class ScanCommandOptions(CommandOptions):
         "--tables", metavar="NAME,…", help="Write these tables, and those that the summary needs.  [all but records]"
     )
     records: bool = flag("--records", help="Also write the records.")
-    table_format: str | None = option(
-        "--table-format", type=click.Choice(TABLE_FORMATS), help="Select the format of the tables.  [parquet]"
-    )
     brokers: tuple[str, ...] = many(
         "--broker", metavar="PATH=NAME", help="Name the broker of a disk that has no meta.properties; repeatable."
     )
@@ -75,13 +76,19 @@ class ScanCommandOptions(CommandOptions):
             full="",
             quiet="Print nothing; only set the exit status.",
             formats=(TABLE, JSON),
-            old=TABLE_FORMATS,
         )
     )
     from_scratch: bool = flag(
         "--from-scratch", help="Read everything again, and use nothing of an earlier scan into DIR."
     )
     compact: bool = flag("--compact", help="Also merge files of a table that are smaller than 64 MiB.")
+    keep: int = option(
+        "--keep",
+        type=DurationParam(),
+        default="7d",
+        metavar="TIME",
+        help="Keep earlier scans for kdump query --as-of for this long, up to 52w.  [7d]",
+    )
     confs: tuple[str, ...] = many("--conf", metavar="KEY=VALUE", help="Set a Spark property; repeatable.")
     split_size: int | None = option(
         "--split-size", type=SizeParam(), help="Read at least this much in one task.  [64M]"
@@ -94,7 +101,7 @@ class ScanCommandOptions(CommandOptions):
 @click.command(epilog=EXAMPLES)
 @takes(ScanCommandOptions)
 def command(options: ScanCommandOptions) -> None:
-    """Read the disks of a fleet: log directories, parent directories, wildcards and URLs. Writes tables as Parquet, and
+    """Read the disks of a fleet: log directories, parent directories, wildcards and URLs. Writes Delta tables, and
     reports what no single disk shows: where replicas differ, which transactions are open, which groups lag, who writes
     what. Files that have not changed since an earlier scan into the same DIR are not read again. Nothing is written to
     the disks."""
@@ -144,8 +151,9 @@ class ScanCommand:
             compact=options.compact,
             **more,
         )
+        if options.keep > MAX_KEEP:
+            raise click.UsageError("--keep: at most 52w")
         self.conf = dict(pair("--conf", text) for text in options.confs)
-        self.table_format = options.table_format or old_format() or PARQUET
 
     def run(self) -> int:
         """Run the scan. Returns the exit status. Raises NoSpark."""
@@ -175,9 +183,8 @@ class ScanCommand:
         return 2 if summary["unread"] else 0
 
     def _scan(self, stack: ExitStack, store: Any, began: float) -> dict[str, Any]:
-        from kdump.spark import table_formats
         from kdump.spark.result import require_readable
-        from kdump.spark.scan import scan
+        from kdump.spark.scan import finish_scan, scan
         from kdump.spark.session import is_for_this_process, require_java, running
         from kdump.spark.summary import info_counts, put_summary, summarize, units_with_findings
         from kdump.spark.task_runner import LocalTasks, SparkTasks, TaskRunner
@@ -188,9 +195,6 @@ class ScanCommand:
             require_readable(spark, store)
             return spark
 
-        has_format = self.table_format in (DELTA, ICEBERG)
-        if has_format:
-            table_formats.require(store, self.table_format)
         is_here = not store.is_remote and is_for_this_process(self.options.master, self.conf, self.options.paths)
         if is_here:
             require_java()
@@ -198,9 +202,8 @@ class ScanCommand:
         with Progress("scan") as progress:
             done = scan(tasks, self.scan, store, Run(**progress.listeners))
         summary = summarize(start, tasks, self.scan, store, done, began)
-        if has_format:
-            table_formats.publish(store, self.table_format)
-        put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"), done.run)
+        finish_scan(store, done, self.options.keep)
+        put_summary(store, (jsonl.line(summary) + "\n").encode("utf-8", "backslashreplace"), done.result_run)
         self.sink.add(
             FleetEnd(
                 summary,
@@ -213,4 +216,5 @@ class ScanCommand:
         return summary
 
 
+MAX_KEEP = 52 * 7 * 24 * 3600 * 1000
 ALWAYS = ("segments", "batches", "producers", "findings", "checkpoints", "transactions")

@@ -3,12 +3,11 @@ have read, and writes the chunks that other tasks read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kdump.check.engine.units import CheckUnit, units_of
-from kdump.check.options import Options
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata import Age
 from kdump.log.internal_topics import METADATA_TOPIC
@@ -19,21 +18,19 @@ from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import Fleet, FoundDirectory
-from kdump.spark.merged_files import SMALL
-from kdump.spark.packs import LAYOUT, PLANNED, Pack, entries
 from kdump.spark.read_chunk import Chunk, ChunkFile, ChunkResult, SliceJob, put_chunk, read_chunk, resumed_job
 from kdump.spark.read_task import OPENING
 from kdump.spark.scan_setup import ScanSetup
 from kdump.spark.scan_sources import ScanSource, log_at, place_of
 from kdump.spark.segment_split import SegmentSplit
-from kdump.spark.store import OWN, Store, StoreError, key_of
+from kdump.spark.store import OWN, key_of
 from kdump.spark.table_plan import parts_of, slimmed
 from kdump.spark.tables import OF_TOPICS, RECORDS, SparkTable
 from kdump.spark.unit_read import UnitJob
+from kdump.spark.units import ENTRY_MARK, LATE_MARK, PLANNED, Entry, entries
+from kdump.spark.versions import LAYOUT
 from kdump.version import __version__
 
-COPIED = 1024 * 1024 * 1024
-"""Bytes of packs that one task copies."""
 RUNS = f"{OWN}/runs"
 UNIT, ROOT, REFUSED = "unit", "root", "refused"
 """Kinds of units, at the beginning of their keys; other keys are of slices, and begin with their table."""
@@ -41,67 +38,30 @@ UNIT, ROOT, REFUSED = "unit", "root", "refused"
 
 @dataclass(frozen=True)
 class GroupTask:
-    """The input of a task that plans: a group of sources, and the packs with their units. `number`: the number of the
-    group; `chunks`: the number of chunks that keep all cores busy."""
+    """The input of a task that plans: a group of sources, and the files with the entries of earlier scans. `number`:
+    the number of the group; `chunks`: the number of chunks that keep all cores busy."""
 
     setup: ScanSetup
     key: str
     sources: tuple[ScanSource, ...]
     unreadable: tuple[tuple[str, str], ...]
-    packs: tuple[Pack, ...]
+    earlier: tuple[str, ...]
     number: int
     chunks: int
 
 
 class GroupPlan(NamedTuple):
-    """A plan: chunks to read, packs that stay as they are, and a pack that is already written, with the roots of log
-    directories. `kept`: number of units that are unchanged; `gone`: number of those that are no longer there;
-    `metadata`: how new the metadata is in each log directory that has some with topics, by path."""
+    """A plan: chunks to read, and what is already read: the roots of log directories. `dead`: name of the file with the
+    owners of rows that no longer hold, if there are any; `kept`: number of units that are unchanged; `gone`: number of
+    those that are no longer there; `metadata`: how new the metadata is in each log directory that has some with topics,
+    by path."""
 
     chunks: list[ChunkFile]
-    packs: list[Pack]
     written: ChunkResult | None
+    dead: str | None
     kept: int
     gone: int
     metadata: dict[str, Age]
-
-
-Entry = dict[str, Any]
-
-
-class _Earlier:
-    """What earlier scans have of the units: the packs with an entry of each, and their keys. `skip_damaged`: leave out
-    packs that cannot be read, instead of raising StoreError."""
-
-    def __init__(self, store: Store, packs: Iterable[Pack], *, skip_damaged: bool = False) -> None:
-        self.packs = {pack.stem: pack for pack in packs}
-        self.entries: dict[str, list[tuple[Pack, Entry]]] = {}
-        self.keys: dict[str, set[str]] = {}
-        for pack in self.packs.values():
-            try:
-                found = entries(store, pack, PLANNED)
-            except StoreError:
-                if not skip_damaged:
-                    raise
-                continue
-            for entry in found:
-                self.entries.setdefault(entry["key"], []).append((pack, entry))
-                self.keys.setdefault(pack.stem, set()).add(entry["key"])
-
-    def valid(self, job: UnitJob | SliceJob) -> Pack | None:
-        """Return the newest pack with the unit as it is now."""
-        if not job.fingerprint:
-            return None
-        of_unit = reversed(self.entries.get(job.key, ()))
-        return next((pack for pack, entry in of_unit if entry["fingerprint"] == job.fingerprint), None)
-
-    def resumed(self, job: UnitJob, options: Options) -> UnitJob:
-        """Return the job, resumed from what an earlier scan has kept of the unit if that is still valid."""
-        for pack, entry in reversed(self.entries.get(job.key, ())):
-            found = resumed_job(job, entry, pack, options)
-            if found is not job:
-                return found
-        return job
 
 
 def plan_group(task: GroupTask) -> GroupPlan:
@@ -109,41 +69,55 @@ def plan_group(task: GroupTask) -> GroupPlan:
     task.setup.limits.apply()
     mount_for_task(source.path for source in task.sources)
     setup = task.setup
-    earlier = _Earlier(setup.store, task.packs, skip_damaged=setup.from_scratch)
-    usable = _Earlier(setup.store, ()) if task.setup.from_scratch else earlier
-    chosen: dict[str, list[str]] = {}
+    earlier: dict[str, Entry] = {entry["key"]: entry for entry in entries(setup.store, task.earlier, PLANNED, task.key)}
     todo: list[UnitJob | SliceJob] = []
-    found: set[str] = set()
+    dead: list[str] = []
     kept = 0
     fleet = Fleet([FoundDirectory(place_of(source), source.identity) for source in task.sources])
     disks = setup.check.disks(found.place for found in fleet.found)
     for job in _jobs(task, fleet, disks):
-        found.add(job.key)
-        pack = usable.valid(job)
-        if pack is not None:
-            chosen.setdefault(pack.stem, []).append(job.key)
+        before = earlier.pop(job.key, None)
+        if before is not None and before["fingerprint"] == job.fingerprint:
             kept += isinstance(job, UnitJob)
-        else:
-            todo.append(usable.resumed(job, task.setup.check) if isinstance(job, UnitJob) else job)
-    gone = sum(_kind(key) in (UNIT, ROOT) for key in earlier.entries.keys() - found)
-    whole = [pack for pack in task.packs if earlier.keys.get(pack.stem, {""}) == {*chosen.get(pack.stem, ())}]
-    if task.setup.compact:
-        small = [pack for pack in whole if pack.bytes < SMALL]
-        whole = [pack for pack in whole if pack not in small or len(small) == 1]
-    stay = {pack.stem for pack in whole}
-    copies = {stem: keys for stem, keys in chosen.items() if stem not in stay}
+            continue
+        if before is not None:
+            if isinstance(job, UnitJob):
+                job = resumed_job(job, before, setup.check)
+            dead += _dead(job.key, is_resumed=isinstance(job, UnitJob) and job.kept is not None)
+        todo.append(job)
+    _set_states(task, {job.key: job for job in todo if isinstance(job, UnitJob) and job.kept is not None})
+    for key in earlier:
+        dead += _dead(key, is_resumed=False)
     roots = [job for job in todo if _kind(job.key) == ROOT]
-    written = None
-    if roots:
-        chunk = Chunk(task.key, roots, packs=earlier.packs)
-        written = read_chunk(setup, chunk, f"{setup.run}-{task.number}-root")
-    chunks = _chunks(task, [job for job in todo if _kind(job.key) != ROOT], copies, earlier.packs)
-    names = [f"{task.number}-{number}" for number in range(len(chunks))]
-    files = [
-        put_chunk(setup.store, chunk, f"{RUNS}/{setup.run}/{name}", f"{setup.run}-{name}")
-        for name, chunk in zip(names, chunks)
-    ]
-    return GroupPlan(files, whole, written, kept, gone, disks.copies.ages())
+    written = read_chunk(setup, Chunk(task.key, roots), f"{setup.run}-{task.number}-root") if roots else None
+    files = []
+    for number, chunk in enumerate(_chunks(task, [job for job in todo if _kind(job.key) != ROOT])):
+        name = f"{task.number}-{number}"
+        files.append(put_chunk(setup.store, chunk, f"{RUNS}/{setup.run}/{name}", f"{setup.run}-{name}"))
+    gone = sum(_kind(key) in (UNIT, ROOT) for key in earlier)
+    return GroupPlan(files, written, put_dead(setup, str(task.number), dead), kept, gone, disks.copies.ages())
+
+
+def _set_states(task: GroupTask, resumed: dict[str, UnitJob]) -> None:
+    """Give the jobs the states with which they resume. Raises StoreError."""
+    for entry in entries(task.setup.store, task.earlier if resumed else (), ["key", "group", "keptState"], task.key):
+        if entry["key"] in resumed:
+            resumed[entry["key"]].state = entry["keptState"]
+
+
+def _dead(key: str, *, is_resumed: bool) -> list[str]:
+    """Return the owners of the rows of a unit that no longer hold if it is read again or gone."""
+    return [key + ENTRY_MARK, key + LATE_MARK, *([] if is_resumed else [key])]
+
+
+def put_dead(setup: ScanSetup, name: str, owners: list[str]) -> str | None:
+    """Write a file with the owners of rows that no longer hold, if there are any. Returns its name. Raises
+    StoreError."""
+    if not owners:
+        return None
+    name = f"{RUNS}/{setup.run}/dead-{name}"
+    setup.store.write(name, "\n".join(owners).encode())
+    return name
 
 
 def _kind(key: str) -> str:
@@ -227,9 +201,7 @@ def _slices(fleet: Fleet, task: GroupTask, tables: list[SparkTable]) -> Iterator
                 yield SliceJob(key, table.name, piece.identity, own, piece.state, piece.size, print_)
 
 
-def _chunks(
-    task: GroupTask, jobs: list[UnitJob | SliceJob], copies: dict[str, list[str]], packs: dict[str, Pack]
-) -> list[Chunk]:
+def _chunks(task: GroupTask, jobs: list[UnitJob | SliceJob]) -> list[Chunk]:
     """Divide the jobs among tasks: the largest first and by themselves, small ones together."""
     ordered = sorted(jobs, key=lambda job: -job.size)
     total = sum(max(job.size, OPENING) for job in ordered)
@@ -243,12 +215,4 @@ def _chunks(
             size = 0
         found[-1].jobs.append(job)
         size += counts
-    copied = sum(packs[stem].bytes for stem in copies)
-    while copies and len(found) * COPIED <= copied:
-        found.append(Chunk(task.key))
-    for number, (stem, keys) in enumerate(sorted(copies.items())):
-        found[number % len(found)].copies[stem] = keys
-    for chunk in found:
-        referred = {job.kept_in for job in chunk.jobs if isinstance(job, UnitJob)} | chunk.copies.keys()
-        chunk.packs = {stem: packs[stem] for stem in referred if stem is not None}
-    return [chunk for chunk in found if chunk.jobs or chunk.copies]
+    return found

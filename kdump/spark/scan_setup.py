@@ -37,8 +37,8 @@ def task_read_limits(parallelism: int) -> TaskReadLimits:
 
 @dataclass(frozen=True)
 class ScanSetup:
-    """The result, how to check and to read, and what to write. `run`: the name of the scan; `limits`: how each task
-    reads."""
+    """The result, how to check and to read, and what to write. `run`: the name of the scan; `since`: that of the last
+    one that was finished; `limits`: how each task reads."""
 
     store: Store
     check: Options
@@ -46,6 +46,5 @@ class ScanSetup:
     tables: tuple[str, ...]
     records: bool
     run: str
-    from_scratch: bool
-    compact: bool
+    since: str
     limits: TaskReadLimits

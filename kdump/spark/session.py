@@ -71,6 +71,7 @@ def java() -> str | None:
 def require() -> None:
     """Raise NoSpark if the packages that kdump.spark imports are missing."""
     try:
+        import deltalake  # noqa: F401
         import pyarrow  # noqa: F401
         import pyspark.sql  # noqa: F401
     except ImportError as error:

@@ -1,5 +1,5 @@
-"""The directory with a scan's result: local, or at a URL that fsspec can write to. Contains a directory of Parquet
-files for each table, and in _kdump/ what scans need to know about them (kdump.spark.packs)."""
+"""The directory with a scan's result: local, or at a URL that fsspec can write to. Contains a directory for each table,
+which is a Delta table (kdump.spark.versions), and in _kdump/ what scans need to know about them (kdump.spark.units)."""
 
 from __future__ import annotations
 
@@ -122,15 +122,6 @@ class Store:
             return names(self.path(directory))
         except OSError:
             return []
-
-    def rename(self, name: str, new: str) -> None:
-        """Rename a local file, unless this has been done already. Raises StoreError."""
-        try:
-            os.replace(self.path(name), self.path(new))
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StoreError(f"{self.path(new)}: cannot be written: {error.strerror}") from error
 
     def remove(self, name: str) -> None:
         """Delete a file or directory if it exists."""

@@ -20,25 +20,26 @@ from kdump.check.rules.bytes import UNREADABLE_BYTES
 from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
 from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions, fleet_sums
-from kdump.spark.packs import COUNTS, LIST, Pack, entries, rows_of
 from kdump.spark.replica_differences import MAX_COPIES, not_compared, update_differences
-from kdump.spark.result import kept_views, open_result, view_clusters, view_entries
+from kdump.spark.result import kept_views, view_clusters, view_tables
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
 from kdump.spark.scan_answer import DiskCopy, FleetSummary, ScannedBroker, ScannedUnits
 from kdump.spark.scan_setup import task_read_limits
 from kdump.spark.session import SMALL_BYTES
 from kdump.spark.store import OWN, SUMMARY, Store
-from kdump.spark.tables import FINDINGS, RESULTS
+from kdump.spark.tables import FINDINGS, RESULTS, SCANS
 from kdump.spark.task_runner import TaskRunner
-from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
+from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_entries
+from kdump.spark.units import COUNTS, UNITS
+from kdump.spark.versions import batches_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SUMMARIZED = f"{OWN}/summarized"
-"""File with a digest of the packs that summary.json is about."""
-PACKS = 500
-"""Number of packs whose entries one task sums."""
+"""File that says which scan summary.json is about."""
+FILES = 8
+"""Number of files that one task sums, or reads findings of."""
 COMPUTING = {"spark.sql.ansi.enabled": "false"}
 """Settings with which SQL computes as Java and Kafka do: with ANSI rules, one damaged number that overflows would end
 the scan."""
@@ -64,10 +65,11 @@ def summarize(
     began: float,
 ) -> Object:
     """Return the object of summary.json; `began` is the start by time.monotonic. Unless nothing has changed, calls
-    `start`, creates views of the tables in that session, and writes the tables that are derived from others."""
+    `start`, creates views of the tables in that session, and writes the tables that are derived from others: their
+    versions are added to `done`."""
     units = ScannedUnits(done.read, done.continued, done.kept, done.gone)
     seconds = round(time.monotonic() - began, 3)
-    before = _before(store)
+    before = _before(store, done)
     if before is not None:
         new = {"paths": list(options.paths), "out": store.root, "units": units._asdict(), "seconds": seconds}
         return {**before, **new}
@@ -78,20 +80,20 @@ def summarize(
     with _settings(spark, COMPUTING | (IN_ONE_TASK if small else {})):
         names = {"segments", "checkpoints", "transactions", "producers"}
         names |= {"batches"} if several else set()
-        open_result(spark, store, names | ({"records"} if options.records else set()), one_task=small)
-        view_entries(spark, store, one_task=small)
+        names |= {UNITS.name} | ({"records"} if options.records else set())
+        view_tables(spark, store, done.versions, names, one_task=small)
         view_clusters(spark, store, one_task=small)
-        differences = update_differences(spark, store, done.run, _last_run(store), several=several, one_task=small)
+        differences = update_differences(spark, store, done, several=several, one_task=small)
         left = not_compared(spark) if len(done.sources.sources) > MAX_COPIES else []
-        derive_partitions(spark, store, one_task=small)
+        derive_partitions(spark, store, done, one_task=small)
         with kept_views(spark, VIEWS, keep=small):
-            derive_others(spark, store)
+            derive_others(spark, store, done)
             lists = fleet_sums(spark, records=options.records)
         chosen = {*options.tables, *(["records"] if options.records else [])}
         values: dict[str, Any] = {
             "paths": list(options.paths),
             "out": store.root,
-            "tables": [name for name, table in RESULTS.items() if table.derived or name in chosen],
+            "tables": [name for name, of in RESULTS.items() if (of.derived and of is not SCANS) or name in chosen],
             "brokers": _brokers(done),
             "copies": [
                 DiskCopy(each.path, each.identity.copyOf)
@@ -115,7 +117,7 @@ def summarize(
 
 def _is_small(done: ScanResult, sums: UnitSums) -> bool:
     """Return True if one task computes the summary faster than Spark divides it: known before any of it is read."""
-    rows = sum(rows.number for pack in done.packs for rows in pack.tables.values())
+    rows = sum(file.rows for files in done.files.values() for file in files)
     return rows + sums.counts["files"] <= SMALL_ROWS and sums.counts["bytes"] <= SMALL_BYTES
 
 
@@ -134,34 +136,19 @@ def _settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 
 
 def put_summary(store: Store, text: bytes, run: str) -> None:
-    """Write the summary of a scan, and which packs it is the summary of. Raises StoreError."""
+    """Write the summary of a scan, and which scan that was. Raises StoreError."""
     store.write(SUMMARY, text)
-    store.write(SUMMARIZED, json.dumps({"digest": _digest(store, text), "run": run}).encode())
+    store.write(SUMMARIZED, _summarized(run, text))
 
 
-def _digest(store: Store, text: bytes) -> str:
-    return hashlib.sha256(hashlib.sha256(store.read(LIST) or b"").digest() + text).hexdigest()
+def _summarized(run: str, text: bytes) -> bytes:
+    return f"{run} {hashlib.sha256(text).hexdigest()}\n".encode()
 
 
-def _summarized(store: Store) -> dict[str, Any]:
-    """Return what put_summary has written for the last scan; nothing if that is missing or invalid."""
-    try:
-        found = json.loads(store.read(SUMMARIZED) or b"{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _last_run(store: Store) -> str | None:
-    """Return the last scan that has brought the table replica_differences up to date."""
-    run = _summarized(store).get("run")
-    return run if isinstance(run, str) and run.isalnum() else None
-
-
-def _before(store: Store) -> Object | None:
-    """Return the summary of an earlier scan if it is still true: the packs are the same."""
+def _before(store: Store, done: ScanResult) -> Object | None:
+    """Return the summary of the scan before if it is still true."""
     data = store.read(SUMMARY)
-    if data is None or _summarized(store).get("digest") != _digest(store, data):
+    if data is None or done.has_changed or store.read(SUMMARIZED) != _summarized(done.result_run, data):
         return None
     try:
         found = json.loads(data)
@@ -203,7 +190,7 @@ def _read(task: ClusterTask | CoordinatorTask | SumTask) -> list[str] | UnitSums
     if isinstance(task, ClusterTask):
         read_cluster(task)
         return []
-    return read_coordinators(task) if isinstance(task, CoordinatorTask) else sum_packs(task)
+    return read_coordinators(task) if isinstance(task, CoordinatorTask) else sum_entries(task)
 
 
 def _keep(store: Store, directory: str, names: set[str]) -> None:
@@ -217,18 +204,18 @@ def info_counts(tasks: TaskRunner, store: Store, done: ScanResult, summary: Obje
     """Return the number of informational findings by code."""
     if not summary["findings"][INFO]:
         return Counter()
-    codes = (done.sums or merged_sums(tasks.run(sum_packs, _sum_tasks(store, done)))).codes
+    codes = (done.sums or merged_sums(tasks.run(sum_entries, _sum_tasks(store, done)))).codes
     return Counter({code: count for (code, severity), count in codes.items() if severity == INFO})
 
 
 def _sum_tasks(store: Store, done: ScanResult) -> list[SumTask]:
-    return [SumTask(store, packs) for packs in _divided(done.packs)]
+    return [SumTask(store, names) for names in _divided(done.names(UNITS.name))]
 
 
-def _divided(packs: list[Pack]) -> Iterator[tuple[Pack, ...]]:
-    """Yield the packs of each task that reads their entries."""
-    for number in range(0, len(packs), PACKS):
-        yield tuple(packs[number : number + PACKS])
+def _divided(names: list[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the names of the files of each task."""
+    for number in range(0, len(names), FILES):
+        yield tuple(names[number : number + FILES])
 
 
 def _brokers(done: ScanResult) -> list[ScannedBroker]:
@@ -244,7 +231,7 @@ def units_with_findings(
     """Yield the places with errors and warnings, and these, at most MAX_FINDINGS of them in total."""
     if not summary["findings"][ERROR] + summary["findings"][WARNING]:
         return
-    found = tasks.run(severe_findings, [FindingsTask(store, packs) for packs in _divided(done.packs)])
+    found = tasks.run(severe_findings, [FindingsTask(store, names) for names in _divided(done.names(FINDINGS.name))])
     by_place: dict[str, list[Finding]] = {}
     for row in worst(chain.from_iterable(found)):
         by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row))
@@ -259,16 +246,16 @@ COLUMNS = [key.name for key in answer_keys(Finding)]
 
 
 class FindingsTask(NamedTuple):
-    """The input of a task: packs whose findings are read."""
+    """The input of a task: names of the files whose findings are read."""
 
     store: Store
-    packs: tuple[Pack, ...]
+    names: tuple[str, ...]
 
 
 def severe_findings(task: FindingsTask) -> list[Row]:
-    """Return the worst errors and warnings of some packs, without what could not be read, which is no finding of
+    """Return the worst errors and warnings in some files, without what could not be read, which is no finding of
     kdump verify. Raises StoreError."""
-    return worst(chain.from_iterable(_severe(task.store, pack) for pack in task.packs if FINDINGS.name in pack.tables))
+    return worst(chain.from_iterable(_severe(task.store, name) for name in task.names))
 
 
 def worst(found: Iterable[Row]) -> list[Row]:
@@ -280,16 +267,8 @@ def _order(row: Row) -> tuple[Any, ...]:
     return SEVERITIES.index(row["severity"]), row["source"] or "", row["file"], row["position"]
 
 
-def _severe(store: Store, pack: Pack) -> Iterator[Row]:
-    """Yield them of a pack; nothing is read of units that have none."""
-    ranges = [
-        (rows["start"], rows["count"])
-        for entry in entries(store, pack, ["codes", "rows"])
-        if any(each["severity"] != INFO for each in entry["codes"] or ())
-        for rows in entry["rows"]
-        if rows["table"] == FINDINGS.name
-    ]
-    for batch in rows_of(store, pack, FINDINGS.name, sorted(ranges)):
+def _severe(store: Store, name: str) -> Iterator[Row]:
+    for batch in batches_of(store, FINDINGS.name, name, COLUMNS):
         unread = pc.and_(pc.equal(batch["code"], UNREADABLE_BYTES.code), pc.equal(batch["size"], 0))
         chosen = pc.and_(pc.not_equal(batch["severity"], INFO), pc.invert(pc.fill_null(unread, False)))
         yield from batch.filter(chosen).select(COLUMNS).to_pylist()

@@ -447,9 +447,24 @@ GROUP_LAG = _table(
     columns_of(key for key in TYPES["groupOffset"] if key.name not in ("pending", "recordsBehind")),
     derived=True,
 )
+SCANS = _table(
+    "scans",
+    "a scan that can be read: `kdump query --as-of` takes its number, or a time",
+    [
+        SparkColumn("scan", BIGINT, "", "its number: 1, 2, …"),
+        SparkColumn("run", STRING, "", "name of the scan, with which the names of its files begin"),
+        SparkColumn("finished", TIMESTAMP, "", "when it was finished"),
+        SparkColumn("paths", "array<string>", "", "as they were given"),
+        SparkColumn("read", BIGINT, "", "number of units (partitions, files) that it read"),
+        SparkColumn("kept", BIGINT, "", "number of units that had not changed"),
+        SparkColumn("gone", BIGINT, "", "number of units that were no longer there"),
+        SparkColumn("versions", STRING, "", "version of each Delta table, as a JSON object"),
+    ],
+    derived=True,
+)
 OF_TOPICS = {table.name: table for table in (GROUP_OFFSETS, TRANSACTIONS, METADATA_RECORDS)}
 """Tables of the records of Kafka's own topics."""
-_DERIVED: tuple[SparkTable, ...] = (PARTITIONS, REPLICA_DIFFERENCES, OPEN_TRANSACTIONS, GROUP_LAG)
+_DERIVED: tuple[SparkTable, ...] = (PARTITIONS, REPLICA_DIFFERENCES, OPEN_TRANSACTIONS, GROUP_LAG, SCANS)
 RESULTS: dict[str, SparkTable] = {
     table.name: table for table in (*_OF_FILES, PRODUCERS, *OF_TOPICS.values(), *_DERIVED)
 }

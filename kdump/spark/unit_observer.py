@@ -88,7 +88,7 @@ class UnitTotals:
         self.segments, self.size = int(state["segments"]), int(state["size"])
 
     def as_columns(self) -> Object:
-        """Return the counts as columns of the unit's entry (kdump.spark.packs.ENTRY)."""
+        """Return the counts as columns of the unit's entry (kdump.spark.units.UNITS)."""
         return {
             "formats": [_format(name, sums) for name, sums in sorted(self.formats.items())],
             **dict(zip(("dataBatches", "dataRecords", "dataBytes"), self.data)),

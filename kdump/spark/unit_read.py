@@ -1,5 +1,5 @@
 """One read of one unit (a log directory's root, a partition, a file) by a scan: its findings, batches and segments, and
-the entries of its small files, become rows of a pack; its counts become its entry.
+the entries of its small files, become rows of the tables; its counts become its entry.
 
 At the last segment of a partition, and at every segment after many bytes, the state of the check is kept: the next scan
 resumes there if the earlier segments are unchanged (kdump.spark.resume_point).
@@ -23,8 +23,6 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.render.escape import path_text
 from kdump.spark.disk_identity import DiskIdentity
-from kdump.spark.pack_writer import ChunkWriter, KeptRows
-from kdump.spark.packs import COUNTS
 from kdump.spark.resume_point import (
     ResumePoint,
     compared_now,
@@ -37,8 +35,10 @@ from kdump.spark.resume_point import (
     unpack_state,
 )
 from kdump.spark.small_tables import entry_rows, finding_rows, segment_rows, unread_rows
-from kdump.spark.tables import PRODUCERS
+from kdump.spark.tables import FINDINGS, PRODUCERS, RESULTS, SEGMENTS, SparkTable
 from kdump.spark.unit_observer import UnitObserver, UnitTotals
+from kdump.spark.unit_writer import UnitWriter
+from kdump.spark.units import COUNTS, Entry
 from kdump.state.partition_summary import segments_of
 
 RESUMED = {name: of for name, of in COUNTS.items() if name != "partitions"}
@@ -48,7 +48,7 @@ RESUMED = {name: of for name, of in COUNTS.items() if name != "partitions"}
 @dataclass
 class UnitJob:
     """A unit to read: its `key`, its owner, and its fingerprint when the scan was planned. `size`: bytes to read;
-    `kept`: where to resume, from the pack with the stem `kept_in`."""
+    `kept`: where to resume, with the state of the check there."""
 
     key: str
     unit: CheckUnit | tuple[str, str]
@@ -57,7 +57,7 @@ class UnitJob:
     tables: tuple[str, ...]
     size: int = 0
     kept: ResumePoint | None = None
-    kept_in: str | None = None
+    state: bytes | None = None
 
     @property
     def place(self) -> PartitionDirectory | Target | None:
@@ -67,18 +67,11 @@ class UnitJob:
 class UnitRead:
     """One read of one unit."""
 
-    def __init__(
-        self,
-        job: UnitJob,
-        chunk: ChunkWriter,
-        old: KeptRows | None = None,
-    ) -> None:
+    def __init__(self, job: UnitJob, writer: UnitWriter, copied: list[str] | None = None) -> None:
+        """`copied`: the files with the rows of the segments before `job.kept`, unless they are in the result."""
         self.began = time.monotonic()
-        self.job, self.chunk, self.old = job, chunk, old
-        self.kept = job.kept if old is not None else None
-        self.state = old.state if old is not None else None
-        self.prefix: dict[str, int] = {}
-        """Number of rows of the segments before `kept`, by table."""
+        self.job, self.writer, self.copied = job, writer, copied or []
+        self.kept, self.state = job.kept, job.state
         self.unit, self.place = job.unit, job.place
         self.first = self.kept.segments if self.kept else 0
         self.totals = CheckTotals()
@@ -103,37 +96,38 @@ class UnitRead:
             common["state"] = (place.state or "live") if isinstance(place, PartitionDirectory) else "live"
         return common
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Entry:
         """Read the unit and return its entry. Raises StoreError; raises StateError, before any row is added, if the
         kept state cannot be used."""
         self._read()
         return self._entry(self.job.fingerprint)
 
-    def _row(self, table: str, row: dict[str, Any]) -> None:
-        self.chunk.pack.add(table, self.common | {name: value for name, value in row.items() if value is not None})
+    def _row(self, table: SparkTable, row: dict[str, Any]) -> None:
+        self.writer.add(table, self.common | {name: value for name, value in row.items() if value is not None})
 
     def _name(self) -> str:
         return path_text(self.unit.name if isinstance(self.unit, CheckUnit) else self.unit[0])
 
     def _read(self) -> None:
         unit, totals = self.unit, self.totals
+        self.writer.begin(self.job.key, late=self._is_late(self.first))
         if isinstance(unit, CheckUnit):
             state = unpack_state(self.state) if self.kept else None
-            batches = (lambda: self.chunk.pack.batch_columns()) if "batches" in self.job.tables else None
+            batches = self.writer.batch_columns if "batches" in self.job.tables else None
             self.observer = unit.watcher = UnitObserver(
                 self.tally,
                 self.common,
                 batches,
-                lambda: self.chunk.pack.put_batches(),
-                lambda row: self.chunk.pack.add(PRODUCERS.name, row),
+                self.writer.put_batches,
+                lambda row: self.writer.add(PRODUCERS, row),
             )
             unit.prepare = lambda check: self._prepare(check, state)
         for row in finding_rows(unit, totals):
-            self._row("findings", row)
+            self._row(FINDINGS, row)
             totals.findings[row["severity"]] += 1
             self.codes[row["code"], row["severity"]] += 1
         for row in unread_rows(unit, totals):
-            self._row("findings", row)
+            self._row(FINDINGS, row)
         if self.observer is not None:
             self.observer.end_segment()
         self._small_files()
@@ -144,30 +138,35 @@ class UnitRead:
             return
         check.before = lambda number: self._before(check, number)
         if state is not None:
-            assert self.old is not None
             check.resume(self.first, state.get("check", ""))
             self._restore(state)
-            self.chunk.pack.copy_rows(self.old.pack, self.old.ranges)
-            self.prefix = self.chunk.pack.own_rows()
+            if self.copied:
+                self.writer.copy_unit(self.job.key, self.copied, late=False)
+                self.writer.begin(self.job.key, late=self._is_late(self.first))
+
+    def _is_late(self, number: int) -> bool:
+        """Return True for the last segment, whose rows the next scan reads again if it can resume."""
+        return bool(self.facts) and number == len(self.facts) - 1
 
     def _before(self, check: PartitionCheck, number: int) -> None:
         """Called before a segment is read, after all findings of the segments before it."""
         assert self.observer is not None
         self.observer.end_segment()
-        is_last = number == len(self.facts) - 1
-        if number > self.first and (is_last or self.chunk.is_due):
+        if number > self.first and (self._is_late(number) or self.writer.is_due):
             self._keep(check, number)
+        if self._is_late(number):
+            self.writer.begin(self.job.key, late=True)
         facts = self.facts[number]
         clean = False if check.known.topic == METADATA_TOPIC else check.known.clean
         assert facts.segment.log is not None
         facts.size = length(facts.segment.log.path) or 0  # for object stores, where read_segment does not set it
         for row in segment_rows((facts, clean)):
             self.tally.segment(row)
-            self._row("segments", row)
+            self._row(SEGMENTS, row)
         self.is_intact = self.is_intact and not (facts.error or facts.is_deleted or facts.grows)
         for target in facts.segment.indexes.values():
             self._entries(target)
-        self.chunk.count(facts.size)
+        self.writer.count(facts.size)
 
     def _keep(self, check: PartitionCheck, number: int) -> None:
         """Note that the next scan may resume at this segment, unless the findings so far may be incomplete, or the
@@ -188,7 +187,7 @@ class UnitRead:
         except StateError:
             return
         identity, tables = self.job.identity, self.job.tables
-        self.state, self.prefix = state, self.chunk.pack.own_rows()
+        self.state = state
         self.kept = ResumePoint(
             number,
             prefix_fingerprint(place, known, check.options, tables, identity, number, self.stamps),
@@ -198,8 +197,10 @@ class UnitRead:
             epochs_until(known, check.reached),
             compared_now(place, check.compared, self.stamps),
         )
-        if self.chunk.is_due:
-            self.chunk.save(self._entry(""), self.prefix)
+        if self.writer.is_due:
+            # What resumes needs the rows of an earlier scan, which the entry of a killed one does not know.
+            self.writer.save(self._entry("") if self.job.kept is None or self.copied else None)
+            self.writer.begin(self.job.key, late=False)
 
     def _state(self, check: PartitionCheck) -> dict[str, Any]:
         """Return everything that the next scan needs to know of the segments so far. Raises StateError."""
@@ -238,13 +239,15 @@ class UnitRead:
         table = TABLE_OF.get(target.kind) if target.kind is not None else None
         if table is not None and table in self.job.tables:
             for row in entry_rows(target):
-                self._row(table, {"topic": target.topic, "partition": target.partition, **row})
+                self._row(RESULTS[table], {"topic": target.topic, "partition": target.partition, **row})
 
-    def _entry(self, fingerprint: str) -> dict[str, Any]:
+    def _entry(self, fingerprint: str) -> Entry:
         place, unit, totals = self.place, self.unit, self.totals
         check = unit.check if isinstance(unit, CheckUnit) else None
         opened = _open(check)
         start, end = self._offsets(check)
+        # The rows from there on have to be late. Only a scan that is not finished resumes elsewhere.
+        kept = self.kept if self.kept and (not fingerprint or self._is_late(self.kept.segments)) else None
         return {
             "key": self.job.key,
             "unit": self._name(),
@@ -268,8 +271,9 @@ class UnitRead:
             "logEndOffset": end,
             "open": opened,
             "seconds": round(time.monotonic() - self.began, 3),
-            "kept": self.kept.as_json() if self.kept else None,
-            "keptState": self.state if self.kept else None,
+            "firstSegment": self.first,
+            "kept": kept.as_json() if kept else None,
+            "keptState": self.state if kept else None,
         }
 
     def _offsets(self, check: PartitionCheck | None) -> tuple[int | None, int | None]:

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kdump.spark.packs import COUNTS, Pack, entries
 from kdump.spark.scan_answer import BatchFill, FleetTimestamps, FleetTopic, FormatUse
 from kdump.spark.store import Store
+from kdump.spark.units import COUNTS, entries
 
 Object = dict[str, Any]
 MAX_ROWS = 20
@@ -89,7 +89,7 @@ class UnitSums:
         self.times = [min(every), max(every)] if every else []
 
     def add(self, other: UnitSums) -> None:
-        """Add the sums of other packs."""
+        """Add the sums of other entries."""
         self.counts.update(other.counts)
         self.codes.update(other.codes)
         self.not_in_bundle.update(other.not_in_bundle)
@@ -135,26 +135,26 @@ def _fill(name: str, sums: TopicSums) -> BatchFill:
 
 
 class SumTask(NamedTuple):
-    """The input of a task: packs whose entries are to be summed."""
+    """The input of a task: names of the files with the entries that are to be summed."""
 
     store: Store
-    packs: tuple[Pack, ...]
+    names: tuple[str, ...]
 
 
-def sum_packs(task: SumTask) -> UnitSums:
-    """Sum the entries of some packs. Raises StoreError."""
+def sum_entries(task: SumTask) -> UnitSums:
+    """Sum entries. Raises StoreError."""
     sums = UnitSums()
-    for pack in task.packs:
-        of_pack = UnitSums()
-        for entry in entries(task.store, pack, COLUMNS):
-            of_pack.entry(entry)
-        sums.add(of_pack)
+    for name in task.names:
+        of_file = UnitSums()
+        for entry in entries(task.store, [name], COLUMNS):
+            of_file.entry(entry)
+        sums.add(of_file)
     sums.topics, sums.formats = dict(sums.topics), dict(sums.formats)  # without a factory, which cannot be pickled
     return sums
 
 
 def merged_sums(found: Iterable[UnitSums]) -> UnitSums:
-    """Return the sums of all packs."""
+    """Return the sums of all."""
     total = UnitSums()
     for each in found:
         total.add(each)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,10 +17,28 @@ from kdump.format.numbers import int64
 from kdump.spark.arrow import TYPES
 from kdump.spark.data_source_options import parse
 from kdump.spark.filters import PushedFilters
+from kdump.spark.result import scan_at
+from kdump.spark.scan import ScanOptions, ScanResult, finish_scan, scan
+from kdump.spark.store import Store
 from kdump.spark.table_read import TableRead
 from kdump.spark.tables import TABLES
+from kdump.spark.task_runner import TaskRunner
+from kdump.spark.versions import KEEP, files_of
 
 Row = dict[str, Any]
+
+
+def scanned(tasks: TaskRunner, options: ScanOptions, store: Store, keep: int = KEEP) -> ScanResult:
+    """Run a scan without a summary, so that its tables are the result."""
+    done = scan(tasks, options, store)
+    finish_scan(store, done, keep)
+    return done
+
+
+def files_in(out: Path, table: str) -> list[Path]:
+    """Return the files of a table, after the last finished scan."""
+    store = Store(str(out))
+    return [out / table / file.name for file in files_of(store, table, scan_at(store).versions.get(table))]
 
 
 def rows(table: str, paths: Iterable[Any], names: list[str] | None = None, **options: Any) -> list[Row]:

@@ -25,13 +25,14 @@ from kdump.log.run import Limits, Run
 from kdump.questions.groups.report import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
 from kdump.spark.result import open_result
-from kdump.spark.scan import ScanOptions, scan
+from kdump.spark.scan import ScanOptions, finish_scan, scan
 from kdump.spark.store import Store
 from kdump.spark.summary import read_for_summary, summarize
 from kdump.spark.tables import GROUP_LAG
 from kdump.spark.task_runner import SparkTasks, TaskRunner
 from kdump.spark.unit_sums import MAX_ROWS
 from tests.conftest import DISKS
+from tests.spark import same
 from tests.spark.test_incremental import Here
 
 KAFKA = DISKS / "kafka-4.3"
@@ -58,6 +59,7 @@ def of_scan(
     tasks, store = tasks or SparkTasks(spark), Store(str(out))
     done = scan(tasks, options, store)
     summary = summarize(lambda: spark, tasks, options, store, done, 0.0)
+    finish_scan(store, done)
     open_result(spark, store, {"group_lag"})
     rows = [row.asDict() for row in spark.table("group_lag").collect()]
     return summary, rows
@@ -176,7 +178,7 @@ def test_the_newest_metadata_of_a_cluster_is_read_once(tmp_path: Path, monkeypat
     monkeypatch.setattr("kdump.cluster.metadata_log.read_metadata", counted)
     tasks, store = Here(), Store(str(tmp_path / "out"))
     options = ScanOptions(tuple(map(str, disks)))
-    read_for_summary(tasks, options, store, scan(tasks, options, store))
+    read_for_summary(tasks, options, store, same.scanned(tasks, options, store))
     assert sorted(read) == [*map(str, disks), str(disks[2])]
 
 
@@ -193,7 +195,7 @@ def test_a_log_that_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
     def read() -> tuple[dict[str, int], list[str]]:
         """Return the files with what the logs say, with their times, and their rows."""
         tasks, options, store = Here(), ScanOptions(tuple(map(str, disks))), Store(str(out))
-        read_for_summary(tasks, options, store, scan(tasks, options, store))
+        read_for_summary(tasks, options, store, same.scanned(tasks, options, store))
         store.close()
         files = [*(out / COORDINATORS).iterdir()]
         rows = [row for path in files for row in pq.read_table(path).to_pylist()]

@@ -10,11 +10,13 @@ import os
 import pickle
 import random
 import shutil
+import subprocess
+import sys
+import time
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +25,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.log.run import Limits
-from kdump.spark.merged_files import SMALL, Merged, MergeTask, merge_files
-from kdump.spark.packs import COUNTS, UNITS, Pack, TableRows, committed, entries, rows_of
 from kdump.spark.read_chunk import read_chunk_file
+from kdump.spark.result import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, scan
 from kdump.spark.segment_split import opened
 from kdump.spark.small_tables import segment_rows
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.unit_observer import UnitObserver
-from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_packs
+from kdump.spark.unit_sums import SumTask, UnitSums, sum_entries
+from kdump.spark.units import COUNTS, UNITS, entries
+from kdump.spark.versions import KEEP, LAYOUT_NAME, LOG, OLD_LIST, files_of, finished_scans
 from tests import craft
 from tests.command import objects
-from tests.conftest import FIXTURES, SEED, few, sample, seeded
+from tests.conftest import FIXTURES, ROOT, SEED, few, sample, seeded
 from tests.spark import same
 
 TOPIC = "payments-0"
@@ -49,51 +52,46 @@ class Here:
         return [pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(each))))) for each in inputs]
 
 
-def run(disk: Path, out: Path, store: Store | None = None, **options: Any) -> ScanResult:
+def run(disk: Path, out: Path, store: Store | None = None, keep: int = KEEP, **options: Any) -> ScanResult:
     # Slices of 2 KiB: a change in one part of a segment must not leave the old rows of another.
     chosen: dict[str, Any] = {"records": True, "split_bytes": 2048, **options}
     with closing(store or Store(str(out))) as writing:
-        return scan(Here(), ScanOptions((str(disk),), **chosen), writing)
+        return same.scanned(Here(), ScanOptions((str(disk),), **chosen), writing, keep)
 
 
-OWN_WAY = {"seconds", "run", "rows", "kept", "keptState"}
+OWN_WAY = {"seconds", "run", "scanUnit", "firstSegment", "kept", "keptState"}
 """Columns of an entry that depend on how its rows were written, not on the rows."""
 
 
-def rows(out: Path) -> dict[str, Any]:
-    """Return the rows of every table of the result, and the entries of the units. The pack of a row and the state that
+def rows(out: Path, at: int | None = None) -> dict[str, Any]:
+    """Return the rows of every table of the result, and the entries of the units. The owner of a row and the state that
     is kept depend on what the earlier scans have read."""
     found: dict[str, Any] = defaultdict(list)
     store = Store(str(out))
-    packs = committed(store)
-    files = {f"{OWN}/packs.json", f"{OWN}/README"}
-    in_files: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for pack in packs:
-        files |= {pack.entries, *(pack.file(table) for table in pack.tables)}
-        owned: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for entry in entries(store, pack):
-            found["entries"].append(repr({name: value for name, value in entry.items() if name not in OWN_WAY}))
-            assert entry["fingerprint"]
-            for each in entry["rows"]:
-                assert 0 <= each["kept"] <= each["count"]
-                owned[each["table"]].append((each["start"], each["start"] + each["count"]))
-        for table, held in pack.tables.items():
-            in_files[pack.file(table)].append((held.start, held.start + held.number))
-            made = [each for batch in rows_of(store, pack, table, [(0, held.number)]) for each in batch.to_pylist()]
-            assert len(made) == held.number
-            assert_complete(owned.pop(table), held.number)  # each row is of one unit
-            found[table] += map(repr, made)
-        assert not owned
-    for name, ranges in in_files.items():
-        assert_complete(ranges, pq.ParquetFile(out / name).metadata.num_rows)  # and of one pack
-    assert {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()} == files
-    return {name: sorted(each) for name, each in found.items()}
+    versions = scan_at(store, at).versions
+    owners: set[str] = set()
+    for table in sorted(versions.keys() - {LAYOUT_NAME}):
+        for file in files_of(store, table, versions[table]):
+            made = pq.read_table(out / table / file.name).to_pylist()
+            assert len(made) == file.rows
+            owners |= {row["scanUnit"] for row in made}
+            found[table] += [repr({name: row[name] for name in row if name not in OWN_WAY}) for row in made]
+            assert table != UNITS.name or all(row["fingerprint"] for row in made)
+    units = {owner[:-1] for owner in owners if owner.endswith("=")}
+    assert {owner.rstrip("+=") for owner in owners} == units
+    assert len(found[UNITS.name]) == len(units)
+    return {name: sorted(each) for name, each in found.items() if each}
 
 
-def assert_complete(ranges: list[tuple[int, int]], count: int) -> None:
-    ranges.sort()
-    assert [start for start, _ in ranges] == [0, *(end for _, end in ranges[:-1])]
-    assert ranges[-1][1] == count
+def unknown(out: Path) -> set[str]:
+    """Return the files that no scan that can be read has."""
+    store = Store(str(out))
+    known = {f"{OWN}/README", *(f"scans/{name}" for name in store.list("scans"))}
+    for done in finished_scans(store):
+        for table in done.versions.keys() - {LAYOUT_NAME}:
+            known |= {f"{table}/{file.name}" for file in files_of(store, table, done.versions[table])}
+    there = [path.relative_to(out) for path in out.rglob("*") if path.is_file()]
+    return {str(path) for path in there if LOG not in path.parts} - known
 
 
 Change = Callable[[Path, random.Random], None]
@@ -262,7 +260,7 @@ def interrupted(disk: Path, out: Path, dice: random.Random) -> None:
 
 
 def sums(out: Path, result: ScanResult) -> UnitSums:
-    return merged_sums([sum_packs(SumTask(Store(str(out)), tuple(result.packs)))])
+    return sum_entries(SumTask(Store(str(out)), tuple(result.names(UNITS.name))))
 
 
 def history(seed: object, steps: int, tmp_path: Path) -> int:
@@ -297,6 +295,7 @@ def history(seed: object, steps: int, tmp_path: Path) -> int:
         scratch = tmp_path / f"scratch-{step}"
         alone = run(fleet, scratch)
         assert rows(out) == rows(scratch), done
+        assert not unknown(out)
         assert sums(out, found) == sums(scratch, alone)
         shutil.rmtree(scratch)
     assert run(fleet, out).read == 0
@@ -310,21 +309,20 @@ def history(seed: object, steps: int, tmp_path: Path) -> int:
 def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Stop the clock. Files of the result are large from 3,000 bytes on."""
     monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
-    monkeypatch.setattr("kdump.spark.merged_files.SMALL", 3000)
-    monkeypatch.setattr("kdump.spark.merged_files.ENOUGH", 3750)
+    monkeypatch.setattr("kdump.spark.rewritten_files.SMALL", 3000)
     return monkeypatch
 
 
 @pytest.mark.every_disk
 def test_what_happens_to_a_log(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
-    still.setattr("kdump.spark.pack_writer.SPAN", 1)
+    still.setattr("kdump.spark.unit_writer.SPAN", 1)
     assert history("short", 1, tmp_path) > 0
 
 
 @pytest.mark.every_disk
 @pytest.mark.parametrize("seed", range(40))
 def test_what_may_happen_to_a_log(seed: int, tmp_path: Path, still: pytest.MonkeyPatch) -> None:
-    still.setattr("kdump.spark.pack_writer.SPAN", 1 if seed % 2 else 8 << 30)
+    still.setattr("kdump.spark.unit_writer.SPAN", 1 if seed % 2 else 8 << 30)
     history(seed, 25, tmp_path)
 
 
@@ -476,7 +474,7 @@ def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest
 
     def with_entry(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
         def changed(out: Path) -> None:
-            for path in (out / UNITS).glob("*.parquet"):
+            for path in (out / UNITS.name).glob("*.parquet"):
                 table = pq.read_table(path)
                 found = table.to_pylist()
                 for entry in found:
@@ -543,7 +541,7 @@ def test_other_options_begin_anew(tmp_path: Path, still: pytest.MonkeyPatch) -> 
 
 def test_a_long_check_that_was_interrupted_goes_on(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     """It resumes not only after a partition, but also after some of its segments."""
-    still.setattr("kdump.spark.pack_writer.SPAN", 1)
+    still.setattr("kdump.spark.unit_writer.SPAN", 1)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     names = [*map(str, in_four(disk))]
     broken = logs(disk)[3]
@@ -591,7 +589,7 @@ def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path, stil
 
 def test_a_killed_task_leaves_what_it_had(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
     """Spark runs a failed task again: it uses what the first attempt has saved."""
-    still.setattr("kdump.spark.pack_writer.SPAN", 1)
+    still.setattr("kdump.spark.unit_writer.SPAN", 1)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     names = [*map(str, in_four(disk))]
     failing = _failing_at(logs(disk)[3])
@@ -612,24 +610,23 @@ def test_a_killed_task_leaves_what_it_had(tmp_path: Path, still: pytest.MonkeyPa
             return found
 
     options = ScanOptions((str(disk),))
-    assert scan(Retrying(), options, Store(str(out))).continued == 1
+    assert same.scanned(Retrying(), options, Store(str(out))).continued == 1
     assert read == [{names[3]}]
-    scan(Here(), options, Store(str(tmp_path / "scratch")))
+    same.scanned(Here(), options, Store(str(tmp_path / "scratch")))
     assert rows(out) == rows(tmp_path / "scratch")
 
 
 def test_left_over_files_of_a_killed_scan_are_swept(tmp_path: Path) -> None:
     disk, out = a_disk(tmp_path), tmp_path / "out"
     run(disk, out)
-    files = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
     for directory in ("batches", "segments", "findings", "_kdump/units"):
         (out / directory / f".0123-0-0.parquet.{os.getpid()}").write_bytes(b"cut")
-        (out / directory / ".0123-0-0.parquet").write_bytes(b"cut")
         (out / directory / "0123-0-0.parquet").write_bytes(b"cut")
     (out / "_kdump" / "runs" / "0123").mkdir(parents=True)
     (out / "_kdump" / "runs" / "0123" / "0-0").write_bytes(b"cut")
+    grow(disk, random.Random(1))
     run(disk, out)
-    assert sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file()) == files
+    assert not unknown(out)
 
 
 @pytest.mark.parametrize("directory", few(["batches", "_kdump/units"], 1))
@@ -637,7 +634,7 @@ def test_what_is_missing_in_a_result_is_read_again(directory: str, tmp_path: Pat
     disk, out = a_disk(tmp_path), tmp_path / "out"
     run(disk, out)
     before = rows(out)
-    for path in (out / directory).iterdir():
+    for path in (out / directory).glob("*.parquet"):
         path.unlink()
     assert run(disk, out).read
     assert rows(out) == before
@@ -648,7 +645,7 @@ def test_a_scan_from_scratch_replaces_a_damaged_result(directory: str, tmp_path:
     disk, out = a_disk(tmp_path), tmp_path / "out"
     run(disk, out, compact=True)
     before = rows(out)
-    for path in (out / directory).iterdir():
+    for path in (out / directory).glob("*.parquet"):
         os.truncate(path, path.stat().st_size // 2)
     grow(disk, random.Random(1))
     with pytest.raises(StoreError, match="is damaged, so scan with --from-scratch"):
@@ -669,17 +666,99 @@ def test_two_scans_do_not_write_into_one_result(tmp_path: Path) -> None:
                     run(FIXTURES / "clean-2", out)
             return super().run(work, inputs)
 
-    scan(Interrupting(), ScanOptions((str(disk),)), Store(str(out)))
+    same.scanned(Interrupting(), ScanOptions((str(disk),)), Store(str(out)))
     assert run(disk, out, records=False).kept
 
 
 def test_a_result_of_an_earlier_version_is_not_mixed_with_this_one(tmp_path: Path) -> None:
-    old = tmp_path / "out" / UNITS / "0123.json"
-    old.parent.mkdir(parents=True)
-    old.write_text("{}")
-    with pytest.raises(StoreError, match="an earlier version of kdump; choose a new directory"):
+    store = Store(str(tmp_path / "out"))
+    store.write(OLD_LIST, b"{}")
+    with pytest.raises(StoreError, match="an earlier version of kdump; scan into a new directory"):
         run(a_disk(tmp_path), tmp_path / "out")
-    assert sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file()) == ["0123.json", "README"]
+    assert sorted(path.name for path in (tmp_path / "out").rglob("*") if path.is_file()) == ["README", "packs.json"]
+
+
+def test_earlier_scans_can_be_read(tmp_path: Path) -> None:
+    """Until they were followed by another one long enough ago; a killed scan is none of them, whatever it has
+    written."""
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    dice = random.Random(2)
+    seen = []
+    for _ in range(3):
+        roll(disk, dice)
+        run(disk, out)
+        seen.append(rows(out))
+    assert [scan_at(Store(str(out)), number).scan for number in (1, 2, 3)] == [1, 2, 3]
+    assert [rows(out, number) for number in (1, 2, 3)] == seen
+    assert scan_at(Store(str(out)), finished_scans(Store(str(out)))[1].finished).scan == 2
+    with pytest.raises(StoreError, match="no such scan; it has those from 1 "):
+        scan_at(Store(str(out)), 4)
+    roll(disk, dice)
+    scan(Here(), ScanOptions((str(disk),), records=True, split_bytes=2048), Store(str(out)))  # and killed
+    assert rows(out) == seen[2]
+    assert by_delta(out, "segments") != len(seen[2]["segments"])  # it was committed
+    run(disk, out, keep=0)
+    run(disk, tmp_path / "scratch")
+    assert rows(out) == rows(tmp_path / "scratch")
+    assert by_delta(out, "segments") == len(rows(out)["segments"])
+    assert [each.scan for each in finished_scans(Store(str(out)))] == [4]
+    assert not unknown(out)
+
+
+ALONE = """
+import sys
+from kdump.spark.scan import ScanOptions, finish_scan, scan
+from kdump.spark.store import Store
+from kdump.spark.task_runner import LocalTasks
+
+store = Store(sys.argv[2])
+print("begins", flush=True)
+finish_scan(store, scan(LocalTasks(), ScanOptions((sys.argv[1],), records=True, split_bytes=2048), store))
+"""
+
+
+def alone(disk: Path, out: Path) -> subprocess.Popen[bytes]:
+    """Start a scan in a process of its own; returns when it begins."""
+    process = subprocess.Popen([sys.executable, "-c", ALONE, disk, out], cwd=ROOT, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begins\n"
+    return process
+
+
+@pytest.mark.parametrize("seed", few(range(10), 1))
+def test_a_scan_that_is_killed_leaves_a_result(seed: int, tmp_path: Path) -> None:
+    """That of the scan before, or its own; to Delta's readers, each table is that of one or the other."""
+    dice = seeded(seed)
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    begin = time.monotonic()
+    assert alone(disk, out).wait() == 0
+    taken = time.monotonic() - begin
+    for turn in range(4):
+        before, count = rows(out), by_delta(out, "segments")
+        roll(disk, dice)
+        process = alone(disk, out)
+        time.sleep(dice.uniform(0, taken))
+        process.kill()
+        process.wait()
+        run(disk, tmp_path / f"scratch-{turn}")
+        after = rows(tmp_path / f"scratch-{turn}")
+        changed = {"findings"}  # some name the time of the scan
+        found = rows(out)
+        assert any(
+            {name: found[name] for name in found.keys() - changed} == {name: one[name] for name in one.keys() - changed}
+            for one in (before, after)
+        )
+        assert by_delta(out, "segments") in (count, len(after["segments"]))
+    run(disk, out)
+    assert rows(out).keys() == after.keys()
+    assert rows(out)["batches"] == after["batches"]
+    assert not unknown(out)
+
+
+def by_delta(out: Path, table: str) -> int:
+    from deltalake import DeltaTable
+
+    return DeltaTable(out / table).to_pyarrow_table().num_rows
 
 
 @pytest.mark.every_disk
@@ -695,8 +774,7 @@ def test_small_files_are_merged(tmp_path: Path) -> None:
             shutil.copytree(disk / "users-0", disk / f"users-{dice.randrange(1000)}")
         run(fleet, out)
     before = rows(out)
-    found = run(fleet, out, compact=True)
-    assert (found.read, len(found.packs)) == (0, len(disks))
+    assert run(fleet, out, compact=True).read == 0
     assert {len(files) for files in parquet_files(out).values()} == {1}
     assert rows(out) == before
     again = parquet_files(out)
@@ -710,50 +788,21 @@ def test_small_files_are_merged(tmp_path: Path) -> None:
 
 def parquet_files(out: Path) -> dict[str, list[str]]:
     """Return the names of the files of each table."""
-    found = {path.name: sorted(file.name for file in path.glob("*.parquet")) for path in out.iterdir()}
-    return {name: files for name, files in found.items() if files}
+    store = Store(str(out))
+    versions = scan_at(store).versions
+    found = {table: files_of(store, table, versions[table]) for table in versions.keys() - {LAYOUT_NAME}}
+    return {table: [file.name for file in files] for table, files in found.items() if files}
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_no_table_has_a_small_file_unless_it_is_the_only_one(seed: int) -> None:
-    """Whatever the sizes of the files are, and however the tables are distributed among packs."""
-    dice = seeded(seed)
-    packs: list[Pack] = []
-    before: list[Pack] = []
-    for turn in range(4):
-        for number in range(dice.randrange(6)):
-            stem = f"{turn}-{number}"
-            sizes = {name: dice.choice((0, 100, SMALL // 2, SMALL, 3 * SMALL)) for name in ("batches", "segments")}
-            held = {name: TableRows(10, size, stem) for name, size in sizes.items() if size or dice.random() < 0.5}
-            packs.append(Pack(stem, f"group-{number % 3}", held))
-        mixed = dice.sample(packs, len(packs))
-        packs = merge_files(Merger(dice), Store("/result"), f"run{turn}", before, mixed, compact=True)
-        for table in ("batches", "segments"):
-            files: dict[str, int] = defaultdict(int)
-            for pack in packs:
-                if table in pack.tables:
-                    files[pack.tables[table].stem] += pack.tables[table].bytes
-            assert len(files) <= 1 or min(files.values()) >= SMALL
-        before = packs
-        packs = [pack for pack in packs if dice.random() < 0.8]
-
-
-class Merger(Here):
-    """Merges no files, but returns where their rows would be, and less space that they would take."""
-
-    def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
-
-    def run(self, work: Callable[[Any], Any], inputs: Sequence[Any], on_wait: Any = None) -> list[Any]:
-        return [Merged(task.table, self._moved(task)) for task in inputs]
-
-    def _moved(self, task: MergeTask) -> list[tuple[str, TableRows]]:
-        share = self.dice.choice((0.3, 0.7, 1.0))
-        starts = accumulate((rows.number for _, rows in task.rows), initial=0)
-        return [
-            (pack, TableRows(rows.number, int(share * rows.bytes), task.stem, start))
-            for (pack, rows), start in zip(task.rows, starts)
-        ]
+def test_many_small_files_are_merged_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.spark.rewritten_files.MANY", 4)
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    for number in range(6):
+        shutil.copytree(FIXTURES / "clean-1" / "users-0", disk / f"users-{number + 1}")
+        run(disk, out, records=False)
+        assert max(map(len, parquet_files(out).values())) < 4
+    run(disk, tmp_path / "scratch", records=False)
+    assert rows(out) == rows(tmp_path / "scratch")
 
 
 def test_the_records_of_damaged_batches_are_counted_apart(tmp_path: Path, still: pytest.MonkeyPatch) -> None:
@@ -809,19 +858,20 @@ def test_the_last_offset_of_all(tmp_path: Path) -> None:
     partition.mkdir(parents=True)
     (partition / f"{0:020}.log").write_bytes(craft.one(b"x") + craft.one(b"y", offset=(1 << 63) - 1))
     result = run(partition.parent, tmp_path / "out")
-    (entry,) = [each for pack in result.packs for each in entries(Store(str(tmp_path / "out")), pack) if each["topic"]]
+    (entry,) = [each for each in entries(Store(str(tmp_path / "out")), result.names(UNITS.name)) if each["topic"]]
     assert (entry["batches"], entry["logEndOffset"]) == (2, -(1 << 63))
 
 
 def test_large_records_are_not_held_by_the_thousand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither when they are read, nor when files are merged, which reads row groups."""
-    monkeypatch.setattr("kdump.spark.pack_writer.BYTES", 10_000)
+    monkeypatch.setattr("kdump.spark.unit_writer.BYTES", 10_000)
     for broker in "ab":
         partition = tmp_path / "fleet" / broker / "large-0"
         partition.mkdir(parents=True)
         (partition / f"{0:020}.log").write_bytes(b"".join(craft.one(bytes(3000), offset=n) for n in range(20)))
     for compact in (False, True):
         run(tmp_path / "fleet", tmp_path / "out", compact=compact, split_bytes=6000)
-        files = [*map(pq.ParquetFile, (tmp_path / "out" / "records").iterdir())]
+        names = parquet_files(tmp_path / "out")["records"]
+        files = [pq.ParquetFile(tmp_path / "out" / "records" / name) for name in names]
         assert (len(files) == 1) == compact
-        assert max(file.metadata.row_group(n).num_rows for file in files for n in range(file.num_row_groups)) <= 5
+        assert max(file.metadata.row_group(n).num_rows for file in files for n in range(file.num_row_groups)) <= 7

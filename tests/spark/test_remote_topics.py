@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kdump.spark.scan import ScanOptions, scan
+from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store
 from tests.conftest import DISKS, few
 from tests.spark import same
@@ -29,14 +29,13 @@ def of_segments(*paths: Path) -> set[tuple[str | None, int | None]]:
 
 
 def by_scan(out: Path, *paths: Path) -> set[tuple[str | None, int | None]]:
-    done = scan(Here(), ScanOptions(tuple(map(str, paths)), records=True), Store(str(out)))
+    same.scanned(Here(), ScanOptions(tuple(map(str, paths)), records=True), Store(str(out)))
     found = set()
     for table in ("batches", "segments", "records"):
-        for pack in done.packs:
-            if table in pack.tables:
-                for row in pq.read_table(out / f"{table}/{pack.stem}.parquet", columns=COLUMNS).to_pylist():
-                    if "/tier/" in row["file"]:
-                        found.add((row["topic"], row["partition"]))
+        for file in same.files_in(out, table):
+            for row in pq.read_table(file, columns=COLUMNS).to_pylist():
+                if "/tier/" in row["file"]:
+                    found.add((row["topic"], row["partition"]))
     return found
 
 

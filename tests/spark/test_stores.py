@@ -23,7 +23,7 @@ from kdump.spark.coordinator_logs import (
     read_coordinators,
 )
 from kdump.spark.data_source_options import OptionError
-from kdump.spark.scan import ScanOptions, scan
+from kdump.spark.scan import ScanOptions
 from kdump.spark.scan_setup import task_read_limits
 from kdump.spark.store import Store
 from tests.conftest import DISKS, FIXTURES
@@ -168,7 +168,7 @@ def test_groups_and_assignments_at_urls(tmp_path: Path) -> None:
     found = []
     for number, path in enumerate((str(disk), "memory://groups", f"file://{disk}")):
         out = Store(str(tmp_path / str(number)))
-        sources = scan(Here(), ScanOptions((path,)), out).sources.sources
+        sources = same.scanned(Here(), ScanOptions((path,)), out).sources.sources
         reading = task_read_limits(1)
         read_cluster(ClusterTask(out, "x", "c", None, sources[0].path, reading))
         (task,) = divided(coordinator_logs(sources), 1)

@@ -1,0 +1,206 @@
+"""The tables of a result are Delta tables, written through delta-rs: each has a log of versions, which names the files
+of each. A reader keeps to a version, whose files are deleted only after some time, so that it may read while a scan
+writes; Delta's readers need nothing of kdump.
+
+A scan changes several tables. Which versions of them belong together is in the table `scans`, with a row for each scan
+that was finished: that row is written last. What a killed scan has committed is undone by the next commit.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kdump.spark.store import OWN, Store, StoreError
+from kdump.spark.tables import SCANS
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+LAYOUT = "7"
+"""Version of the layout of a result's files: units written with another version are read again."""
+LAYOUT_NAME = "layout"
+"""Key of the layout among the versions of the tables."""
+LOG = "_delta_log"
+"""Directory of a table's log of versions."""
+KEEP = 7 * 24 * 3600 * 1000
+"""Time in ms for which a scan can be read after the next one was finished."""
+CONFIGURATION = {"delta.logRetentionDuration": "interval 366 days"}
+"""Properties of the tables. The log names the files of old versions, so it is kept for longer than they are."""
+OLD_LIST = f"{OWN}/packs.json"
+"""File that results had up to layout 6."""
+
+
+class TableFile(NamedTuple):
+    """A Parquet file of a table: its name in the table's directory, its size in bytes, and its number of rows."""
+
+    name: str
+    size: int
+    rows: int
+
+
+class FinishedScan(NamedTuple):
+    """A row of the table scans. `run`: the name of the scan; `finished`: in epoch ms; `versions`: the version of each
+    table, and LAYOUT."""
+
+    scan: int
+    run: str
+    finished: int
+    paths: list[str]
+    read: int
+    kept: int
+    gone: int
+    versions: dict[str, Any]
+
+
+@contextmanager
+def _stated(store: Store, table: str) -> Iterator[None]:
+    """Raise StoreError instead of what delta-rs raises."""
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    try:
+        yield
+    except (DeltaError, TableNotFoundError, OSError, ValueError) as error:
+        (line, *_) = str(error).strip().splitlines() or [type(error).__name__]
+        raise StoreError(f"{store.path(table)}: the table's log cannot be used: {line}") from None
+
+
+def _opened(store: Store, table: str, version: int | None = None) -> DeltaTable:
+    from deltalake import DeltaTable
+
+    return DeltaTable(store.path(table), version=version)
+
+
+def _files(table: DeltaTable) -> list[TableFile]:
+    found = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"])
+    return [TableFile(each["path"], each["size_bytes"], each["num_records"]) for each in found.to_pylist()]
+
+
+def files_of(store: Store, table: str, version: int | None) -> list[TableFile]:
+    """Return the files of a version of a table; none of a table that is not there (None). Raises StoreError."""
+    if version is None:
+        return []
+    with _stated(store, table):
+        return sorted(_files(_opened(store, table, version)))
+
+
+def commit(store: Store, table: str, schema: pa.Schema, files: Sequence[TableFile]) -> int:
+    """Make these the files of a table, whatever it has now. Returns the version with them. Raises StoreError."""
+    from deltalake import DeltaTable, Schema
+    from deltalake.transaction import AddAction, RemoveAction
+
+    with _stated(store, table):
+        form = Schema.from_arrow(schema)
+        known = DeltaTable.create(store.path(table), form, mode="ignore", configuration=CONFIGURATION)
+        here, wanted = {each.name: each for each in _files(known)}, {each.name: each for each in files}
+        now = int(time.time() * 1000)
+        actions: list[Any] = [RemoveAction(name, True, now) for name in here if name not in wanted]
+        actions += [
+            AddAction(name, file.size, {}, now, True, json.dumps({"numRecords": file.rows}))
+            for name, file in wanted.items()
+            if name not in here
+        ]
+        if actions:
+            known.create_write_transaction(actions, "append", form)
+            known.update_incremental()
+        return known.version()
+
+
+def finished_scans(store: Store) -> list[FinishedScan]:
+    """Return the finished scans that can still be read, in their order. Raises StoreError, also if the result is that
+    of another version of kdump."""
+    if store.read(OLD_LIST) is not None:
+        raise StoreError(f"{store.root}: the result of an earlier version of kdump; scan into a new directory")
+    if not store.list(f"{SCANS.name}/{LOG}"):
+        return []
+    found = []
+    for file in files_of(store, SCANS.name, latest(store, SCANS.name)):
+        for row in rows_of(store, SCANS.name, file.name):
+            finished = int(row["finished"].timestamp() * 1000)
+            found.append(FinishedScan(**{**row, "finished": finished, "versions": json.loads(row["versions"])}))
+    found.sort()
+    if any(each.versions.get(LAYOUT_NAME) != LAYOUT for each in found):
+        raise StoreError(f"{store.root}: the result of another version of kdump; scan into a new directory")
+    return found
+
+
+def latest(store: Store, table: str) -> int:
+    """Return the newest version of a table. Raises StoreError."""
+    with _stated(store, table):
+        return _opened(store, table).version()
+
+
+def finish(store: Store, done: FinishedScan, keep: int) -> None:
+    """Add a row to the table scans: from now on, this scan is the result. Deletes the files that only scans need that
+    were followed by another one more than `keep` ms ago. Raises StoreError."""
+    from kdump.spark.arrow import arrow_schema
+
+    before = finished_scans(store)
+    followed = [each.finished for each in (*before[1:], done)]
+    scans = [each for each, end in zip(before, followed) if end > done.finished - keep]
+    scans.append(done._replace(scan=before[-1].scan + 1 if before else 1))
+    schema = arrow_schema(SCANS)
+    name = f"{done.run}.parquet"
+    rows = []
+    for each in scans:
+        finished = datetime.fromtimestamp(each.finished / 1000, timezone.utc)
+        rows.append({**each._asdict(), "finished": finished, "versions": json.dumps(each.versions)})
+    with store.writing(f"{SCANS.name}/{name}") as file:
+        pq.write_table(pa.Table.from_pylist(rows, schema), file)
+        size = file.tell()
+    version = commit(store, SCANS.name, schema, [TableFile(name, size, len(rows))])
+    for table in {name for each in scans for name in each.versions} - {LAYOUT_NAME}:
+        _sweep(store, table, {each.versions[table] for each in scans if table in each.versions})
+    _sweep(store, SCANS.name, {version})
+
+
+def _sweep(store: Store, table: str, versions: set[int]) -> None:
+    """Delete the files that none of these versions has, among them those that a killed scan has left."""
+    how: dict[str, Any] = {"enforce_retention_duration": False, "full": True, "keep_versions": sorted(versions)}
+    with _stated(store, table):
+        known = _opened(store, table)
+        if known.vacuum(0, dry_run=True, **how):
+            known.vacuum(0, dry_run=False, **how)
+    for name in store.list(table):
+        if name.startswith(".") and ".parquet" in name:
+            store.remove(f"{table}/{name}")
+
+
+def rows_of(
+    store: Store, table: str, name: str, columns: list[str] | None = None, where: tuple[str, str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file; `where`: only those with this value of this column. Raises StoreError."""
+    for batch in batches_of(store, table, name, columns, where):
+        yield from (batch if where is None else batch.filter(pc.equal(batch[where[0]], where[1]))).to_pylist()
+
+
+def batches_of(
+    store: Store, table: str, name: str, columns: list[str] | None = None, where: tuple[str, str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file of a table; `where`: without row groups that have no such value of this column. Raises
+    StoreError."""
+    path = f"{table}/{name}"
+    try:
+        with store.open(path) as opened:
+            file = pq.ParquetFile(opened)
+            for number in range(file.num_row_groups):
+                if where is None or _may_have(file, number, *where):
+                    yield from file.read_row_group(number, columns).to_batches()
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise StoreError(f"{store.path(path)}: {DAMAGED}: {error}") from error
+
+
+def _may_have(file: pq.ParquetFile, number: int, column: str, value: str) -> bool:
+    found = file.metadata.row_group(number).column(file.schema_arrow.get_field_index(column)).statistics
+    return found is None or not found.has_min_max or found.min <= value <= found.max
+
+
+DAMAGED = "is damaged, so scan with --from-scratch"
