@@ -26,7 +26,7 @@ from kdump.spark.table_read import READERS, TableRead
 from kdump.spark.tables import TABLES
 from kdump.spark.unit_read import UnitJob, UnitRead
 from kdump.spark.unit_writer import UnitWriter
-from kdump.spark.units import Entry, Files, Leftover, entries, leftovers
+from kdump.spark.units import Entry, Files, Leftover, entries, leftovers, run_of
 
 
 @dataclass
@@ -108,7 +108,8 @@ def read_chunk(setup: ScanSetup, chunk: Chunk, stem: str) -> ChunkResult:
     read = continued = copied = 0
     restarted: list[str] = []
     try:
-        left = leftovers(setup.store, setup.since, {job.key: job.fingerprint for job in chunk.jobs})
+        wanted = {job.key: job.fingerprint for job in chunk.jobs}
+        left = leftovers(setup.store, setup.since, run_of(stem), wanted)
         for job in chunk.jobs:
             first = 0
             found = left.get(job.key)

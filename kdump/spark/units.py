@@ -113,13 +113,13 @@ class Leftover(NamedTuple):
     entry: Entry
 
 
-def leftovers(store: Store, since: str, wanted: dict[str, str]) -> dict[str, Leftover]:
-    """Return what scans after `since`, which were not finished, have written of the units `wanted`, given with their
-    fingerprints: a whole unit, or else what was read of it last. Raises StoreError."""
+def leftovers(store: Store, since: str, run: str, wanted: dict[str, str]) -> dict[str, Leftover]:
+    """Return what scans after `since` and before `run`, which were not finished, have written of the units `wanted`,
+    given with their fingerprints: a whole unit, or else what was read of it last. Raises StoreError."""
     found: dict[str, Leftover] = {}
     written: dict[str, list[str]] = {}
     for name in sorted(store.list(UNITS.name)):
-        if name.startswith(".") or not name.endswith(ENDING) or run_of(name) <= since:
+        if name.startswith(".") or not name.endswith(ENDING) or not since < run_of(name) < run:
             continue
         stem = name.removesuffix(ENDING).removesuffix(PARTIAL)
         task = written.setdefault(stem.rpartition("-")[0], [])
