@@ -26,7 +26,7 @@ from kdump.spark.table_read import READERS, TableRead
 from kdump.spark.tables import TABLES
 from kdump.spark.unit_read import UnitJob, UnitRead
 from kdump.spark.unit_writer import UnitWriter
-from kdump.spark.units import Entry, Files, Leftover, entries, leftovers, run_of
+from kdump.spark.units import Entry, Files, Leftover, entries, leftovers
 
 
 @dataclass
@@ -109,7 +109,7 @@ def read_chunk(setup: ScanSetup, chunk: Chunk, stem: str) -> ChunkResult:
     restarted: list[str] = []
     try:
         wanted = {job.key: job.fingerprint for job in chunk.jobs}
-        left = leftovers(setup.store, setup.since, run_of(stem), wanted)
+        left = leftovers(setup.store, setup.since, stem, wanted)
         for job in chunk.jobs:
             first = 0
             found = left.get(job.key)

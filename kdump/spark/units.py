@@ -113,18 +113,20 @@ class Leftover(NamedTuple):
     entry: Entry
 
 
-def leftovers(store: Store, since: str, run: str, wanted: dict[str, str]) -> dict[str, Leftover]:
-    """Return what scans after `since` and before `run`, which were not finished, have written of the units `wanted`,
-    given with their fingerprints: a whole unit, or else what was read of it last. Raises StoreError."""
+def leftovers(store: Store, since: str, task: str, wanted: dict[str, str]) -> dict[str, Leftover]:
+    """Return what scans after `since`, which were not finished, and earlier attempts of this task, whose files begin
+    with `task`, have written of the units `wanted`, given with their fingerprints: a whole unit, or else what was read
+    of it last. Raises StoreError."""
     found: dict[str, Leftover] = {}
     written: dict[str, list[str]] = {}
     for name in sorted(store.list(UNITS.name)):
-        if name.startswith(".") or not name.endswith(ENDING) or not since < run_of(name) < run:
+        is_left = since < run_of(name) < run_of(task) or name.startswith(f"{task}-")
+        if name.startswith(".") or not name.endswith(ENDING) or not is_left:
             continue
         stem = name.removesuffix(ENDING).removesuffix(PARTIAL)
-        task = written.setdefault(stem.rpartition("-")[0], [])
+        files = written.setdefault(stem.rpartition("-")[0], [])
         if not name.endswith(PARTIAL + ENDING):
-            task.append(name)
+            files.append(name)
         for entry in entries(store, [name], ["key", "fingerprint", "firstSegment", "kept", "keptState"]):
             key = entry["key"]
             if (
@@ -132,5 +134,5 @@ def leftovers(store: Store, since: str, run: str, wanted: dict[str, str]) -> dic
                 and entry["fingerprint"] in ("", wanted[key])
                 and not (key in found and found[key].entry["fingerprint"])
             ):
-                found[key] = Leftover([*task], entry)
+                found[key] = Leftover([*files], entry)
     return found
