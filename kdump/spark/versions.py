@@ -34,7 +34,10 @@ LOG = "_delta_log"
 KEEP = 7 * 24 * 3600 * 1000
 """Time in ms for which a scan can be read after the next one was finished."""
 CONFIGURATION = {"delta.logRetentionDuration": "interval 366 days"}
-"""Properties of the tables. The log names the files of old versions, so it is kept for longer than they are."""
+"""Properties of the tables. Of their logs, kdump itself deletes what no scan needs that can still be read."""
+OLD_COMMITS = 32
+"""Number of files of a log about versions that nobody reads from which on a checkpoint, with what they add up to,
+replaces them."""
 OLD_LIST = f"{OWN}/packs.json"
 """File that results had up to layout 6."""
 
@@ -163,12 +166,20 @@ def finish(store: Store, done: FinishedScan, keep: int) -> None:
 
 
 def _sweep(store: Store, table: str, versions: set[int]) -> None:
-    """Delete the files that none of these versions has, among them those that a killed scan has left."""
-    how: dict[str, Any] = {"enforce_retention_duration": False, "full": True, "keep_versions": sorted(versions)}
+    """Delete the files that none of these versions has, among them those that a killed scan has left, and what the log
+    has about earlier versions."""
+    first = min(versions)
     with _stated(store, table):
         known = _opened(store, table)
-        if known.vacuum(0, dry_run=True, **how):
-            known.vacuum(0, dry_run=False, **how)
+        # It only names them, because it would add two versions.
+        unused = known.vacuum(0, enforce_retention_duration=False, full=True, keep_versions=sorted(versions))
+        for name in {name.partition("/")[0] for name in unused}:  # a directory that Spark has written has one version
+            store.remove(f"{table}/{name}")
+        old = [name for name in store.list(f"{table}/{LOG}") if name[:20].isdigit() and int(name[:20]) < first]
+        if len(old) >= OLD_COMMITS:
+            _opened(store, table, first).create_checkpoint()
+            for name in sorted(old):
+                store.remove(f"{table}/{LOG}/{name}")
     for name in store.list(table):
         if name.startswith(".") and ".parquet" in name:
             store.remove(f"{table}/{name}")

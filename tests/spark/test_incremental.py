@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from kdump.log.run import Limits
 from kdump.spark.read_chunk import read_chunk_file
@@ -705,6 +706,20 @@ def test_earlier_scans_can_be_read(tmp_path: Path) -> None:
     assert not unknown(out)
 
 
+def test_logs_of_versions_do_not_grow_with_each_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kdump.spark.versions.OLD_COMMITS", 3)
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    seen = {}
+    for number in range(1, 9):
+        shutil.copytree(FIXTURES / "clean-1" / "users-0", disk / f"users-{number}")
+        run(disk, out, keep=0 if number < 7 else KEEP)
+        seen[number] = rows(out)
+        assert max(len([*log.iterdir()]) for log in out.rglob(LOG)) <= 7
+        assert by_delta(out, "segments") == len(seen[number]["segments"])
+    assert {number: rows(out, number) for number in (6, 7, 8)} == {number: seen[number] for number in (6, 7, 8)}
+    assert max(DeltaTable(log.parent).version() for log in out.rglob(LOG)) == 8
+
+
 ALONE = """
 import sys
 from kdump.spark.scan import ScanOptions, finish_scan, scan
@@ -756,8 +771,6 @@ def test_a_scan_that_is_killed_leaves_a_result(seed: int, tmp_path: Path) -> Non
 
 
 def by_delta(out: Path, table: str) -> int:
-    from deltalake import DeltaTable
-
     return DeltaTable(out / table).to_pyarrow_table().num_rows
 
 
