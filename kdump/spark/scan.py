@@ -22,7 +22,18 @@ from kdump.spark.tables import RECORDS
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import UnitSums
 from kdump.spark.units import UNITS, WRITTEN, Files, entries, file_schema, new_run
-from kdump.spark.versions import KEEP, LAYOUT, LAYOUT_NAME, FinishedScan, commit, files_of, finish, finished_scans
+from kdump.spark.versions import (
+    KEEP,
+    LAYOUT,
+    LAYOUT_NAME,
+    FinishedScan,
+    commit,
+    files_of,
+    finish,
+    finished_scans,
+    latest,
+    sweep,
+)
 
 ALL = (
     *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),
@@ -128,7 +139,8 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
     files = rewrite_files(tasks, store, name, known, added, dead, compact=options.compact, caller=run)
     versions = {} if before is None else dict(before.versions)
     for table, own in files.items():
-        if own != known.get(table, []) or (options.from_scratch and table in versions):
+        is_same = table in versions and own == known.get(table) and latest(store, table) == versions[table]
+        if not is_same and (own or table in versions):
             versions[table] = commit(store, table, file_schema(WRITTEN[table]), own)
     store.remove(RUNS)
     return ScanResult(
@@ -160,6 +172,7 @@ def finish_scan(store: Store, done: ScanResult, keep: int = KEEP) -> None:
     """Make what a scan has written the result, with whatever was derived from it. `keep`: for how many ms earlier scans
     can still be read. Raises StoreError."""
     if not done.has_changed:
+        sweep(store)  # what a killed scan has left
         return
     versions = {**done.versions, LAYOUT_NAME: LAYOUT}
     now = int(time.time() * 1000)

@@ -159,10 +159,16 @@ def finish(store: Store, done: FinishedScan, keep: int) -> None:
     with store.writing(f"{SCANS.name}/{name}") as file:
         pq.write_table(pa.Table.from_pylist(rows, schema), file)
         size = file.tell()
-    version = commit(store, SCANS.name, schema, [TableFile(name, size, len(rows))])
+    commit(store, SCANS.name, schema, [TableFile(name, size, len(rows))])
+    sweep(store)
+
+
+def sweep(store: Store) -> None:
+    """Delete what no scan has that can still be read. Raises StoreError."""
+    scans = finished_scans(store)
     for table in {name for each in scans for name in each.versions} - {LAYOUT_NAME}:
         _sweep(store, table, {each.versions[table] for each in scans if table in each.versions})
-    _sweep(store, SCANS.name, {version})
+    _sweep(store, SCANS.name, {latest(store, SCANS.name)})
 
 
 def _sweep(store: Store, table: str, versions: set[int]) -> None:
@@ -173,8 +179,11 @@ def _sweep(store: Store, table: str, versions: set[int]) -> None:
         known = _opened(store, table)
         # It only names them, because it would add two versions.
         unused = known.vacuum(0, enforce_retention_duration=False, full=True, keep_versions=sorted(versions))
-        for name in {name.partition("/")[0] for name in unused}:  # a directory that Spark has written has one version
+        for name in unused:
             store.remove(f"{table}/{name}")
+            above = f"{table}/{name}".rpartition("/")[0]
+            if above != table and not store.list(above):
+                store.remove(above)
         old = [name for name in store.list(f"{table}/{LOG}") if name[:20].isdigit() and int(name[:20]) < first]
         if len(old) >= OLD_COMMITS:
             _opened(store, table, first).create_checkpoint()

@@ -706,6 +706,21 @@ def test_earlier_scans_can_be_read(tmp_path: Path) -> None:
     assert not unknown(out)
 
 
+def test_what_a_killed_scan_has_committed_is_undone_if_the_disk_is_as_before(tmp_path: Path) -> None:
+    disk, out = a_disk(tmp_path), tmp_path / "out"
+    run(disk, out)
+    before = by_delta(out, "segments")
+    shutil.copytree(FIXTURES / "clean-1" / "users-0", disk / "users-1")
+    scan(Here(), ScanOptions((str(disk),), records=True, split_bytes=2048), Store(str(out)))  # and killed
+    assert by_delta(out, "segments") > before
+    shutil.rmtree(disk / "users-1")
+    run(disk, out, keep=0)
+    assert by_delta(out, "segments") == before
+    assert not unknown(out)
+    run(disk, tmp_path / "scratch")
+    assert rows(out) == rows(tmp_path / "scratch")
+
+
 def test_logs_of_versions_do_not_grow_with_each_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.spark.versions.OLD_COMMITS", 3)
     disk, out = a_disk(tmp_path), tmp_path / "out"
