@@ -172,7 +172,7 @@ def finish_scan(store: Store, done: ScanResult, keep: int = KEEP) -> None:
     """Make what a scan has written the result, with whatever was derived from it. `keep`: for how many ms earlier scans
     can still be read. Raises StoreError."""
     if not done.has_changed:
-        sweep(store)  # what a killed scan has left
+        sweep(store, finished_scans(store))  # what a killed scan has left
         return
     versions = {**done.versions, LAYOUT_NAME: LAYOUT}
     now = int(time.time() * 1000)

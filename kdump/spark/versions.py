@@ -160,12 +160,11 @@ def finish(store: Store, done: FinishedScan, keep: int) -> None:
         pq.write_table(pa.Table.from_pylist(rows, schema), file)
         size = file.tell()
     commit(store, SCANS.name, schema, [TableFile(name, size, len(rows))])
-    sweep(store)
+    sweep(store, scans)
 
 
-def sweep(store: Store) -> None:
-    """Delete what no scan has that can still be read. Raises StoreError."""
-    scans = finished_scans(store)
+def sweep(store: Store, scans: Sequence[FinishedScan]) -> None:
+    """Delete what none of these scans has. Raises StoreError."""
     for table in {name for each in scans for name in each.versions} - {LAYOUT_NAME}:
         _sweep(store, table, {each.versions[table] for each in scans if table in each.versions})
     _sweep(store, SCANS.name, {latest(store, SCANS.name)})

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -308,8 +309,8 @@ def history(seed: object, steps: int, tmp_path: Path) -> int:
 
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Stop the clock. Files of the result are large from 3,000 bytes on."""
-    monkeypatch.setattr("kdump.spark.scan.time.time", lambda: 1_800_000_000.0)
+    """Stop the clock by which scans check. Files of the result are large from 3,000 bytes on."""
+    monkeypatch.setattr("kdump.spark.scan.time", SimpleNamespace(time=lambda: 1_800_000_000.0))
     monkeypatch.setattr("kdump.spark.rewritten_files.SMALL", 3000)
     return monkeypatch
 
