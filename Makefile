@@ -14,7 +14,7 @@ NEWEST := $(shell sed -nE 's/^ +\(([0-9]+), ([0-9]+), ([0-9]+)\),/\1.\2.\3/p' kd
 TRIALS := value-bit,last-batch-cut,zeros-clean,offset-bit,time-index-offset,txn-entry-lost,value-bit-above-recovery-point
 
 # Tests of code that uses the compiled core, to run under the sanitizers.
-SANITIZED := tests/core tests/format tests/log tests/questions/carve/test_carve.py tests/test_twins.py
+SANITIZED := tests/core tests/format tests/io tests/log tests/questions/carve/test_carve.py tests/test_twins.py
 # `make test-all` seeds random samples with the date, and prints it; KDUMP_SEED=2026-11-22 repeats the run of that day.
 DAILY = KDUMP_SEED=$(or $(KDUMP_SEED),$(shell date +%F)) $(BIN)/python -m pytest -n 3
 SALVAGED := value-bit,crc-magic-0,overlap-stale,data-outside-transaction,marker-lost,clean-mark-left,two-replicas,two-swapped

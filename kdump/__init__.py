@@ -40,13 +40,13 @@ API = {
     "SalvageError": "kdump.questions.salvage.source.sources",
     "OutputError": "kdump.log.output_directory",
     "Options": "kdump.check.options",
-    "Limits": "kdump.log.run",
-    "Run": "kdump.log.run",
+    "Limits": "kdump.io.run",
+    "Run": "kdump.io.run",
     "Region": "kdump.log.region",
     "Batch": "kdump.log.region",
     "Record": "kdump.log.record",
     "Entry": "kdump.log.entries",
-    "SourceError": "kdump.log.errors",
+    "SourceError": "kdump.io.errors",
 }
 """What `import kdump` offers, and the module that defines it, which is imported on first access. See docs/api.md."""
 
@@ -64,14 +64,14 @@ if TYPE_CHECKING:
     from kdump.incident.explain.run import explain as explain
     from kdump.incident.report.html.report import ReportFiles as ReportFiles
     from kdump.incident.report.html.report import report as report
+    from kdump.io.errors import SourceError as SourceError
+    from kdump.io.run import Limits as Limits
+    from kdump.io.run import Run as Run
     from kdump.log.entries import Entry as Entry
-    from kdump.log.errors import SourceError as SourceError
     from kdump.log.output_directory import OutputError as OutputError
     from kdump.log.record import Record as Record
     from kdump.log.region import Batch as Batch
     from kdump.log.region import Region as Region
-    from kdump.log.run import Limits as Limits
-    from kdump.log.run import Run as Run
     from kdump.questions.carve.carved_runs import CarvedRun as CarvedRun
     from kdump.questions.carve.run import CarvedFile as CarvedFile
     from kdump.questions.carve.run import carve as carve

@@ -97,8 +97,8 @@ def _mount(command: str, words: list[str]) -> None:
         return
     if command not in TAKE_BUNDLES:
         raise click.UsageError(f"kdump {command} does not take a bundle: docs/bundle.md lists the commands that do")
-    from kdump.log.errors import SourceError
-    from kdump.log.mounts import mount_bundles
+    from kdump.io.errors import SourceError
+    from kdump.log.mounted_bundles import mount_bundles
     from kdump.questions.bundle.report import bundle_note
     from kdump.render.escape import printable
 
@@ -111,7 +111,7 @@ def _mount(command: str, words: list[str]) -> None:
 
 def _unmount() -> None:
     """Forget the bundles of an earlier command in this process."""
-    from kdump.log.mounts import unmount_bundles
+    from kdump.log.mounted_bundles import unmount_bundles
 
     unmount_bundles()
 
@@ -153,10 +153,10 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from kdump.log import file_system
+        from kdump.io import file_system
+        from kdump.io.command_line_paths import note_existing_paths
+        from kdump.io.unreadable_paths import begin
         from kdump.log.bundle_names import bundle_of
-        from kdump.log.command_line_paths import note_existing_paths
-        from kdump.log.unreadable_paths import begin
 
         if args[0] not in COMMANDS:
             from kdump.command_line.find_command import unknown_command
@@ -235,7 +235,7 @@ class Lazy(click.Group):
 def _with_path(error: click.NoSuchOption, words: Sequence[str]) -> click.NoSuchOption:
     """Return the error, with how a path that begins with a dash has to be written, if there is one: a topic may have
     such a name."""
-    from kdump.log import file_system
+    from kdump.io import file_system
     from kdump.render.escape import printable
 
     path = next((each for each in words if each.startswith(error.option_name[:2]) and file_system.exists(each)), None)

@@ -23,14 +23,14 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kdump.io.run import Limits
+from kdump.io.source import FileSource, SeekableSource, Source, open_source
+from kdump.io.window import DEFAULT_SIZE, Window
 from kdump.log.batch_records import records
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Region
 from kdump.log.region_reader import regions
-from kdump.log.run import Limits
-from kdump.log.source import FileSource, SeekableSource, Source, open_source
-from kdump.log.window import DEFAULT_SIZE, Window
 from tests import effort
 from tools.corpus import changes, unpack
 

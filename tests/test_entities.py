@@ -21,7 +21,7 @@ from kdump.questions.transactions.answer import PartitionTransactions
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
 from kdump.state.id_numbers import IdNumbers
 from kdump.state.name_numbers import Names
-from kdump.state.partition_table import PartitionRegistration, PartitionTable
+from kdump.state.partition_registrations import PartitionRegistration, PartitionTable
 from kdump.state.producer_state import ProducerState, ProducerStateEntry
 from tests.craft import batch, record
 from tests.disks import marker

@@ -14,7 +14,7 @@ import pytest
 
 import kdump
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
-from kdump.log.run import QUIET_RUN
+from kdump.io.run import QUIET_RUN
 from tests.check.test_batch_runs import verify
 from tests.conftest import DISKS, FIXTURES, SEED, sample, seeded
 

@@ -22,16 +22,16 @@ import pytest
 from kdump import idle, parallel_jobs
 from kdump.cli import COMMANDS, cli
 from kdump.command_line import low_impact_options
-from kdump.log import low_impact_reads
-from kdump.log.source import FileSource
-from kdump.log.token_bucket import BURST, TokenBucket
+from kdump.io import low_impact_reads
+from kdump.io.source import FileSource
+from kdump.io.token_bucket import BURST, TokenBucket
 from kdump.render import progress
 from kdump.status_line import StatusLine
 from tests import craft
 from tests.command import run
 from tests.conftest import FIXTURES, SEED, few
-from tests.log.test_page_cache import forget, on_a_disk, settled
-from tests.log.test_token_bucket import Clock
+from tests.io.test_page_cache import forget, on_a_disk, settled
+from tests.io.test_token_bucket import Clock
 from tests.test_streams import children, start, wait_for
 
 SIZE = 4 << 20

@@ -24,8 +24,8 @@ from kdump.check.engine import workers
 from kdump.check.engine.units import CheckUnit
 from kdump.check.totals import CheckTotals
 from kdump.cli import cli
+from kdump.io.run import PLAIN_RUN
 from kdump.log import partition_directory
-from kdump.log.run import PLAIN_RUN
 from tests.conftest import FIXTURES, few
 from tests.craft import flip
 

@@ -21,11 +21,11 @@ from kdump import status_line, streams
 from kdump.cluster.metadata_files import metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.command_line.expected_size import compared_bytes, segment_bytes
-from kdump.log import low_impact_reads
-from kdump.log.run import Run
-from kdump.log.shared_counter import STEP, SharedCounter, result_of
-from kdump.log.token_bucket import TokenBucket
-from kdump.log.work_progress import WorkProgress
+from kdump.io import low_impact_reads
+from kdump.io.run import Run
+from kdump.io.shared_counter import STEP, SharedCounter, result_of
+from kdump.io.token_bucket import TokenBucket
+from kdump.io.work_progress import WorkProgress
 from kdump.questions.restart_plan.run import restart_plan
 from kdump.questions.salvage.run import salvage
 from kdump.render import progress
@@ -34,7 +34,7 @@ from kdump.spark.scan_setup import TaskReadLimits, task_read_limits
 from kdump.status_line import CLEAR, StatusLine
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import batch, record
-from tests.log.test_token_bucket import Clock, stopped
+from tests.io.test_token_bucket import Clock, stopped
 
 MIB = 1 << 20
 
@@ -189,7 +189,7 @@ def test_no_line_while_a_reader_is_waited_for(monkeypatch: pytest.MonkeyPatch) -
 
 CHILD = """
 import threading
-from kdump.log.source import FileSource
+from kdump.io.source import FileSource
 from kdump.render import progress
 from kdump.status_line import StatusLine
 shown = threading.Event()

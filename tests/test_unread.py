@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from kdump.cli import COMMANDS
-from kdump.log.errors import went_away
+from kdump.io.errors import went_away
 from tests.command import run
 from tests.conftest import FIXTURES, few
 from tests.unread import NOBODY, Answer, answers

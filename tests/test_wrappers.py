@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION
-from kdump.log.run import PLAIN_RUN
 from tests.command import run
 from tests.conftest import FIXTURES, sample, seeded
 from tests.test_typos import MORE, SPARK, of_paths

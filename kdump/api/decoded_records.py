@@ -9,7 +9,7 @@ from kdump.api.open_log import open as open_log
 from kdump.check.options import Options
 from kdump.decode.decoder_interface import NOTHING, DecodedRecord
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.log.mounts import mount_bundles
+from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.record import Record
 
 UNDECODED = DecodedRecord(NOTHING, NOTHING)

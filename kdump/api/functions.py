@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from kdump.check.options import Options
 from kdump.format.kafka_release import KafkaRelease, parse_release
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import SCHEMAS_TOPIC
-from kdump.log.mounts import takes_bundles
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.questions.connect import run as of_connect
 from kdump.questions.producers import run as of_producers
 from kdump.questions.registry import run as of_registry

@@ -6,22 +6,22 @@ import os
 from collections.abc import Iterator
 
 from kdump.check.options import Options
-from kdump.log import file_system
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import directory_at
-from kdump.log.mounts import takes_bundles
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Region
-from kdump.log.run import Run
 
 
 class Log:

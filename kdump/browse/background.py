@@ -18,10 +18,10 @@ from kdump.check.finding import ERROR, INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.format.count_text import count_text
-from kdump.log.directory_listing import is_inside, real_path
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import careful_source
-from kdump.log.run import Run
+from kdump.io.directory_listing import is_inside, real_path
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.run import Run
 
 MAX_FINDINGS = 10_000
 """Maximum number of findings that are kept."""

@@ -26,9 +26,10 @@ from kdump.browse.listings import (
 from kdump.browse.places import Places, RowFactory
 from kdump.browse.segment_pages import Pages
 from kdump.format.count_text import plain_count
-from kdump.log import file_system
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import read_problem
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import read_problem
+from kdump.io.run import Limits, Run
 from kdump.log.file_kinds import BATCHES, TIME_INDEX
 from kdump.log.offset_index_lookup import last_entry
 from kdump.log.partition_directory import partition
@@ -36,7 +37,6 @@ from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
-from kdump.log.run import Limits, Run
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Range, Selection
 from kdump.state.partition_summary import open_window

@@ -15,8 +15,8 @@ from kdump.command_line.params import ZoneParam, time_range
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, fill, flag, option, option_types, takes
 from kdump.extras import how_to_install
-from kdump.log import file_system
-from kdump.log.run import QUIET_RUN
+from kdump.io import file_system
+from kdump.io.run import QUIET_RUN
 from kdump.log.selection import Selection
 from kdump.signals import Terminated
 
@@ -75,7 +75,7 @@ def browser(options: BrowseOptions) -> Any:
     """Return the model of the browser. Prints one line and exits with 2 if the path does not exist."""
     from kdump.browse.browser import Browser
     from kdump.browse.places import RowFactory
-    from kdump.log.errors import SourceError
+    from kdump.io.errors import SourceError
     from kdump.log.find_directories import find_directories
     from kdump.log.paths import Target
 

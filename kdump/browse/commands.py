@@ -43,8 +43,8 @@ from kdump.check.finding import INFO, Finding
 from kdump.format.count_text import plain_count
 from kdump.format.numbers import parse_long
 from kdump.format.size_text import size_text
-from kdump.log.errors import SourceError
-from kdump.log.run import Run
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.log.selection import Selection
 from kdump.questions.transactions.answer import Transaction
 from kdump.render.amounts import duration_text

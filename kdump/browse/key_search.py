@@ -13,15 +13,15 @@ from kdump.browse.scopes import Scope, ScopePart
 from kdump.format.count_text import count_text, plain_count
 from kdump.format.murmur2 import partition_of
 from kdump.format.size_text import size_text
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.bundle_log import RedactedBatch
-from kdump.log.errors import SourceError
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, batches_of
 from kdump.log.region_reader import CHECKED
-from kdump.log.run import Run
 from kdump.log.selection import Selection
 from kdump.state.partition_summary import open_window
 

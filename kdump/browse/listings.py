@@ -12,15 +12,15 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from kdump.format.count_text import count_text, plain_count
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import FaultTolerantSource
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.source import FileSource
+from kdump.io.window import LARGE, Window
 from kdump.log.entries import Entry
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import FaultTolerantSource
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, FileKind, by_content
 from kdump.log.paths import Target, natural
 from kdump.log.region import Batch, Problem
-from kdump.log.run import PLAIN_RUN, Run
-from kdump.log.source import FileSource
-from kdump.log.window import LARGE, Window
 from kdump.render.table import Column
 from kdump.state.partition_summary import open_window
 

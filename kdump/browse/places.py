@@ -20,10 +20,11 @@ from kdump.cluster.directory_summary import LogDirectorySummary, log_directory_s
 from kdump.cluster.disks import Disks
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.count_text import plain_count
-from kdump.log import file_system
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES
 from kdump.log.find_directories import find_directories
 from kdump.log.legacy_records import read_wrapper
@@ -32,7 +33,6 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Problem, Region
-from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.selection import Selection
 from kdump.questions.ls.report import directory_lines, partition_lines
 from kdump.render.amounts import size_text

@@ -16,6 +16,7 @@ from kdump.browse.listings import BrowseRow, Level
 from kdump.check.engine.check_small_files import file_finding
 from kdump.cluster.directory_summary import single_partition_summary
 from kdump.format.count_text import count_text, plain_count
+from kdump.io.run import Run
 from kdump.log.bundle_log import RedactedBatch
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import by_name
@@ -23,7 +24,6 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.output_directory import OutputError, OutputExists, OutputFile
 from kdump.log.record import Record
 from kdump.log.region import Batch, Problem
-from kdump.log.run import Run
 from kdump.questions.ls.answer import directory_object, partition_object
 from kdump.render.escape import printable
 from kdump.render.inspect_json import batch_object, entry_object, record_object, region_object

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kdump.browse.browser import Browser, NotFound
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url, real_path
+from kdump.io.remote_paths import nameless_topic
+from kdump.io.run import Run
 from kdump.kafka.offset_checkpoints import OffsetCheckpoints
 from kdump.kafka.small_files import topic_id
-from kdump.log import file_system
-from kdump.log.directory_listing import is_url, real_path
 from kdump.log.file_kinds import BATCHES
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
-from kdump.log.remote_paths import nameless_topic
-from kdump.log.run import Run
 
 SEGMENT, PARTITION, TOPIC, ALL = "segment", "partition", "topic", "all"
 SCOPES = (SEGMENT, PARTITION, TOPIC, ALL)

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 from kdump.browse.listings import BrowseRow, ListingSlice, LongListing, OpenFile
 from kdump.format.batch_header import BatchHeader
+from kdump.io.run import PLAIN_RUN, Limits, Run
+from kdump.io.source import BYTES, FileSource
+from kdump.io.window import BufferWindow
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.region import Batch, DefaultRecordBatch, Region
 from kdump.log.region_reader import WALKED, Reader, regions
 from kdump.log.region_scan import RegionScan
-from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.selection import Selection
-from kdump.log.source import BYTES, FileSource
 from kdump.log.start_position import start_position
-from kdump.log.window import BufferWindow
 from kdump.render.table import Column
 
 EACH = 32

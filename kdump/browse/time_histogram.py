@@ -20,11 +20,11 @@ from kdump.browse.panes import Overlay, View
 from kdump.browse.scopes import SCOPES, Here, Scope, ScopePart, scope_of
 from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, RECORD_COUNT
 from kdump.format.count_text import count_text
+from kdump.io.run import Limits, Run
 from kdump.log.histograms import Histogram, of_time
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import PADDING, Batch, BatchRun, Region
 from kdump.log.region_reader import HEADERS
-from kdump.log.run import Limits, Run
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.charts import bar
 from kdump.render.escape import printable

@@ -16,8 +16,8 @@ from kdump.browse.listings import SortOrder
 from kdump.browse.panes import Overlay, View, text_view
 from kdump.check.finding import INFO, Finding
 from kdump.format.count_text import count_text, plain_count
-from kdump.log.errors import SourceError
-from kdump.log.run import Limits
+from kdump.io.errors import SourceError
+from kdump.io.run import Limits
 from kdump.questions.transactions.answer import ABORTED, COMMITTED, HANGING, OPEN, PartitionTransactions, Transaction
 from kdump.questions.transactions.run import transactions
 from kdump.render.escape import path_text, printable

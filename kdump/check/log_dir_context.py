@@ -12,11 +12,11 @@ from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.cluster.disks import Disks
 from kdump.format.kafka_release import AppliedRelease
 from kdump.format.numbers import parse_int
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url, parent
 from kdump.kafka.checkpoint_file import accepted_epochs
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.offset_checkpoints import OffsetCheckpoints
-from kdump.log import file_system
-from kdump.log.directory_listing import is_url, parent
 from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.check.finding import Code, families
 from kdump.format.kafka_release import KafkaRelease
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.source import Source, open_source
+from kdump.io.window import DEFAULT_SIZE, Window
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target
-from kdump.log.run import PLAIN_RUN, Run
-from kdump.log.source import Source, open_source
-from kdump.log.window import DEFAULT_SIZE, Window
 
 if TYPE_CHECKING:  # a check of a single file needs no disks
     from kdump.cluster.disks import Disks

@@ -13,7 +13,7 @@ from kdump.core.header_columns import HeaderColumns
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, Region
-from kdump.state.marker import EndTxnMarker
+from kdump.state.transaction_marker import EndTxnMarker
 
 DAY = 86_400_000
 

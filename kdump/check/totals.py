@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from kdump.check.missing_totals import MissingTotals
 from kdump.format.count_text import count_text
-from kdump.log.errors import SourceError, is_gone
+from kdump.io.errors import SourceError, is_gone
+from kdump.io.unreadable_paths import same_failure
 from kdump.log.region import Batch
-from kdump.log.unreadable_paths import same_failure
 
 
 @dataclass

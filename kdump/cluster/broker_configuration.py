@@ -15,11 +15,11 @@ from typing import Annotated
 from kdump.answer import Doc, PathText, answer
 from kdump.cluster.disks import Disks
 from kdump.cluster.running_brokers import running_brokers
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url, real_path
+from kdump.io.errors import SourceError
 from kdump.kafka.quorum_state import quorum_state
 from kdump.kafka.server_properties import VOTERS, ServerProperties, read_properties
-from kdump.log import file_system
-from kdump.log.directory_listing import is_url, real_path
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import META, LogDirectory
 

@@ -18,17 +18,17 @@ from kdump.format.control_record import decode_control
 from kdump.format.count_text import count_text
 from kdump.format.mirror_record import MIRROR_MESSAGES
 from kdump.format.versioned_messages import try_decode
-from kdump.log.errors import within
+from kdump.io.errors import within
+from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.internal_topics import system_topic
 from kdump.log.record import Record
-from kdump.log.run import PLAIN_RUN, Run, ignore
 from kdump.state.as_of import AsOf, Change
 from kdump.state.connect import ConnectState
 from kdump.state.connect_records import BadRecord, offset_key, text_key
 from kdump.state.connect_replay import ConnectReplay
 from kdump.state.internal_records import ENTRY, ROOM
-from kdump.state.marker import ABORT
 from kdump.state.read_committed_view import ReadCommittedView
+from kdump.state.transaction_marker import ABORT
 
 CONFIGS, OFFSETS, STATUS, CHECKPOINTS = "connect-configs", "connect-offsets", "connect-status", "mm2-checkpoints"
 KINDS = (CONFIGS, OFFSETS, STATUS)

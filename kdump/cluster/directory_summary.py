@@ -20,13 +20,14 @@ from kdump.cluster.missing_partitions import (
     missing_partitions,
 )
 from kdump.format.meta_properties import meta_properties
+from kdump.io import file_system
+from kdump.io.run import Limits
 from kdump.kafka.offset_checkpoints import OffsetCheckpoints
 from kdump.kafka.small_files import properties
-from kdump.log import file_kinds, file_system
+from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.run import Limits
 from kdump.state.partition_summary import PartitionSummary, partition_summary, sizes_of
 from kdump.state.unknown_offsets import NO_FILE
 

@@ -19,19 +19,19 @@ from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING
 
-from kdump.cluster.metadata import MetadataCopies
+from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.cluster.node_ids import node_ids
 from kdump.format.numbers import parse_int
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url, real_path
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, QUIET_RUN, Limits, Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log import file_system
-from kdump.log.directory_listing import is_url, real_path
-from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
 from kdump.log.paths import UnlistedCollector
-from kdump.log.run import PLAIN_RUN, QUIET_RUN, Limits, Run
 from kdump.state.partition_summary import Open, open_window
 
 if TYPE_CHECKING:  # most commands need neither

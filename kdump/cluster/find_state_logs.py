@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterator
 
-from kdump.cluster.metadata import Age
+from kdump.cluster.metadata_copies import Age
 from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.read_groups import CoordinatorLog
-from kdump.log import file_system
-from kdump.log.command_line_paths import missing
-from kdump.log.directory_listing import is_no_file
-from kdump.log.errors import SourceError, listing_error
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing
+from kdump.io.directory_listing import is_no_file
+from kdump.io.errors import SourceError, listing_error
+from kdump.io.run import Run
 from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
-from kdump.log.run import Run
 from kdump.state.metadata_image import MetadataImage
 
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from kdump.core.record_columns import RecordColumns
+from kdump.io.errors import SourceError, unread
+from kdump.io.run import PLAIN_RUN, Limits, Run
+from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.batch_validity import CHECKSUM
-from kdump.log.errors import SourceError, unread
 from kdump.log.live_files import open_target
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region
 from kdump.log.region_reader import CHECKED
-from kdump.log.run import PLAIN_RUN, Limits, Run
-from kdump.log.window import Window
 
 LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
 """KRaft ends a batch at 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); coordinators write smaller batches."""

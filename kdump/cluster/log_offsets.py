@@ -13,17 +13,17 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from kdump.format.errors import DecodeError
+from kdump.io.errors import SourceError
+from kdump.io.run import Limits
 from kdump.kafka.checkpoint_file import BadLine, epochs
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.kafka.small_files import offsets
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import damage_of
-from kdump.log.errors import SourceError
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, log_start_offset
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
-from kdump.log.run import Limits
 from kdump.log.selection import Range, Selection
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import log_end

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kdump.log.directory_listing import names
-from kdump.log.errors import SourceError
+from kdump.io.directory_listing import names
+from kdump.io.errors import SourceError
 from kdump.log.paths import target
 from kdump.log.served_files import segments_in
 

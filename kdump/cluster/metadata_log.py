@@ -20,12 +20,12 @@ from kdump.cluster.internal_log import bounded, read_records
 from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, Unreachable, metadata_files, too_early
 from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
-from kdump.log.directory_listing import length
-from kdump.log.errors import SourceError, listing_error, unread
+from kdump.io.directory_listing import length
+from kdump.io.errors import SourceError, listing_error, unread
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
 from kdump.log.record import Record
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.state import metadata_node_handlers
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_large

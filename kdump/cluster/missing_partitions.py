@@ -40,13 +40,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.numbers import parse_int
+from kdump.io import file_system
+from kdump.io.directory_listing import items
+from kdump.io.errors import SourceError
 from kdump.kafka.checkpoint_file import read_checkpoint
-from kdump.log import file_system
-from kdump.log.directory_listing import items
-from kdump.log.errors import SourceError
 from kdump.log.live_files import Opener
 from kdump.log.paths import PARTITION, Target, natural
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 
 if TYPE_CHECKING:  # most directories need no metadata
     from kdump.state.metadata_image import MetadataImage

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from kdump.cluster.internal_log import Take, bounded, read_records
 from kdump.core.record_columns import RecordColumns
-from kdump.log import file_system
+from kdump.io import file_system
+from kdump.io.directory_listing import is_directory, parent, real_path
+from kdump.io.errors import within
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.batch_records import rows_of
-from kdump.log.directory_listing import is_directory, parent, real_path
-from kdump.log.errors import within
 from kdump.log.internal_topics import SHARE_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import DefaultRecordBatch
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.group_replay import GroupReplay, finish
 from kdump.state.groups import GroupCoordinatorState, LogRead, ShareState

@@ -20,9 +20,9 @@ from kdump.answer import Doc, PathText
 from kdump.format.kafka_release import KRAFT, LINES, NEWEST, ZOOKEEPER, AppliedRelease, KafkaRelease, newer_number
 from kdump.format.known_releases import Line, at_most, first_taking, metadata_levels
 from kdump.format.numbers import parse_int
+from kdump.io import file_system
+from kdump.io.errors import SourceError
 from kdump.kafka.small_files import READERS, newer_version, properties
-from kdump.log import file_system
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import OFFSET_CHECKPOINT
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK, META, LogDirectory, directory_at

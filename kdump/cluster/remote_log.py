@@ -14,8 +14,8 @@ from typing import Any
 
 from kdump.cluster.internal_log import bounded, read_records
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
-from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.served_files import segments_in
 from kdump.state.internal_records import MAX_PROBLEMS, too_large
 

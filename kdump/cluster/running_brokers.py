@@ -9,8 +9,8 @@ import os
 from itertools import pairwise
 from typing import NamedTuple
 
+from kdump.io.errors import SourceError
 from kdump.kafka.server_properties import ServerProperties, read_properties
-from kdump.log.errors import SourceError
 
 PROC = "/proc"
 MAIN = ("kafka.Kafka", "kafka.docker.KafkaDockerWrapper", "io.confluent.support.metrics.SupportedKafka")

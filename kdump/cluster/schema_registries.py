@@ -9,12 +9,12 @@ from typing import NamedTuple
 from kdump.cluster.find_state_logs import deleted_logs, logs_in
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records, newest
 from kdump.cluster.topic_logs import cluster_of, find_topic_logs
-from kdump.log import file_system
-from kdump.log.command_line_paths import missing
-from kdump.log.errors import within
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing
+from kdump.io.errors import within
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.served_files import targets
 from kdump.state.as_of import AsOf, Change
 from kdump.state.schema_registry import HARD_DELETED, SchemaRegistry, SchemaVersion

@@ -10,10 +10,10 @@ from typing import NamedTuple
 from kdump.cluster.find_state_logs import coordinator_logs, deleted_logs
 from kdump.cluster.node_ids import node_ids
 from kdump.cluster.read_groups import CoordinatorLog, newest
-from kdump.log.directory_listing import real_path
-from kdump.log.errors import SourceError
+from kdump.io.directory_listing import real_path
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.log.log_directory import LogDirectory
-from kdump.log.run import Run
 
 
 class TopicLogs(NamedTuple):

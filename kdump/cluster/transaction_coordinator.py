@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from kdump.cluster.internal_log import bounded, read_records
 from kdump.format.count_text import plain_count
 from kdump.format.transaction_record import TransactionMetadata, decode_transaction
-from kdump.log.errors import Gone, NotKnown, SourceError, Unread, listing_error, unread
+from kdump.io.errors import Gone, NotKnown, SourceError, Unread, listing_error, unread
+from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.log.record import Record
-from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.served_files import segments_in
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, too_large
 from kdump.state.transaction_history import TransactionHistory

@@ -16,7 +16,7 @@ from kdump.command_line.input_files import (
     print_unreadable,
 )
 from kdump.command_line.name_options import left_out, unmatched
-from kdump.log.errors import SourceError, is_gone
+from kdump.io.errors import SourceError, is_gone
 from kdump.render.progress import Progress
 
 

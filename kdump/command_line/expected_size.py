@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.paths import target
 
 TopicPredicate = Callable[[str], bool]

@@ -49,7 +49,7 @@ def unknown_command(name: str, commands: dict[str, str]) -> click.UsageError:
     """Return the error for a command that does not exist, with the most similar ones: first by name, then by what their
     help mentions."""
     # Not at the top: every run imports this module.
-    from kdump.log import file_system
+    from kdump.io import file_system
     from kdump.render.escape import printable
 
     shown = printable(name)

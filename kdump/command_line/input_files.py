@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from kdump.format.count_text import count_text, plain_count
-from kdump.log import file_system
-from kdump.log.command_line_paths import missing
-from kdump.log.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing
+from kdump.io.errors import NOT_KNOWN, NotKnown, SourceError, is_gone
+from kdump.io.remote_paths import nameless_topic
+from kdump.io.run import Run
+from kdump.io.source import FileSource
+from kdump.io.unreadable_paths import failures, same_failure
+from kdump.io.window import Window
 from kdump.log.file_kinds import BATCHES, INDEXES, PRODUCER_SNAPSHOT, SEGMENT, TXN_INDEX, FileKind, by_content, by_name
 from kdump.log.live_files import open_target
 from kdump.log.paths import Target, is_live
 from kdump.log.paths import target as target_of
-from kdump.log.remote_paths import nameless_topic
-from kdump.log.run import Run
 from kdump.log.served_files import targets
-from kdump.log.source import FileSource
-from kdump.log.unreadable_paths import failures, same_failure
-from kdump.log.window import Window
 from kdump.render.escape import path_text, printable
 
 if TYPE_CHECKING:  # only inspect has them
@@ -95,7 +95,7 @@ def _reported() -> dict[str, str]:
 
 def unreadable() -> list[str]:
     """Return what could not be read in this run: the errors that the command has reported, then the failures that
-    nothing has reported yet (kdump.log.unreadable_paths)."""
+    nothing has reported yet (kdump.io.unreadable_paths)."""
     return [*_reported().values(), *_unreported()]
 
 

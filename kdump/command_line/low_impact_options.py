@@ -11,8 +11,8 @@ import click
 from kdump.command_line.params import SIZE, SIZES, Param
 from kdump.command_line.typed_options import add_options
 from kdump.idle import be_idle
-from kdump.log.low_impact_reads import limit_rate
-from kdump.log.token_bucket import TokenBucket
+from kdump.io.low_impact_reads import limit_rate
+from kdump.io.token_bucket import TokenBucket
 
 F = TypeVar("F", bound=Callable[..., Any])
 PER_SECOND = re.compile(r"\s*/\s*s(?:ec)?$", re.IGNORECASE)
@@ -43,7 +43,7 @@ def _be_idle(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 def low_impact_options(command: F) -> F:
-    """Add --max-rate and --idle. They take effect for the whole process (kdump.log.low_impact_reads, kdump.idle) before
+    """Add --max-rate and --idle. They take effect for the whole process (kdump.io.low_impact_reads, kdump.idle) before
     the command begins, which does not see them."""
     return add_options(
         command,

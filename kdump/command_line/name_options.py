@@ -12,8 +12,8 @@ import click
 
 from kdump.command_line.typed_options import many
 from kdump.format.count_text import count_text
-from kdump.log.errors import SourceError
-from kdump.log.remote_paths import looks_like_topic_id, with_only_ids
+from kdump.io.errors import SourceError
+from kdump.io.remote_paths import looks_like_topic_id, with_only_ids
 
 Name = TypeVar("Name", int, str)
 MATCHERS = "kdump.command_line.name_options"

@@ -14,7 +14,7 @@ import click
 
 from kdump.command_line.typed_options import CommandOptions, option
 from kdump.format.numbers import LONG_MAX
-from kdump.log.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
+from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits, Run
 from kdump.log.selection import Range
 
 if TYPE_CHECKING:

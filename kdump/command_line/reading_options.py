@@ -12,7 +12,7 @@ from kdump.check.options import ASKED, Options
 from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.params import DurationParam, LimitOptions, SizeParam
 from kdump.command_line.typed_options import add_options, declared, option
-from kdump.log.fault_tolerant import careful_source
+from kdump.io.fault_tolerant import careful_source
 
 F = TypeVar("F", bound=Callable[..., Any])
 KINDS = {"size": SizeParam, "time": DurationParam}

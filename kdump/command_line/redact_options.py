@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from kdump.command_line.typed_options import CommandOptions, add_options
-from kdump.log.hash_key import read_hash_key
+from kdump.io.hash_key import read_hash_key
 from kdump.render.redaction import Redaction
 
 F = TypeVar("F", bound=Callable[..., Any])

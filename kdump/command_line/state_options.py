@@ -19,8 +19,8 @@ from kdump.command_line.low_impact_options import low_impact_options
 from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.params import LimitOptions, SizeParam, parse_time
 from kdump.command_line.typed_options import CommandOptions, add_options, added, flag, option
-from kdump.log.errors import SourceError, Unread
-from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
+from kdump.io.errors import SourceError, Unread
+from kdump.io.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.render.escape import path_text
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import click
 
-from kdump.log.command_line_paths import without_slash
+from kdump.io.command_line_paths import without_slash
 
 OPTIONS = "__kdump_options__"
 """Attribute of a command's callback: the class of its options."""

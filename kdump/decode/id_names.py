@@ -13,8 +13,8 @@ from typing import Any
 
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.schema import load_folder
+from kdump.io.errors import SourceError
 from kdump.kafka.checkpoint_file import BadLine, topic_id
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import PARTITION
 
@@ -172,7 +172,7 @@ def _metadata(directory: str) -> Iterator[tuple[str, str]]:
             return
     except OSError:
         return
-    from kdump.cluster.metadata import MetadataCopies
+    from kdump.cluster.metadata_copies import MetadataCopies
 
     metadata = MetadataCopies().replayed(directory)
     for number, topic in (metadata.by_id if metadata else {}).items():

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.internal_topics import system_topic
 from kdump.log.record import Record
 from kdump.state.schema_registry import DEFAULT_CONTEXT, HARD_DELETED, SchemaRegistry, SchemaVersion

@@ -23,7 +23,7 @@ from kdump.decode.decoder_interface import (
 )
 from kdump.decode.kafka_topics import ECOSYSTEM, KAFKA, METADATA, STREAMS, TOPICS
 from kdump.format.layout import Span
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.file_kinds import KRAFT_SNAPSHOT
 from kdump.log.internal_topics import SCHEMAS_TOPIC, system_topic
 from kdump.log.paths import Target

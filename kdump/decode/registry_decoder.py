@@ -26,7 +26,7 @@ from kdump.decode.decoder_interface import (
 from kdump.decode.formats import json_value
 from kdump.decode.known_schemas import HEADER, HEADERS, PREFIX, KnownSchemas, SchemaMark, mark_in, own_format_of
 from kdump.decode.registry_sources import schemas_at
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.record import Record
 from kdump.state.schema_registry import (
     DEFAULT_CONTEXT,

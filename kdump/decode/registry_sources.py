@@ -10,11 +10,11 @@ from typing import Any
 
 from kdump.cluster.schema_registries import RegistryLog, find_registries, read_registry, versions_in_deleted_logs
 from kdump.decode.known_schemas import KnownSchemas
-from kdump.log import file_system
-from kdump.log.errors import SourceError, listing_error
+from kdump.io import file_system
+from kdump.io.errors import SourceError, listing_error
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.paths import target
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.state.schema_registry import SchemaRegistry
 from kdump.state.schema_registry_replay import RegistryReplay
 

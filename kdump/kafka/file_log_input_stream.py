@@ -14,13 +14,13 @@ from typing import NamedTuple
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.format.count_text import count_text, plain_count
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
+from kdump.io.errors import SourceError
+from kdump.io.run import Limits
+from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord
 from kdump.log.bundle_bytes import BundleBytes
-from kdump.log.errors import SourceError
 from kdump.log.region import PADDING, Batch, make_batch
 from kdump.log.region_reader import regions
-from kdump.log.run import Limits
-from kdump.log.window import Window
 
 UP_TO_MAGIC = 17
 """Bytes of a batch up to and including its magic (Records.HEADER_SIZE_UP_TO_MAGIC)."""

@@ -10,13 +10,13 @@ from kdump.format.batch_header import BATCH_HEADER, CODECS, CRC_START
 from kdump.format.checksum import checksum
 from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
 from kdump.format.legacy_message import MESSAGE_V0, MESSAGES
+from kdump.io.run import Limits
+from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord, UnreadableMessage
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, legacy_header, read_batches
 from kdump.log.bundle_bytes import BundleBytes
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import LegacyRecordBatch
-from kdump.log.run import Limits
-from kdump.log.window import Window
 
 
 def ensure_valid(window: Window, head: RecordBatchView) -> None:

@@ -12,10 +12,10 @@ import struct
 from dataclasses import dataclass
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.io.errors import SourceError
 from kdump.kafka.errors import FullIndex, InvalidOffset, Overflow
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView
 from kdump.kafka.producer_state_manager import CompletedTxn, OngoingTxns
-from kdump.log.errors import SourceError
 from kdump.log.region import Batch
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
 

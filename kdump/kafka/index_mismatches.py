@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.window import Window
 from kdump.kafka.index_judge import ZEROS, Fault
 from kdump.kafka.offset_index_judge import OffsetIndexJudge
 from kdump.kafka.time_index_judge import TimeIndexJudge
@@ -13,8 +15,6 @@ from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
-from kdump.log.run import PLAIN_RUN, Run
-from kdump.log.window import Window
 
 MAX_MISMATCHES = 100_000
 """Maximum number of wrong entries reported per file; an index has up to 1.3 million entries."""

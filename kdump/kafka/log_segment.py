@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.io import file_system
+from kdump.io.source import SeekableSource
+from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord, KafkaError
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView, read_batches
 from kdump.kafka.file_records import search, search_by_last_offset
 from kdump.kafka.offset_index import OffsetIndex, read_index
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager
-from kdump.log import file_system
 from kdump.log.paths import Target, target
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET
-from kdump.log.source import SeekableSource
-from kdump.log.window import Window
 from kdump.state.releases import SEARCH_BY_BASE_OFFSET
 
 

@@ -6,9 +6,9 @@ Source: org.apache.kafka.storage.internals.log.AbstractIndex and OffsetIndex.
 from __future__ import annotations
 
 from kdump.format.index import INDEX_ENTRY
-from kdump.log import file_system
+from kdump.io import file_system
+from kdump.io.source import open_source
 from kdump.log.offset_index_lookup import index_size
-from kdump.log.source import open_source
 
 WARM = 8192 // INDEX_ENTRY.size
 """Number of entries at the end that are searched first (AbstractIndex.warmEntries)."""

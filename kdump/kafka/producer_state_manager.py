@@ -16,18 +16,18 @@ from kdump.format.control_record import KEY, decode_control
 from kdump.format.count_text import plain_count
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.producer_snapshot import SNAPSHOT_HEADER, newer_snapshot
+from kdump.io.errors import SourceError
+from kdump.io.run import Limits
+from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord, RejectedBatch
 from kdump.kafka.file_log_input_stream import FileLogInputStream, RecordBatchView
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.log.run import Limits
-from kdump.log.window import Window
-from kdump.state.marker import ABORT, COMMIT
 from kdump.state.releases import MARKER_UNDERFLOW
+from kdump.state.transaction_marker import ABORT, COMMIT
 from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS
 
 LARGEST = 256 * 1024 * 1024

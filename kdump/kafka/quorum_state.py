@@ -9,9 +9,9 @@ from typing import NamedTuple
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.numbers import parse_int
+from kdump.io import file_system
 from kdump.kafka.checkpoint_file import BadLine, read_small
 from kdump.kafka.small_files import properties
-from kdump.log import file_system
 from kdump.log.paths import target
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, Voter
 from kdump.state.releases import QUORUM_STATE_1

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kdump.io.run import Run
 from kdump.kafka.errors import CorruptRecord
 from kdump.kafka.file_log_input_stream import FileLogInputStream, read_batches
 from kdump.kafka.file_records import ensure_valid
@@ -17,7 +18,6 @@ from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
 from kdump.kafka.log_segment import LogSegment
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.kafka.producer_state_manager import ProducerStateManager
-from kdump.log.run import Run
 
 
 class Recovered(NamedTuple):

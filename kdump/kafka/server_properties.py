@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from kdump.format.java_properties import properties
 from kdump.format.numbers import parse_int
-from kdump.log.directory_listing import real_path
-from kdump.log.errors import SourceError
+from kdump.io.directory_listing import real_path
+from kdump.io.errors import SourceError
 from kdump.state.secrets import is_secret
 
 MAX_BYTES = 1 << 20

@@ -8,11 +8,11 @@ from contextlib import closing
 from kdump.answer import Unknown
 from kdump.format import known_releases
 from kdump.format.text_files import TextLine
+from kdump.io.errors import SourceError, is_gone
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine, Offsets, read_checkpoint
 from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError, is_gone
 from kdump.log.file_kinds import FileKind
 from kdump.log.live_files import Opener, read_stable
 from kdump.log.partition_directory import PartitionDirectory

@@ -15,14 +15,14 @@ from kdump.core.integer_rows import IntegerRows
 from kdump.format.index import TXN_INDEX_ENTRY
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import newer_message
+from kdump.io.run import Limits
+from kdump.io.source import Source, open_source
+from kdump.io.window import Window
 from kdump.kafka.index_judge import MISMATCH, Fault
 from kdump.log.entries import Entry
 from kdump.log.offset_index_lookup import index_size
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
-from kdump.log.run import Limits
-from kdump.log.source import Source, open_source
-from kdump.log.window import Window
 from kdump.state.releases import TXN_INDEX_VERSION
 
 TWO_BYTES = 1 << 8

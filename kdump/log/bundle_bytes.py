@@ -11,8 +11,11 @@ from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
+from kdump.io.errors import SourceError, damaged_bundle
+from kdump.io.run import Limits
+from kdump.io.source import Source
+from kdump.io.window import Window
 from kdump.log.bundle_log import BundleLog
-from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.region import (
     JUNK,
     MAX_LENGTH,
@@ -26,9 +29,6 @@ from kdump.log.region import (
     Region,
     short_view,
 )
-from kdump.log.run import Limits
-from kdump.log.source import Source
-from kdump.log.window import Window
 
 
 class BundleBytes(BundleLog):

@@ -11,6 +11,7 @@ from typing import Any
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import RowTreeReader, Tree
+from kdump.io.untrusted_json import integer, natural, optional_path_text, path_text, text
 from kdump.log.bundle_index import (
     BATCHES,
     MAX_FILE,
@@ -28,7 +29,6 @@ from kdump.log.bundle_index import (
     StoredFile,
 )
 from kdump.log.bundle_rows import frame_of, located_of, rows_of
-from kdump.log.untrusted_json import integer, natural, optional_path_text, path_text, text
 
 STRUCT = "BundleIndex"
 

@@ -16,19 +16,19 @@ from kdump.format.batch_header import BATCH_HEADER, MIN_BATCH_LENGTH, BatchHeade
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
 from kdump.format.header_planes import decode_headers
+from kdump.io.errors import SourceError, damaged_bundle
+from kdump.io.hash_key import RecordHash
+from kdump.io.run import Limits
+from kdump.io.source import BYTES, RECORDS
+from kdump.io.window import BufferWindow
 from kdump.log.bundle_directory import block_of
+from kdump.log.bundle_hashes import StoredHashes
 from kdump.log.bundle_index import REDACTED, REGIONS, SIZE, Block, FileStatus, Log
+from kdump.log.bundle_regions import kept_size, region_of
 from kdump.log.bundle_rows import RowsReader
-from kdump.log.errors import SourceError, damaged_bundle
-from kdump.log.hash_key import RecordHash
+from kdump.log.bundle_verdicts import StoredVerdicts
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, make_batch
-from kdump.log.run import Limits
-from kdump.log.source import BYTES, RECORDS
-from kdump.log.stored_hashes import StoredHashes
-from kdump.log.stored_regions import kept_size, region_of
-from kdump.log.stored_verdicts import StoredVerdicts
-from kdump.log.window import BufferWindow
 
 RUN_BYTES = 1 << 20
 """Maximum bytes of a batch run. A larger batch is a region of its own."""

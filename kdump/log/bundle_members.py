@@ -13,8 +13,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from kdump.format.bundle_container import ReadAt
+from kdump.io.errors import SourceError
 from kdump.log.bundle_names import MANIFEST, container_of_part, part_name
-from kdump.log.errors import SourceError
 
 ReadMember = Callable[[str], tuple[ReadAt, int]]
 """Returns a function that reads a member (position, count), and its size in bytes. Raises OSError."""

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.errors import DecodeError
-from kdump.log.untrusted_json import natural
+from kdump.io.untrusted_json import natural
 
 STRUCT = "BundleRows"
 TABLE = 16 << 10

@@ -12,16 +12,16 @@ from typing import Any
 
 from kdump.format.bundle_container import ContainerReader
 from kdump.format.errors import DecodeError
+from kdump.io.errors import SourceError, SourceNotFound, damaged_bundle
+from kdump.io.file_system import tree_at
+from kdump.io.source import NOTHING, RECORDS, Source
+from kdump.io.unreadable_paths import note
 from kdump.log.bundle_directory import StoredDirectory
 from kdump.log.bundle_index import MAX_FILE, PIECE, Bytes, FileStatus, Log, StoredFile
 from kdump.log.bundle_log import BundleLog
 from kdump.log.bundle_manifest import read_manifest
 from kdump.log.bundle_members import ReadMember, packed_members, read_member
 from kdump.log.bundle_names import container_name
-from kdump.log.errors import SourceError, SourceNotFound, damaged_bundle
-from kdump.log.file_system import tree_at
-from kdump.log.source import NOTHING, RECORDS, Source
-from kdump.log.unreadable_paths import note
 
 
 class BundleFile:

@@ -16,8 +16,8 @@ from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import CRC_START, MESSAGES, VALUE_SIZE
 from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import Bytes, read_varint, read_varlong
+from kdump.io.window import Window
 from kdump.log.header_candidate import HeaderCandidate
-from kdump.log.window import Window
 
 LOOK_BACK = 64 * 1024 * 1024
 """Bytes of a stream that are kept while searching for the next valid batch: longer damage is simply junk."""

@@ -17,9 +17,9 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.numbers import LONG_MAX
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER, VERSIONS
+from kdump.io.run import Limits
+from kdump.io.window import Window
 from kdump.log.header_candidate import candidate_at
-from kdump.log.run import Limits
-from kdump.log.window import Window
 
 
 class FileKind(NamedTuple):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from kdump.log import file_system
-from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.directory_listing import DirectoryEntry, is_directory, is_url, items
-from kdump.log.errors import Unlisted, listing_error
+from kdump.io import file_system
+from kdump.io.command_line_paths import no_kafka_files
+from kdump.io.directory_listing import DirectoryEntry, is_directory, is_url, items
+from kdump.io.errors import Unlisted, listing_error
+from kdump.io.run import Run
+from kdump.io.source import Identity, identity_of
 from kdump.log.log_directory import LogDirectory, Place, log_directory_above, recognize
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import PARTITION, UnlistedCollector, directories, natural, target
-from kdump.log.run import Run
-from kdump.log.source import Identity, identity_of
 
 
 def find_directories(path: str, run: Run) -> Iterator[Place]:

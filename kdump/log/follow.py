@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
+from kdump.io.run import Limits
+from kdump.io.source import FileSource
+from kdump.io.window import Window
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import HEADERS, regions
-from kdump.log.run import Limits
 from kdump.log.served_files import segments_in
-from kdump.log.source import FileSource
-from kdump.log.window import Window
 
 POLL = 0.25
 """Seconds between two checks of whether a file has grown."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
+from kdump.io.run import Limits
+from kdump.io.window import Window
 from kdump.log.region import length_problem, read_header
-from kdump.log.run import Limits
-from kdump.log.window import Window
 
 HEADER = 61
 """Bytes that contain the fixed header of any format."""

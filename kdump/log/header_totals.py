@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from kdump.format.errors import DecodeError
-from kdump.log.untrusted_json import integer, natural, optional_long, text
+from kdump.io.untrusted_json import integer, natural, optional_long, text
 
 ValueT = TypeVar("ValueT")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from kdump.format.index import TIME_INDEX_ENTRY
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.offset_index_lookup import open_index
 from kdump.log.paths import Target
 

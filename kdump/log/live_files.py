@@ -2,7 +2,7 @@
 
 One file is read as it was when it was opened. A conclusion from several files, or from a small file that is rewritten
 in place, is valid only if none of them has changed since it was first looked at; a FileWatch detects that. A file that
-went away is a Gone (kdump.log.errors) wherever a file is opened that was found in a directory.
+went away is a Gone (kdump.io.errors) wherever a file is opened that was found in a directory.
 
 Source: org.apache.kafka.storage.internals.log.LocalLog (deleteSegmentFiles, replaceSegments: files are renamed to
 .deleted first), LogManager.asyncDelete (a deleted topic's directories are renamed to -delete).
@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kdump.log import file_system
-from kdump.log.command_line_paths import existing_paths
-from kdump.log.directory_listing import is_url
-from kdump.log.errors import SourceError, SourceNotFound, went_away
-from kdump.log.first_looks import FirstLooks
+from kdump.io import file_system
+from kdump.io.command_line_paths import existing_paths
+from kdump.io.directory_listing import is_url
+from kdump.io.errors import SourceError, SourceNotFound, went_away
+from kdump.io.first_looks import FirstLooks
+from kdump.io.source import FileSource, Identity, Source, identity_of, open_source
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.served_files import segments_in
-from kdump.log.source import FileSource, Identity, Source, identity_of, open_source
 
 Opener = Callable[[str], Source]
 ReadT = TypeVar("ReadT")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.log_directory import LOCK
 
 LOCKS = "/proc/locks"

@@ -11,14 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
-from kdump.log import file_kinds, file_system
-from kdump.log.directory_listing import DirectoryEntry, is_url, items, names, parent
+from kdump.io import file_system
+from kdump.io.directory_listing import DirectoryEntry, is_url, items, names, parent
+from kdump.io.source import Identity
+from kdump.log import file_kinds
 from kdump.log.file_kinds import ENDINGS, by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import identity, is_young
 from kdump.log.partition_directory import PartitionDirectory, listing_of, partition
 from kdump.log.paths import PARTITION, Target, is_live, natural, target
-from kdump.log.source import Identity
 
 REMOTE_CACHE = "remote-log-index-cache"
 """Directory inside a log directory in which a broker caches indexes from remote storage (RemoteIndexCache)."""

@@ -18,17 +18,17 @@ from typing import NamedTuple, overload
 from kdump.format.batch_formats import FORMATS
 from kdump.format.count_text import plain_count
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
+from kdump.io.directory_listing import is_url
+from kdump.io.errors import SourceError, is_missing
+from kdump.io.file_system import tree_at
+from kdump.io.run import Limits
+from kdump.io.source import FileSource, Source, open_source
+from kdump.io.unreadable_paths import note
+from kdump.io.window import Window
 from kdump.log import file_kinds
-from kdump.log.directory_listing import is_url
-from kdump.log.errors import SourceError, is_missing
-from kdump.log.file_system import tree_at
 from kdump.log.header_candidate import candidate_at
 from kdump.log.paths import Target
 from kdump.log.resync import Resync
-from kdump.log.run import Limits
-from kdump.log.source import FileSource, Source, open_source
-from kdump.log.unreadable_paths import note
-from kdump.log.window import Window
 
 ENTRY = struct.Struct(">ii")
 LARGEST = 64 * 1024 * 1024

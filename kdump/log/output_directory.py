@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import BinaryIO
 
-from kdump.log.directory_listing import is_inside, is_url, real_path
+from kdump.io.directory_listing import is_inside, is_url, real_path
 from kdump.log.log_directory import META, ROOT_FILES, LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import PARTITION

@@ -17,15 +17,15 @@ from sys import intern
 from typing import TypeVar
 
 from kdump.format.numbers import LONG_MAX
+from kdump.io.directory_listing import DirectoryEntry, items
+from kdump.io.errors import listing_error
+from kdump.io.remote_paths import remote_partition
+from kdump.io.source import Identity
 from kdump.log import file_kinds
-from kdump.log.directory_listing import DirectoryEntry, items
-from kdump.log.errors import listing_error
 from kdump.log.file_kinds import ENDINGS, FileKind, by_name
 from kdump.log.live_files import identity
 from kdump.log.paths import PARTITION, Target, is_live
-from kdump.log.remote_paths import remote_partition
 from kdump.log.served_files import is_served, swaps_in
-from kdump.log.source import Identity
 
 ValueT = TypeVar("ValueT")
 
@@ -147,7 +147,7 @@ class DirectoryListing:
 class PartitionDirectory:
     """A partition directory, which is listed when something in it is first asked for. `state` is "" for a live one,
     else delete, future or stray; topic and partition are None if the directory has another name, and the topic may be
-    an ID in remote storage (kdump.log.remote_paths). `given`: the files, if they are not those in the directory."""
+    an ID in remote storage (kdump.io.remote_paths). `given`: the files, if they are not those in the directory."""
 
     path: str
     source: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import read_problem
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import read_problem
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.source import FileSource
+from kdump.io.window import Window
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.log.region_reader import regions
-from kdump.log.run import PLAIN_RUN, Run
-from kdump.log.source import FileSource
-from kdump.log.window import Window
 
 
 class PartitionReader:

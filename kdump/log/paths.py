@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from kdump.log import file_system
-from kdump.log.directory_listing import is_inside, is_no_file, is_url, items
-from kdump.log.errors import SourceError, Unlisted, is_gone, listing_error
+from kdump.io import file_system
+from kdump.io.directory_listing import is_inside, is_no_file, is_url, items
+from kdump.io.errors import SourceError, Unlisted, is_gone, listing_error
+from kdump.io.remote_paths import remote_partition
+from kdump.io.run import Run
 from kdump.log.file_kinds import FileKind, by_name
-from kdump.log.remote_paths import remote_partition
-from kdump.log.run import Run
 
 # topic-partition, with the suffix that a broker appends to a directory that is being deleted or moved, or is a stray.
 PARTITION = re.compile(
@@ -28,7 +28,7 @@ HALF_COPIED = re.compile(r"\.(?:log|index|timeindex|txnindex|snapshot)\.(?:part|
 
 class Target(NamedTuple):
     """A file to read. `kind` and `name_offset`, the base offset, come from its name, None if it does not contain them;
-    topic and partition come from the name of its directory; the topic may be an ID (kdump.log.remote_paths)."""
+    topic and partition come from the name of its directory; the topic may be an ID (kdump.io.remote_paths)."""
 
     path: str
     name_offset: int | None

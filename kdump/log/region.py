@@ -19,9 +19,9 @@ from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
 from kdump.format.varint import Bytes
-from kdump.log.run import Limits
-from kdump.log.source import CHECKSUMS
-from kdump.log.window import BufferWindow, Window
+from kdump.io.run import Limits
+from kdump.io.source import CHECKSUMS
+from kdump.io.window import BufferWindow, Window
 
 TORN, JUNK, PADDING = "torn", "junk", "padding"
 MAGIC = "magic-unknown"

@@ -15,10 +15,12 @@ from kdump.format.batch_formats import FORMATS, NEWEST
 from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MessageHeader
+from kdump.io.errors import SourceError
+from kdump.io.run import Limits
+from kdump.io.window import LARGE, Window
 from kdump.log.bundle_log import BundleLog
 from kdump.log.bundle_names import MANIFEST, PACKED
 from kdump.log.embedded_batch import LOOK_BACK
-from kdump.log.errors import SourceError
 from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import (
     JUNK,
@@ -34,8 +36,6 @@ from kdump.log.region import (
     short_view,
 )
 from kdump.log.resync import NOT_ZERO, Resync
-from kdump.log.run import Limits
-from kdump.log.window import LARGE, Window
 
 HEADERS, WALKED, CHECKED = "headers", "walked", "checked"
 KnownRuns = Callable[[int], Iterable[BatchRun]]

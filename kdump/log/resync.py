@@ -13,10 +13,10 @@ import re
 from kdump.format.batch_formats import format_of
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
+from kdump.io.run import Limits
+from kdump.io.window import Window
 from kdump.log.embedded_batch import LOOK_BACK, EmbeddedBatchCheck
 from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, near
-from kdump.log.run import Limits
-from kdump.log.window import Window
 
 FREE_WORK = 64 * 1024 * 1024
 WORK_PER_BYTE = 8

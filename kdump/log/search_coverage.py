@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from kdump.format.count_text import count_text
 from kdump.format.size_text import size_text
+from kdump.io.remote_paths import MAX_IDS, with_only_ids
 from kdump.log.region import PADDING, Batch, Region
 from kdump.log.region_scan import RegionScan
-from kdump.log.remote_paths import MAX_IDS, with_only_ids
 from kdump.log.selection import Selection
 
 MAX_LISTED = 3

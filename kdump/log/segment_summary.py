@@ -10,6 +10,9 @@ from collections.abc import Callable
 
 from kdump.core.batch_scan import read_one_header
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.io.run import PLAIN_RUN, Limits, Run, ignore
+from kdump.io.source import FileSource
+from kdump.io.window import LARGE, Window
 from kdump.log.bundle_log import BundleLog
 from kdump.log.file_kinds import INDEX, TIME_INDEX
 from kdump.log.header_candidate import candidate_at
@@ -19,9 +22,6 @@ from kdump.log.paths import Target
 from kdump.log.region import BatchRun, Region
 from kdump.log.region_reader import CHECKED, HEADERS, regions
 from kdump.log.region_totals import RegionTotals
-from kdump.log.run import PLAIN_RUN, Limits, Run, ignore
-from kdump.log.source import FileSource
-from kdump.log.window import LARGE, Window
 
 BLOCK = 256 * 1024
 FEW_READS, FEW_HEADERS = 16, 128

@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 from kdump.core.column_numbers import LAST_OFFSET
 from kdump.format.numbers import LONG_MAX, parse_long
-from kdump.log import file_system
-from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.directory_listing import items, names
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import careful_source
+from kdump.io import file_system
+from kdump.io.command_line_paths import no_kafka_files
+from kdump.io.directory_listing import items, names
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.window import Window
 from kdump.log.file_kinds import BATCHES, SEGMENT, FileKind, by_name
 from kdump.log.paths import Target, UnlistedCollector, directories, is_live, is_replaced, reject_pipe, target
 from kdump.log.region import Batch, BatchRun, Region
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.segment_summary import summarize_headers
-from kdump.log.window import Window
 
 
 class Swaps(NamedTuple):

@@ -12,13 +12,13 @@ from bisect import bisect_right
 
 from kdump.format.batch_header import BatchHeader
 from kdump.format.index import TIME_INDEX_ENTRY
+from kdump.io.run import Limits
+from kdump.io.source import FileSource
+from kdump.io.window import Window
 from kdump.log.header_candidate import candidate_at
 from kdump.log.offset_index_lookup import IndexLookup, UnusableIndex, begins_batch, index_pieces, open_index_lookup
 from kdump.log.paths import Target
-from kdump.log.run import Limits
 from kdump.log.selection import Selection
-from kdump.log.source import FileSource
-from kdump.log.window import Window
 
 MIN_LONG = -(1 << 63)
 STEPS = 10_000

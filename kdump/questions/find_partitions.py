@@ -12,15 +12,16 @@ from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.cluster.disks import Disks
-from kdump.log import file_kinds, file_system
-from kdump.log.command_line_paths import missing, no_kafka_files
-from kdump.log.errors import SourceError, went_away
-from kdump.log.fault_tolerant import careful_source
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing, no_kafka_files
+from kdump.io.errors import SourceError, went_away
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.window import Window
+from kdump.log import file_kinds
 from kdump.log.file_kinds import FileKind
 from kdump.log.internal_topics import METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, SegmentFiles, current, one_file, partition
 from kdump.log.paths import Target
-from kdump.log.window import Window
 
 NO_TRANSACTIONS = (METADATA_TOPIC, TRANSACTION_TOPIC)
 """Kafka writes to these without producer IDs."""

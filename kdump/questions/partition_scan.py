@@ -20,8 +20,8 @@ from kdump.check.rules.transactions import TransactionRule
 from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.producers import ProducerWatcher
+from kdump.io.errors import SourceError
 from kdump.log.batch_validity import COUNT
-from kdump.log.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.producer_state import ProducerState
 

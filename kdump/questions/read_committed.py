@@ -22,20 +22,20 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.txn_index_entries import close
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, Limits, Run
+from kdump.io.source import Source
+from kdump.io.window import Window
 from kdump.log.batch_validity import impossible_count
 from kdump.log.entries import Entry
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import TXN_INDEX
 from kdump.log.log_directory import directory_above
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, one_file, partition
 from kdump.log.paths import Target
 from kdump.log.region import Batch
-from kdump.log.run import PLAIN_RUN, Limits, Run
-from kdump.log.source import Source
-from kdump.log.window import Window
 from kdump.questions.partition_scan import PartitionScan
-from kdump.state.marker import ABORT
 from kdump.state.read_committed_view import MAX_ABORTED_TRANSACTIONS, HiddenRecords, ReadCommittedView, describe_view
+from kdump.state.transaction_marker import ABORT
 
 Say = Callable[[str], None]
 

@@ -21,16 +21,16 @@ from kdump.format.layout import LARGE, Layout, Span
 from kdump.format.legacy_message import MESSAGES
 from kdump.format.record import RECORD
 from kdump.format.varint import Bytes
+from kdump.io.errors import SourceError
+from kdump.io.source import BYTES
+from kdump.io.window import Window
 from kdump.log.batch_records import unpacked
 from kdump.log.bundle_log import BundleLog
 from kdump.log.entries import Entry
-from kdump.log.errors import SourceError
 from kdump.log.legacy_records import messages, value_bounds
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import JUNK, PADDING, Batch, DefaultRecordBatch, LegacyRecordBatch, Problem, Region
-from kdump.log.source import BYTES
-from kdump.log.window import Window
 from kdump.render.decoded_values import lines
 from kdump.render.escape import printable
 from kdump.render.field_meanings import (

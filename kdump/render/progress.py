@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from kdump.log.low_impact_reads import bytes_read
+from kdump.io.low_impact_reads import bytes_read
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
 from kdump.status_line import STATUS, STDERR

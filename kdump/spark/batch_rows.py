@@ -36,11 +36,11 @@ from kdump.format.batch_header import (
 )
 from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
+from kdump.io.window import Window
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, batches_of
 from kdump.log.region_reader import CHECKED, WALKED
 from kdump.log.selection import NO, Selection
-from kdump.log.window import Window
 from kdump.spark import arrow
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions

@@ -6,16 +6,16 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 
-from kdump.log import file_system
+from kdump.io import file_system
+from kdump.io.directory_listing import DirectoryEntry, is_url, items, names, real_path
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.log.bundle_names import CONTAINER, PACKED, bundle_of, is_bundle
-from kdump.log.directory_listing import DirectoryEntry, is_url, items, names, real_path
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import by_name
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import AT_ROOT
-from kdump.log.mounts import mount_bundles, origin, unmount_bundles
+from kdump.log.mounted_bundles import mount_bundles, origin, unmount_bundles
 from kdump.log.paths import natural
-from kdump.log.run import Run
 
 
 def mount_for_task(paths: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kdump.cluster.metadata import MetadataCopies
+from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.format.known_releases import config_default
 from kdump.format.numbers import parse_long
 from kdump.render.escape import path_text

@@ -13,9 +13,9 @@ from kdump.answer import answer_object
 from kdump.cluster.lag import LagContext, positions, share_positions
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, newest, read_groups
+from kdump.io.run import Limits, Run
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.partition_directory import PartitionDirectory, partition
-from kdump.log.run import Limits, Run
 from kdump.render.escape import path_text
 from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.cluster_metadata import write_columns

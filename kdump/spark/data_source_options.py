@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kdump.log.run import DEFAULT_MAX_DECOMPRESSED, Limits
-from kdump.log.window import DEFAULT_SIZE
+from kdump.io.run import DEFAULT_MAX_DECOMPRESSED, Limits
+from kdump.io.window import DEFAULT_SIZE
 from kdump.spark.tables import TABLES, SparkTable
 
 SPLIT = 64 * 1024 * 1024

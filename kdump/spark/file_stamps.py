@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kdump.log import file_system
-from kdump.log.directory_listing import is_url, version
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url, version
 from kdump.log.paths import Target
 
 Stamp = tuple[int, int | str]

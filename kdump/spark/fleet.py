@@ -14,19 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.cluster.metadata import MetadataCopies
+from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.cluster.node_ids import node_ids
-from kdump.log import file_system
-from kdump.log.directory_listing import globbed, is_directory, is_inside, is_url, length, parent, real_path
-from kdump.log.errors import SourceError, is_gone
+from kdump.io import file_system
+from kdump.io.directory_listing import globbed, is_directory, is_inside, is_url, length, parent, real_path
+from kdump.io.errors import SourceError, is_gone
+from kdump.io.remote_paths import TOPIC_ID
+from kdump.io.run import Run
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, LogDirectory, Place, directory_at
-from kdump.log.mounts import mount_bundles
+from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
-from kdump.log.remote_paths import TOPIC_ID
-from kdump.log.run import Run
 from kdump.spark.bundles import mount_for_task, place_on_host, recorded_place, with_bundles
 from kdump.spark.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
 from kdump.spark.scan_setup import TaskReadLimits

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.check.resume_state import StateError
-from kdump.log.directory_listing import length
-from kdump.log.errors import SourceError
+from kdump.io.directory_listing import length
+from kdump.io.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.render.escape import path_text
 from kdump.spark.arrow import arrow_schema

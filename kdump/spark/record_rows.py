@@ -20,17 +20,17 @@ from kdump.core.record_columns import RecordColumns
 from kdump.decode.decoder_interface import Decoder, DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.numbers import int64
+from kdump.io.errors import SourceError
+from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns
-from kdump.log.errors import SourceError
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.mounts import mount_bundles
+from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, batches_of
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import NO, Selection
-from kdump.log.window import Window
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_json import control_object
 from kdump.render.line_parts import may_decode, schemas_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kdump.log.directory_listing import is_url
+from kdump.io.directory_listing import is_url
 from kdump.spark.arrow import spark_type
 from kdump.spark.cluster_metadata import ASSIGNMENT, CLUSTERS
 from kdump.spark.coordinator_logs import COORDINATORS, STATE

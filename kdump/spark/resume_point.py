@@ -19,8 +19,8 @@ from kdump.check.engine.partition_check import recovers
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import StateError
+from kdump.io.directory_listing import is_url
 from kdump.kafka.leader_epoch_file_cache import first_falling
-from kdump.log.directory_listing import is_url
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import Stamp, file_stamp

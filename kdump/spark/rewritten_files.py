@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.spark.store import Store
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_writer import table_writer

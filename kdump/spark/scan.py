@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kdump.check.options import Options
-from kdump.log.fault_tolerant import careful_source
-from kdump.log.run import PLAIN_RUN, Limits, Run
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.spark.data_source_options import SPLIT, ReadOptions
 from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
 from kdump.spark.rewritten_files import rewrite_files

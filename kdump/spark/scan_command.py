@@ -25,7 +25,7 @@ from kdump.command_line.params import (
 )
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
-from kdump.log.run import Run
+from kdump.io.run import Run
 from kdump.render.progress import Progress
 from kdump.spark.scan_report import FleetEnd, ScanReport
 

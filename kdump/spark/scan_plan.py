@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kdump.check.engine.units import CheckUnit, units_of
 from kdump.cluster.disks import Disks
-from kdump.cluster.metadata import Age
+from kdump.cluster.metadata_copies import Age
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition

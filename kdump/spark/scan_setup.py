@@ -1,5 +1,5 @@
 """What all tasks of a scan need to know, among it how they read: as the process that started them
-(kdump.log.low_impact_reads, kdump.idle)."""
+(kdump.io.low_impact_reads, kdump.idle)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.idle import be_idle, is_idle
-from kdump.log.low_impact_reads import limit_rate, max_rate
-from kdump.log.token_bucket import TokenBucket
+from kdump.io.low_impact_reads import limit_rate, max_rate
+from kdump.io.token_bucket import TokenBucket
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.store import Store
 

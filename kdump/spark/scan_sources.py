@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kdump.check.options import Options
-from kdump.cluster.metadata import Age
-from kdump.log.directory_listing import is_url, length, parent, real_path
+from kdump.cluster.metadata_copies import Age
+from kdump.io.directory_listing import is_url, length, parent, real_path
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory, Place, directory_at
-from kdump.log.mounts import unmount_bundles
+from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
 from kdump.spark.bundles import recorded_place, same_place

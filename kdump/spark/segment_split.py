@@ -14,15 +14,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.core.column_numbers import BATCH_END, BATCH_START, LAST_OFFSET
+from kdump.io.fault_tolerant import fault_tolerant
+from kdump.io.run import Limits
+from kdump.io.source import BYTES, open_source
+from kdump.io.window import DEFAULT_SIZE, Window
 from kdump.log.batch_validity import is_intact
-from kdump.log.fault_tolerant import fault_tolerant
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import HEADERS, regions
-from kdump.log.run import Limits
-from kdump.log.source import BYTES, open_source
-from kdump.log.window import DEFAULT_SIZE, Window
 
 BEFORE = 2
 """How many index entries before the split reading starts."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kdump.extras import how_to_install
 from kdump.idle import is_idle
-from kdump.log.directory_listing import is_url
+from kdump.io.directory_listing import is_url
 from kdump.spark import PUSHDOWN, register
 from kdump.spark.fleet import expanded
 

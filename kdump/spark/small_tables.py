@@ -12,10 +12,10 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.rules.bytes import not_checked
 from kdump.check.totals import CheckTotals
+from kdump.io.directory_listing import is_url
+from kdump.io.errors import SourceError
 from kdump.log import file_kinds
-from kdump.log.directory_listing import is_url
 from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError
 from kdump.log.paths import Target, target
 from kdump.questions.ls.answer import segment_object
 from kdump.render.escape import path_text

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from kdump.log.directory_listing import is_directory, is_inside, is_url, names
+from kdump.io.directory_listing import is_directory, is_inside, is_url, names
 from kdump.log.output_directory import OutputError, lock_directory, refuse_output
 
 OWN = "_kdump"

@@ -15,8 +15,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kdump.io.errors import SourceError
+from kdump.io.run import Limits
 from kdump.log.bundle_names import bundle_of
-from kdump.log.errors import SourceError
 from kdump.log.follow import complete_end
 from kdump.log.log_directory import LogDirectory
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
@@ -24,7 +25,6 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import BatchRun
 from kdump.log.region_reader import WALKED, regions
-from kdump.log.run import Limits
 from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.read_task import ReadTask, TaskItem, packed

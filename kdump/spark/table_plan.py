@@ -11,8 +11,9 @@ from kdump.check.engine.units import CheckUnit, units_of
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
-from kdump.log import file_kinds, file_system
-from kdump.log.directory_listing import is_url, length
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url, length
+from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles

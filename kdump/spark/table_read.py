@@ -15,16 +15,16 @@ from kdump.check.totals import CheckTotals
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.control_record import decode_control
 from kdump.format.transaction_record import decode_transaction
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.window import Window
 from kdump.log.batch_records import records
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import careful_source
-from kdump.log.mounts import unmount_bundles
+from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import batches_of
 from kdump.log.region_reader import CHECKED
 from kdump.log.selection import Selection
-from kdump.log.window import Window
 from kdump.render.escape import path_text
 from kdump.render.inspect_json import plain
 from kdump.spark.arrow import Rows

@@ -16,8 +16,8 @@ from kdump.check.engine.partition_check import PartitionCheck
 from kdump.check.engine.units import CheckUnit
 from kdump.check.resume_state import StateError
 from kdump.check.totals import CheckTotals
+from kdump.io.directory_listing import length
 from kdump.log import file_kinds
-from kdump.log.directory_listing import length
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target

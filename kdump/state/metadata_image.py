@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from kdump.answer import EPOCH_MS, Doc, Shown, answer
 from kdump.state.metadata_refusal import Refusal
 from kdump.state.name_numbers import Names
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 
 TOPIC, BROKER = 2, 4
 """IDs of ConfigResource.Type."""

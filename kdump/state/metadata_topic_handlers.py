@@ -17,7 +17,14 @@ from kdump.state.internal_records import ENTRY
 from kdump.state.metadata_image import NO_CONFIGS, TOPIC, TopicImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
-from kdump.state.partition_table import PartitionRegistration, PartitionTable, Row, is_plain, sizes, with_leader_and_isr
+from kdump.state.partition_registrations import (
+    PartitionRegistration,
+    PartitionTable,
+    Row,
+    is_plain,
+    sizes,
+    with_leader_and_isr,
+)
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1

@@ -10,7 +10,7 @@ from typing import Any
 from kdump.format.coordinator_record import decode_coordinator_record
 from kdump.format.count_text import plain_count
 from kdump.format.kafka_uuid import ZERO_UUID
-from kdump.log.errors import NotKnown, within
+from kdump.io.errors import NotKnown, within
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.committed_offsets import OffsetAndMetadata

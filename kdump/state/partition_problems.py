@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import MetadataImage, TopicImage
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 from kdump.state.topic_config import effective
 
 

@@ -13,18 +13,19 @@ from itertools import chain
 
 from kdump.answer import Unknown
 from kdump.format.count_text import plain_count
-from kdump.log import file_kinds, file_system
-from kdump.log.errors import SourceError, is_gone, unread
-from kdump.log.fault_tolerant import FaultTolerantSource, fault_tolerant
+from kdump.io import file_system
+from kdump.io.errors import SourceError, is_gone, unread
+from kdump.io.fault_tolerant import FaultTolerantSource, fault_tolerant
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.source import FileSource, Source, open_source
+from kdump.io.window import Window
+from kdump.log import file_kinds
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.live_files import open_target
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, log_start_offset
 from kdump.log.paths import Target
 from kdump.log.region import TORN
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.segment_summary import summarize_headers
-from kdump.log.source import FileSource, Source, open_source
-from kdump.log.window import Window
 from kdump.state.unknown_offsets import NO_FILES, CheckpointFiles, no_end
 
 Open = Callable[[Target], Window]

@@ -17,8 +17,8 @@ from kdump.format.batch_header import sequence
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import config_default
 from kdump.log.region import Batch
-from kdump.state.marker import EndTxnMarker
 from kdump.state.releases import PRODUCER_EXPIRATION
+from kdump.state.transaction_marker import EndTxnMarker
 
 MAX_PRODUCERS = 1_000_000
 """Maximum number of producers kept; beyond that, the one that was idle for longest is removed."""

@@ -12,7 +12,7 @@ from functools import cache
 from kdump.format.known_releases import synonyms
 from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import BROKER, MetadataImage
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 COPY_RATE = "remote.log.manager.copy.max.bytes.per.second"

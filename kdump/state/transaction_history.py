@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kdump.format.transaction_record import TransactionMetadata
 from kdump.state.internal_records import ENTRY
-from kdump.state.marker import ABORT, COMMIT
+from kdump.state.transaction_marker import ABORT, COMMIT
 
 ROOM = 48 * 1024 * 1024
 """Maximum memory for the history, in bytes."""

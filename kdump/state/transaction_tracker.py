@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.state.id_numbers import IdNumbers
-from kdump.state.marker import EndTxnMarker
+from kdump.state.transaction_marker import EndTxnMarker
 
 MAX_OPEN_TRANSACTIONS = 1_000_000
 """Maximum number of open transactions, and of producers with their epochs, that are kept; no log written by a broker

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdump.cli import TAKE_BUNDLES
-from kdump.log.mounts import mount_bundles, unmount_bundles
+from kdump.log.mounted_bundles import mount_bundles, unmount_bundles
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import ZERO, backwards, browse, everything, forwards, listed, said
 from tests.command import run

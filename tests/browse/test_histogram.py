@@ -13,8 +13,8 @@ from kdump.browse import time_histogram
 from kdump.browse.listings import Cancelled
 from kdump.browse.scopes import ScopePart
 from kdump.browse.time_histogram import TimeBins, read_times
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.paths import target
-from kdump.log.run import PLAIN_RUN, Run
 from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
 from tests.browse.test_model import PAYMENTS, ZERO, listed, segment

@@ -18,10 +18,10 @@ from kdump.browse.listings import Cancelled
 from kdump.browse.scopes import Here, ScopePart, scope_of
 from kdump.browse.time_histogram import TimeBins, read_times
 from kdump.format.murmur2 import partition_of
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import BLOCK, FaultTolerantSource
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.paths import target
-from kdump.log.run import PLAIN_RUN, Run
 from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
 from tests.browse.test_model import PAYMENTS, ZERO, listed

@@ -24,8 +24,8 @@ from kdump.browse.save import row_commands, row_json
 from kdump.browse.segment_pages import Pages
 from kdump.cli import cli
 from kdump.format.batch_header import BATCH_HEADER
-from kdump.log.fault_tolerant import FaultTolerantSource
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.io.fault_tolerant import FaultTolerantSource
+from kdump.io.run import PLAIN_RUN, Run
 from tests.conftest import FIXTURES, sample, seeded
 from tests.craft import batch, flip, patch, record, split
 from tests.test_damaged_disks import DAMAGES, LARGE, files

@@ -10,7 +10,7 @@ import pytest
 from kdump.browse import listings
 from kdump.browse.browser import Browser
 from kdump.browse.listings import MORE, Cancelled, SortOrder, chosen_order
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.io.run import PLAIN_RUN, Run
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, backwards, browse, forwards, listed, said, segment
 from tests.conftest import FIXTURES, few

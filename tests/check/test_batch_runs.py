@@ -21,7 +21,7 @@ from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.cli import cli
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.batch_header import BATCH_HEADER, CODECS
-from kdump.state.marker import EndTxnMarker, plain_marker
+from kdump.state.transaction_marker import EndTxnMarker, plain_marker
 from tests import craft
 from tests.conftest import DISKS, SEED, sample, seeded
 from tests.test_damaged_disks import DAMAGES

@@ -20,8 +20,8 @@ from kdump.format.crc_flip import CRC32, CRC32C, BitFlip, single_bit_flips
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MESSAGES
 from kdump.format.record import RECORD
+from kdump.io.run import Limits
 from kdump.log.region import Batch, make_batch, read_header
-from kdump.log.run import Limits
 from tests import craft
 from tests.conftest import (
     SEED,

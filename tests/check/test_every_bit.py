@@ -13,9 +13,9 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.check.totals import CheckTotals
+from kdump.io.source import SeekableSource
 from kdump.log.partition_directory import PartitionDirectory, PartitionFiles, SegmentFiles
 from kdump.log.paths import target
-from kdump.log.source import SeekableSource
 from tests import craft
 from tests.conftest import sample, segment
 

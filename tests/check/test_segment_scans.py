@@ -22,10 +22,10 @@ from kdump.check.engine.workers import LARGE, usual_jobs_for
 from kdump.check.options import Options
 from kdump.format.index import INDEX_ENTRY
 from kdump.incident.report.run import postmortem
+from kdump.io.run import Limits
 from kdump.log.paths import Target, target
 from kdump.log.region import BatchRun
 from kdump.log.region_reader import CHECKED, regions
-from kdump.log.run import Limits
 from tests import craft
 from tests.check.test_batch_runs import KAFKA, change_header, drop_or_repeat, swap, verify
 from tests.command import run

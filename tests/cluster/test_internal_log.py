@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kdump.cluster.internal_log import LIMITS, read_records
+from kdump.io.run import Limits, Run
 from kdump.log.batch_records import records
 from kdump.log.region import Batch
-from kdump.log.run import Limits, Run
 from tests.conftest import FIXTURES, batches, read_regions, record_facts, seeded, segments
 from tests.craft import CODECS, batch, fix_crc, overwrite, record
 from tests.each_case import each_case

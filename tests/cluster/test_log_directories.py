@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdump.incident.doctor.log_directories import FoundLogDirectories, find_log_directories
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 
 
 def process(root: Path, number: int, arguments: list[str], *, other: bool = False) -> Path:

@@ -9,10 +9,11 @@ import pytest
 
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.options import Options
-from kdump.cluster import metadata, metadata_log
-from kdump.cluster.metadata import Age, MetadataCopies
+from kdump.cluster import metadata_copies as metadata
+from kdump.cluster import metadata_log
+from kdump.cluster.metadata_copies import Age, MetadataCopies
+from kdump.io.run import Limits
 from kdump.log.partition_directory import partition
-from kdump.log.run import Limits
 from kdump.state.metadata_image import MetadataImage, QuorumLeader, TopicImage
 from tests.each_case import each_case
 

@@ -19,11 +19,11 @@ from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.format.layout import Span
 from kdump.format.record import RECORD
+from kdump.io.run import Limits
 from kdump.log import batch_records, legacy_records
 from kdump.log.batch_records import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
-from kdump.log.run import Limits
 from tests import craft
 from tests.conftest import (
     FIXTURES,

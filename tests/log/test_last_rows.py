@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kdump.io.run import Limits
 from kdump.log.paths import target
 from kdump.log.region import Batch, Region
 from kdump.log.region_scan import RegionScan
-from kdump.log.run import Limits
 from kdump.log.selection import Selection
 from tests.conftest import FIXTURES, SEED, seeded
 from tests.craft import batch, record

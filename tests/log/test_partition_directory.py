@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kdump.io.directory_listing import items
+from kdump.io.run import QUIET_RUN
 from kdump.log import find_directories as walk
 from kdump.log import log_directory, partition_directory
-from kdump.log.directory_listing import items
 from kdump.log.partition_directory import PartitionDirectory, current, partition
-from kdump.log.run import QUIET_RUN
 from tests.each_case import each_case
 
 OLD = "00000000000000000000.log"

@@ -15,14 +15,14 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kdump.io.window
 import kdump.log.resync
-import kdump.log.window
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.io.run import Limits
+from kdump.io.source import StreamSource
 from kdump.log.batch_records import records
 from kdump.log.region import DefaultRecordBatch, Region
 from kdump.log.region_reader import Reader
-from kdump.log.run import Limits
-from kdump.log.source import StreamSource
 from tests import craft
 from tests.conftest import (
     SEED,
@@ -741,7 +741,7 @@ def test_crafted_input_costs_no_more_than_its_size(
     real = kdump.log.resync.checksum
     monkeypatch.setattr("kdump.log.resync.checksum", checksum)
 
-    class Window(kdump.log.window.Window):
+    class Window(kdump.io.window.Window):
         def view(self, position: int, count: int) -> memoryview:
             nonlocal looks
             looks += 1

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.io.run import Run
+from kdump.io.source import SeekableSource
+from kdump.io.window import DEFAULT_SIZE, HEADER_BLOCK, Window
 from kdump.log import segment_summary as module
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import target
 from kdump.log.region import Batch, LegacyRecordBatch
-from kdump.log.run import Run
 from kdump.log.segment_summary import summarize_headers
-from kdump.log.source import SeekableSource
-from kdump.log.window import DEFAULT_SIZE, HEADER_BLOCK, Window
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, iter_regions, opened, segment
 from tests.each_case import each_case

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kdump.check.catalogue import CATALOGUE
-from kdump.log.mounts import unmount_bundles
+from kdump.log.mounted_bundles import unmount_bundles
 from kdump.spark.data_source_options import OptionError, parse
 from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store, StoreError

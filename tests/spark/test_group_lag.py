@@ -20,8 +20,8 @@ from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.metadata_log import read_metadata
 from kdump.cluster.read_groups import newest, read_groups
 from kdump.cluster.transaction_coordinator import read_coordinator
+from kdump.io.run import Limits, Run
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.log.run import Limits, Run
 from kdump.questions.groups.report import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
 from kdump.spark.result import open_result

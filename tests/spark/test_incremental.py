@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from kdump.log.run import Limits
+from kdump.io.run import Limits
 from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.result import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, scan

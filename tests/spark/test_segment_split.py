@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kdump.io.run import Limits
 from kdump.log.paths import target
 from kdump.log.region import Batch, BatchRun, Region
 from kdump.log.region_reader import CHECKED
-from kdump.log.run import Limits
 from kdump.spark.segment_split import SegmentSplit, opened, own_regions
 from tests.conftest import DISKS, sample, seeded
 from tests.craft import flip, one

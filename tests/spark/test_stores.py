@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from kdump.log.run import Limits
+from kdump.io.run import Limits
 from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.coordinator_logs import (
     COORDINATORS,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kdump.cluster.schema_registries import find_registries, read_registry, registry_changes
-from kdump.log.run import QUIET_RUN
+from kdump.io.run import QUIET_RUN
 from kdump.state.as_of import AsOf
 from kdump.state.schema_registry import CHUNK_BYTES, PackedTexts, SchemaRegistry, qualified
 from tests.each_case import each_case

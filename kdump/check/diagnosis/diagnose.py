@@ -18,8 +18,8 @@ from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, VARLONG, Field, Layout
 from kdump.format.record import RECORD
 from kdump.format.varint import read_varint, read_varlong
+from kdump.io.window import Window
 from kdump.log.region import Batch, LegacyRecordBatch
-from kdump.log.window import Window
 
 FLIPPED_BIT, ZEROS, BLOCK, FOREIGN, CRC_FIELD = "flipped-bit", "zeros", "block", "foreign", "crc-field"
 

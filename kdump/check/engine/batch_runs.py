@@ -15,9 +15,9 @@ from kdump.core.batch_scan import FURTHEST
 from kdump.core.column_numbers import BATCH_START
 from kdump.core.header_columns import HeaderColumns, is_plain_batch
 from kdump.format.batch_header import COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL
+from kdump.io.run import Limits
 from kdump.log.region import BatchRun, DefaultRecordBatch
-from kdump.log.run import Limits
-from kdump.state.marker import MARKER_SIZE, EndTxnMarker, plain_marker
+from kdump.state.transaction_marker import MARKER_SIZE, EndTxnMarker, plain_marker
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
 """Attribute bits that need no check: not those of control batches or delete horizons, and no reserved ones."""

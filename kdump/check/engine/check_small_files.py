@@ -13,9 +13,9 @@ from kdump.check.rules.identity_files import content
 from kdump.check.rules.producer_snapshots import invalid_region
 from kdump.check.totals import CheckTotals
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.io.errors import SourceError
 from kdump.log import file_kinds
 from kdump.log.entries import NEWER, Entry, Item, entries
-from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.log.region import Problem, Region
 

@@ -12,15 +12,15 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules.producer_snapshots import SnapshotEntry
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.txn_index_entries import IndexedAborts
+from kdump.io.errors import SourceError
+from kdump.io.window import Window
 from kdump.kafka.transaction_index import AbortMarker, newer_entry, next_begins
 from kdump.log.entries import Entry, EntryRun, Item, entry_runs, single_entries
 from kdump.log.entries import entries as read_entries
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, PRODUCER_SNAPSHOT, TXN_INDEX, FileKind
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.log.window import Window
 
 MAX_SNAPSHOT_BYTES = 64 * 1024 * 1024
 """Size in bytes of the largest producer snapshot that is compared with the log: a million producers."""

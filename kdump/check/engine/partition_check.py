@@ -41,20 +41,20 @@ from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
+from kdump.io.errors import ReadingStopped, SourceError
+from kdump.io.run import Limits
+from kdump.io.source import RECORDS, FileSource
+from kdump.io.window import Window
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.bundle_log import BundleLog
-from kdump.log.errors import ReadingStopped, SourceError
 from kdump.log.internal_topics import COORDINATOR_TOPICS, METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import CHECKED, regions
-from kdump.log.run import Limits
-from kdump.log.source import RECORDS, FileSource
-from kdump.log.window import Window
-from kdump.state.marker import EndTxnMarker, marker_of
 from kdump.state.other_replicas import who_has_it
+from kdump.state.transaction_marker import EndTxnMarker, marker_of
 from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS, OngoingTxn
 
 

@@ -6,8 +6,8 @@ from kdump.core.column_numbers import ATTRIBUTES
 from kdump.core.header_columns import HeaderColumns
 from kdump.core.record_checks import count_valid_batches, records_agree
 from kdump.format.batch_header import COMPRESSION
+from kdump.io.run import Limits
 from kdump.log.batch_payload import payload_of
-from kdump.log.run import Limits
 
 
 def record_suspects(heads: HeaderColumns, limits: Limits, *, keyed: bool) -> list[int]:

@@ -16,12 +16,12 @@ from kdump.check.catalogue import CATALOGUE
 from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
-from kdump.log.errors import went_away
-from kdump.log.first_looks import stem
+from kdump.io.errors import went_away
+from kdump.io.first_looks import stem
+from kdump.io.run import ignore
 from kdump.log.live_files import PAUSES, FileWatch, identity, is_young
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.run import ignore
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known whether their files have changed."""

@@ -21,20 +21,20 @@ from kdump.check.engine.record_suspects import record_suspects
 from kdump.core.batch_scan import ValidRun
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, BATCH_START, HEADER_WIDTH, LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import HeaderColumns, rows_of, total
-from kdump.log.directory_listing import is_url, length
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import FaultTolerantSource, careful_source
-from kdump.log.file_system import tree_at
+from kdump.io.directory_listing import is_url, length
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
+from kdump.io.file_system import tree_at
+from kdump.io.low_impact_reads import limit_rate, rate_for_workers
+from kdump.io.run import Limits
+from kdump.io.source import FileSource, Source
+from kdump.io.token_bucket import TokenBucket
+from kdump.io.window import Window
 from kdump.log.live_files import open_target
-from kdump.log.low_impact_reads import limit_rate, rate_for_workers
 from kdump.log.offset_index_lookup import open_index_lookup
 from kdump.log.paths import Target
 from kdump.log.region import BatchRun
 from kdump.log.region_reader import CHECKED, regions
-from kdump.log.run import Limits
-from kdump.log.source import FileSource, Source
-from kdump.log.token_bucket import TokenBucket
-from kdump.log.window import Window
 from kdump.parallel_jobs import begin_worker, keep_freed_memory, stop_workers, worker_context
 from kdump.signals import uninterrupted
 

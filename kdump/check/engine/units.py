@@ -27,9 +27,10 @@ from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals
 from kdump.cluster.disks import Disks
-from kdump.log import file_kinds, file_system
-from kdump.log.directory_listing import length, parent
-from kdump.log.errors import SourceError
+from kdump.io import file_system
+from kdump.io.directory_listing import length, parent
+from kdump.io.errors import SourceError
+from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, directory_at

@@ -14,15 +14,15 @@ from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.errors import DecodeError
-from kdump.log.command_line_paths import existing_paths, set_existing_paths
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import careful_source
+from kdump.io.command_line_paths import existing_paths, set_existing_paths
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.low_impact_reads import limit_rate, rate_for_workers
+from kdump.io.shared_counter import SharedCounter, result_of
+from kdump.io.token_bucket import TokenBucket
 from kdump.log.live_files import open_target
-from kdump.log.low_impact_reads import limit_rate, rate_for_workers
-from kdump.log.mounts import mount_bundles, unmount_bundles
+from kdump.log.mounted_bundles import mount_bundles, unmount_bundles
 from kdump.log.region import read_header
-from kdump.log.shared_counter import SharedCounter, result_of
-from kdump.log.token_bucket import TokenBucket
 from kdump.parallel_jobs import MAX_JOBS, begin_worker, stop_workers, usual_jobs, worker_context
 from kdump.signals import uninterrupted
 

@@ -13,9 +13,9 @@ from kdump.check.rules.bytes import batch_findings, region_finding
 from kdump.check.rules.records import count_findings
 from kdump.check.totals import CheckTotals
 from kdump.format.control_record import decode_control
+from kdump.io.errors import SourceError
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
-from kdump.log.errors import SourceError
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch

@@ -22,7 +22,7 @@ from kdump.log.entries import Entry, Item
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.marker import ABORT
+from kdump.state.transaction_marker import ABORT
 
 TXN_INDEX_INVALID = Code(
     code="txn-index-invalid",

@@ -17,7 +17,7 @@ from kdump.core.header_columns import HeaderColumns, within
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.marker import ABORT
+from kdump.state.transaction_marker import ABORT
 from kdump.state.transaction_tracker import OngoingTxn
 
 IndexedAborts = tuple[Target | None, PackedEntries] | None

@@ -21,8 +21,8 @@ from kdump.incident.doctor.answer import Item
 from kdump.incident.doctor.log_directories import find_log_directories
 from kdump.incident.doctor.report import DoctorReport
 from kdump.incident.doctor.run import Doctor, DoctorQuery
+from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.run import Run
 from kdump.render.progress import Progress
 from kdump.signals import Terminated, uninterrupted
 

@@ -20,9 +20,9 @@ from kdump.cluster.remote_log import RemoteLog
 from kdump.format.count_text import count_text, first_of, offsets_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
-from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.startup import NEVER_MISSING, MissingPartition
-from kdump.log.directory_listing import length
+from kdump.io.directory_listing import length
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict

@@ -15,12 +15,12 @@ from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Node
 from kdump.cluster.release_evidence import disk_release
 from kdump.incident.doctor.answer import ExaminedDisk
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing
+from kdump.io.directory_listing import is_directory
+from kdump.io.errors import SourceError, is_gone
+from kdump.io.fault_tolerant import careful_source
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log import file_system
-from kdump.log.command_line_paths import missing
-from kdump.log.directory_listing import is_directory
-from kdump.log.errors import SourceError, is_gone
-from kdump.log.fault_tolerant import careful_source
 from kdump.log.find_directories import find_directories
 from kdump.log.live_files import SeenDirectory
 from kdump.log.lock_holder import lock_holder

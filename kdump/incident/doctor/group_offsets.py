@@ -15,11 +15,11 @@ from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime
-from kdump.log.errors import not_known
+from kdump.io.errors import not_known
+from kdump.io.run import Run
 from kdump.log.internal_topics import OFFSETS_TOPIC
-from kdump.log.run import Run
 from kdump.state.as_of import Change
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kdump.cluster.running_brokers import RunningBroker, running_brokers
 from kdump.format.count_text import count_text
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.log_directory import META
 
 PLACES = (

@@ -15,7 +15,7 @@ from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.answer import STARTUP, Item, Priority, Question
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime, TimeLimit
 from kdump.incident.explain.answer import Evidence, Explanation
 from kdump.incident.explain.catalogue import by_name, family_of
@@ -25,11 +25,11 @@ from kdump.incident.explain.disk_places import DiskPlaces
 from kdump.incident.explain.grouping import read_entry
 from kdump.incident.explain.log_entries import LEVELS, SEVERE, Entry
 from kdump.incident.explain.run import ReadLog, look_up
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.log import file_kinds
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import PARTITION
-from kdump.log.run import Run
 
 READING_SHARE = 0.6
 """Maximum share of the time that is spent on reading logs: the rest is for looking at the disk."""

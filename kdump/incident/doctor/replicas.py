@@ -8,15 +8,15 @@ from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.examination import Examination, command
+from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_LOG, state_in
 from kdump.log.lock_holder import lock_holder
-from kdump.log.run import Run
 from kdump.questions.retention.answer import PartitionRetention
 from kdump.questions.retention.run import retention
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 from kdump.state.topic_config import replication_limits
 
 NEVER_UNCLEAN = (

@@ -44,18 +44,18 @@ from kdump.incident.doctor.answer import (
 from kdump.incident.doctor.damage import DamageExamination
 from kdump.incident.doctor.disk_space import SpaceExamination
 from kdump.incident.doctor.disks import Disks
+from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.group_offsets import GroupsExamination
 from kdump.incident.doctor.log_messages import LogMessages
 from kdump.incident.doctor.read_committed_stops import TransactionsExamination
 from kdump.incident.doctor.replicas import ReplicasExamination
-from kdump.incident.doctor.report_to import Examination, command
 from kdump.incident.doctor.schema_ids import SchemasExamination
 from kdump.incident.doctor.startup import MissingPartition, StartupExamination
 from kdump.incident.doctor.time_limit import OutOfTime, TimeLimit
-from kdump.log.directory_listing import length
-from kdump.log.errors import ReadingStopped, SourceError
-from kdump.log.mounts import takes_bundles
-from kdump.log.run import PLAIN_RUN, Run, ignore
+from kdump.io.directory_listing import length
+from kdump.io.errors import ReadingStopped, SourceError
+from kdump.io.run import PLAIN_RUN, Run, ignore
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.questions.diff.differences import DIVERGENT
 from kdump.questions.diff.find_copies import Copy, copy_of
 from kdump.questions.diff.run import LITTLE, Diff, diff_copies

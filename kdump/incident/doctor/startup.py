@@ -11,9 +11,9 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
-from kdump.incident.doctor.report_to import Examination, command
+from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.lock_holder import lock_holder
 from kdump.questions.restart_plan.answer import EXIT, STOPPED, UNKNOWN, PartitionPlan, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.plan_text import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kdump.log.errors import ReadingStopped
+from kdump.io.errors import ReadingStopped
 
 
 class OutOfTime(Exception):

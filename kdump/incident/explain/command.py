@@ -22,9 +22,9 @@ from kdump.incident.explain.disk_evidence import DiskEvidence
 from kdump.incident.explain.message import Message
 from kdump.incident.explain.report import ExplainReport, MessageTable
 from kdump.incident.explain.run import explain_log, explain_name, explain_text, known_names
-from kdump.log import file_system
-from kdump.log.errors import SourceError
-from kdump.log.run import Run
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.render.escape import printable
 from kdump.render.progress import Progress
 from kdump.render.sink import Sink

@@ -30,9 +30,11 @@ from kdump.incident.explain.commands import partition_of
 from kdump.incident.explain.disk_places import DiskPlaces
 from kdump.incident.explain.message import Message
 from kdump.incident.explain.state_evidence import DiskState
-from kdump.log import file_kinds, file_system
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.run import Limits
+from kdump.log import file_kinds
 from kdump.log.batch_validity import damage_of
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
@@ -40,7 +42,6 @@ from kdump.log.paths import PARTITION as NAME
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, Region
 from kdump.log.region_scan import RegionScan
-from kdump.log.run import Limits
 from kdump.log.selection import Range, Selection
 from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, UNKNOWN, PartitionPlan, RestartPlan
 from kdump.questions.restart_plan.run import predict_startup

@@ -7,9 +7,9 @@ import re
 
 from kdump.cluster.disks import Disks
 from kdump.incident.explain.commands import partition_of
-from kdump.log import file_system
-from kdump.log.directory_listing import parent, real_path
-from kdump.log.errors import SourceError
+from kdump.io import file_system
+from kdump.io.directory_listing import parent, real_path
+from kdump.io.errors import SourceError
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 

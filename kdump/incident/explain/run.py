@@ -14,10 +14,10 @@ from kdump.incident.explain.commands import fill, fill_action
 from kdump.incident.explain.disk_evidence import DiskEvidence
 from kdump.incident.explain.grouping import Groups
 from kdump.incident.explain.log_entries import Entry, LogReader, is_frame, parse_head, split_trace, without_prefix
-from kdump.log.fault_tolerant import careful_source
-from kdump.log.mounts import mount_bundles
-from kdump.log.run import PLAIN_RUN, Run
-from kdump.log.source import Source
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.source import Source
+from kdump.log.mounted_bundles import mount_bundles
 
 BLOCK = 1 << 20
 """Bytes read at a time."""

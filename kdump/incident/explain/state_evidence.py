@@ -14,12 +14,12 @@ from kdump.cluster.transaction_coordinator import PREPARED, TransactionCoordinat
 from kdump.format.count_text import count_text, first_of, plain_count
 from kdump.incident.explain.answer import GROUP, IDENTITY, NODE, PRODUCER, TOPIC, TRANSACTION, Evidence
 from kdump.incident.explain.disk_places import DiskPlaces
+from kdump.io.run import Limits, Run, ignore
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.kafka.small_files import properties
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.run import Limits, Run, ignore
 from kdump.questions.producers.answer import Producer
 from kdump.questions.producers.run import ProducersQuery, producers
 from kdump.state.groups import GroupCoordinatorState

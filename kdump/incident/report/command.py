@@ -16,7 +16,7 @@ from kdump.command_line.params import ZoneParam, jobs_option, message_size_optio
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, option, takes
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.output_directory import OutputError
 from kdump.render.escape import path_text, printable
 from kdump.render.progress import Progress

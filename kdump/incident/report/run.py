@@ -25,17 +25,17 @@ from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.core.header_columns import HeaderColumns
 from kdump.incident.report.facts import Directory, PartitionFacts, PostMortem, Series, by_time
 from kdump.incident.report.facts_observer import FactsObserver
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.low_impact_reads import limited_to
+from kdump.io.run import Run
+from kdump.io.shared_counter import result_of
+from kdump.io.window import Window
 from kdump.kafka.small_files import properties
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import careful_source
 from kdump.log.histograms import Histogram
 from kdump.log.log_directory import META, LogDirectory
-from kdump.log.low_impact_reads import limited_to
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import Batch, Region
-from kdump.log.run import Run
-from kdump.log.shared_counter import result_of
-from kdump.log.window import Window
 from kdump.parallel_jobs import stop_workers
 from kdump.questions.partition_scan import PartitionScan
 from kdump.questions.stats.frequent_items import SpaceSaving

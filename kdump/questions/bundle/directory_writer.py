@@ -24,20 +24,20 @@ from kdump.format.bundle_container import STRUCT, ContainerReader, ContainerWrit
 from kdump.format.codec.source import library
 from kdump.format.errors import DecodeError
 from kdump.format.row_tree import RowTreeWriter, fits
+from kdump.io.errors import SourceError
+from kdump.io.hash_key import HashKey
+from kdump.io.run import Limits, Run
+from kdump.io.source import Source
+from kdump.io.window import Window
 from kdump.log.bundle_directory import StoredDirectory, block_of, head_of, row_of
 from kdump.log.bundle_index import MAX_FILE, MAX_FILES, PIECE, Block, Bytes, FileStatus, Log, StoredFile
 from kdump.log.bundle_rows import Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
-from kdump.log.hash_key import HashKey
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, SCHEMAS_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, target
 from kdump.log.pseudonyms import Pseudonyms
 from kdump.log.region import Batch
-from kdump.log.run import Limits, Run
-from kdump.log.source import Source
-from kdump.log.window import Window
 from kdump.questions.bundle.log_writer import (
     KEEP_ALL,
     KEEP_CONTROL,

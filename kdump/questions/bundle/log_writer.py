@@ -17,9 +17,12 @@ from kdump.format.batch_header import BATCH_HEADER, CONTROL, CRC_START
 from kdump.format.bundle_container import ContainerWriter, Frame
 from kdump.format.header_planes import MAX_HEADERS, encode_headers
 from kdump.format.varint import Bytes
+from kdump.io.run import Limits, Run
+from kdump.io.window import Window
 from kdump.log.batch_records import records
 from kdump.log.bundle_bytes import broker_view
 from kdump.log.bundle_index import BATCHES, MAX_KEPT, REDACTED, REGIONS, SIZE, Block, Log
+from kdump.log.bundle_regions import row_of
 from kdump.log.bundle_rows import RowsWriter
 from kdump.log.internal_topics import SCHEMAS_TOPIC, system_topic
 from kdump.log.paths import Target
@@ -27,9 +30,6 @@ from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, copy_of
 from kdump.log.region_reader import CHECKED, WALKED, regions
 from kdump.log.region_totals import RegionTotals
-from kdump.log.run import Limits, Run
-from kdump.log.stored_regions import row_of
-from kdump.log.window import Window
 from kdump.questions.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
 from kdump.questions.bundle.record_hasher import RecordHasher
 from kdump.questions.bundle.records_writer import RecordsWriter

@@ -18,10 +18,10 @@ from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_intact
 from kdump.log.bundle_index import KnownRecords
 from kdump.log.bundle_rows import Located, RowsWriter
+from kdump.log.bundle_verdicts import verdict_row
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, Region, copy_of
-from kdump.log.stored_verdicts import verdict_row
 from kdump.questions.stats.record_sums import sums_row
 from kdump.questions.stats.run import StatsReader
 from kdump.questions.stats.totals import Stats

@@ -13,15 +13,15 @@ from typing import Annotated, Any, NamedTuple
 from kdump.answer import BYTES, Doc, PathText, answer
 from kdump.check.log_dir_context import Surroundings
 from kdump.check.partition_context import PartitionContext
+from kdump.io.command_line_paths import missing
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.bundle_manifest import FORMAT
 from kdump.log.bundle_names import MANIFEST, container_name, is_bundle
-from kdump.log.command_line_paths import missing
-from kdump.log.errors import SourceError
 from kdump.log.find_directories import find_directories
 from kdump.log.live_files import PAUSES
 from kdump.log.output_directory import OutputError, OutputExists, refuse_output
 from kdump.log.partition_directory import partition
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.questions.bundle.directory_writer import Before, BundleOptions, DirectoryWriter
 from kdump.questions.bundle.places import DirectoryPlace, Place, StreamPlace
 from kdump.version import __version__

@@ -16,8 +16,8 @@ from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.format.count_text import count_text
+from kdump.io.errors import SourceError
 from kdump.log.batch_validity import impossible_count
-from kdump.log.errors import SourceError
 from kdump.log.inspect_answer import InspectedBatch
 from kdump.log.output_directory import OutputError
 from kdump.log.paths import target

@@ -11,15 +11,15 @@ from itertools import chain
 from typing import BinaryIO
 
 from kdump.check.options import Options
+from kdump.io import file_system
+from kdump.io.errors import SourceError, is_missing, listing_error
+from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
+from kdump.io.run import Run
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import IndexBuilder
-from kdump.log import file_system
-from kdump.log.errors import SourceError, is_missing, listing_error
-from kdump.log.fault_tolerant import FaultTolerantSource, careful_source
 from kdump.log.output_directory import PASSING, OutputDirectory
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch
-from kdump.log.run import Run
 from kdump.questions.carve.carved_runs import CarvedRun, Runs
 from kdump.questions.carve.search import CarvedBatch, Search
 

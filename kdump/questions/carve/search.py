@@ -17,12 +17,12 @@ from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import VALUE_SIZE, MessageHeader, key_problem
 from kdump.format.record import MIN_RECORD_SIZE
 from kdump.format.varint import read_varint
+from kdump.io.run import PLAIN_RUN, Run
+from kdump.io.window import Window
 from kdump.log.embedded_batch import LOOK_BACK
 from kdump.log.header_candidate import HEADER, HeaderCandidate, candidate_at
 from kdump.log.region import Batch, make_batch
 from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
-from kdump.log.run import PLAIN_RUN, Run
-from kdump.log.window import Window
 
 PIECE = 64 * 1024
 """Bytes examined at a time. If they are all zeros, only a batch that begins in the last EDGE of them is possible."""

@@ -20,11 +20,11 @@ from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, r
 from kdump.command_line.typed_options import CommandOptions, argument, flag, group, option, takes
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.kafka.quorum_state import complete_quorum
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.run import Run
 from kdump.questions.cluster.answer import PARTS, Cluster, cluster_object, configs
 from kdump.questions.cluster.report import ClusterReport
 from kdump.questions.groups.answer import change_answer

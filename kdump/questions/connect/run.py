@@ -20,9 +20,9 @@ from kdump.cluster.connect_clusters import (
 from kdump.cluster.find_state_logs import logs_in
 from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups, size_of
 from kdump.cluster.topic_logs import OLDER
-from kdump.log.errors import SourceError, within
+from kdump.io.errors import SourceError, within
+from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.internal_topics import OFFSETS_TOPIC
-from kdump.log.run import PLAIN_RUN, Run, ignore
 from kdump.questions.connect.answer import (
     Connector,
     ConnectorOffset,

@@ -16,8 +16,8 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, o
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.state_options import Notes
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
-from kdump.log.errors import SourceError
-from kdump.log.hash_key import read_hash_key
+from kdump.io.errors import SourceError
+from kdump.io.hash_key import read_hash_key
 from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_objects
 from kdump.questions.diff.differences import DIVERGENT, PREFIX, SAME
 from kdump.questions.diff.find_copies import CopyGroup

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from kdump.core.record_columns import each_row
 from kdump.format.batch_header import BATCH_HEADER, sequence
+from kdump.io.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.bundle_log import NoPayload, RedactedBatch
-from kdump.log.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch
 

@@ -7,9 +7,9 @@ from typing import Annotated, NamedTuple
 from kdump.answer import INLINE, Doc, PathText
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.checksum import castagnoli
+from kdump.io.source import BYTES
+from kdump.io.window import Window
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
-from kdump.log.source import BYTES
-from kdump.log.window import Window
 
 
 class FilePosition(NamedTuple):

@@ -10,17 +10,17 @@ from kdump.check.options import Options
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, BATCH_START, LAST_OFFSET, LEADER_EPOCH, RECORD_COUNT
 from kdump.core.header_columns import cleaned_batch, total, within
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.io.errors import SourceError
+from kdump.io.hash_key import HashKey
+from kdump.io.run import Run
+from kdump.io.source import BYTES, CHECKSUMS
 from kdump.log.batch_validity import cleaner_trace, invalidity
 from kdump.log.bundle_log import BundleLog
-from kdump.log.errors import SourceError
-from kdump.log.hash_key import HashKey
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.region_reader import CHECKED
-from kdump.log.run import Run
-from kdump.log.source import BYTES, CHECKSUMS
 from kdump.questions.diff.comparable_records import ComparableRecord, has_hidden_offsets, rows
 from kdump.questions.diff.copy_damage import (
     EpochInBatches,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kdump.io.hash_key import RecordHash
+from kdump.io.source import CHECKSUMS
 from kdump.log.bundle_log import RedactedBatch
-from kdump.log.hash_key import RecordHash
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch
-from kdump.log.source import CHECKSUMS
 from kdump.questions.diff.comparable_records import HIDDEN, ComparableRecord, differing, is_hidden
 from kdump.questions.diff.copy_damage import OffsetGap
 from kdump.questions.diff.copy_reader import CopyReader

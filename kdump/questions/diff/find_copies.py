@@ -10,17 +10,17 @@ from typing import NamedTuple
 from kdump.check.log_dir_context import LogDirContext, Surroundings, own_context
 from kdump.check.options import Options
 from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing, no_kafka_files
+from kdump.io.directory_listing import is_url
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.kafka.small_files import topic_id
-from kdump.log import file_system
-from kdump.log.command_line_paths import missing, no_kafka_files
-from kdump.log.directory_listing import is_url
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, directory_above
 from kdump.log.partition_directory import NO_SEGMENT, PartitionDirectory, partition
 from kdump.log.paths import Target
-from kdump.log.run import Run
 
 PartitionKey = tuple[str, int]
 SWAP = ".swap"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from kdump.format.count_text import count_text, plain_count
-from kdump.log.source import RECORDS as PAYLOADS
+from kdump.io.source import RECORDS as PAYLOADS
 from kdump.questions.diff.answer import DiffSummary
 from kdump.questions.diff.comparable_records import ComparableRecord
 from kdump.questions.diff.copy_damage import UnreadableSpan

@@ -11,19 +11,19 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 from kdump.check.options import Options
+from kdump.io import file_system
+from kdump.io.command_line_paths import no_kafka_files
+from kdump.io.directory_listing import parent
+from kdump.io.errors import SourceError, is_gone
+from kdump.io.hash_key import HashKey
+from kdump.io.run import Run
 from kdump.kafka.follower_truncation import Truncation, truncation
 from kdump.kafka.small_files import properties
-from kdump.log import file_system
-from kdump.log.command_line_paths import no_kafka_files
-from kdump.log.directory_listing import parent
-from kdump.log.errors import SourceError, is_gone
-from kdump.log.hash_key import HashKey
 from kdump.log.live_files import PAUSES
 from kdump.log.log_directory import META
-from kdump.log.mounts import takes_bundles
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import NO_SEGMENT
 from kdump.log.paths import target
-from kdump.log.run import Run
 from kdump.questions.diff.compare_copies import compare
 from kdump.questions.diff.copy_facts import CopyFacts, facts_of
 from kdump.questions.diff.copy_reader import CopyReader

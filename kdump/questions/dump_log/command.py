@@ -15,8 +15,8 @@ from kdump.command_line.params import LimitOptions, SizeParam
 from kdump.command_line.release_option import ReleaseParam
 from kdump.command_line.typed_options import CommandOptions, add_options, added, argument, flag, many, option, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease
-from kdump.log.errors import SourceError
-from kdump.log.run import DEFAULT_MAX_DECOMPRESSED
+from kdump.io.errors import SourceError
+from kdump.io.run import DEFAULT_MAX_DECOMPRESSED
 from kdump.questions.dump_log.batch import Contents
 from kdump.questions.dump_log.decoders import DECODER_CLASSES, DECODERS, DEFAULT_CLASS, ClassDecoder
 from kdump.questions.dump_log.log import DumpOptions

@@ -17,10 +17,10 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.layout import Layout
 from kdump.format.numbers import int32
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.io.window import Window
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.offset_index import read_index
-from kdump.log.window import Window
 from kdump.questions.dump_log.java import optional_long
 from kdump.state.releases import TXN_INDEX_VERSION
 

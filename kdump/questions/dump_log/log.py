@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from kdump.format.batch_header import CODECS
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.io.run import Limits
+from kdump.io.source import FileSource
+from kdump.io.window import Window
 from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
 from kdump.log.region import Batch
-from kdump.log.run import Limits
-from kdump.log.source import FileSource
-from kdump.log.window import Window
 from kdump.questions.dump_log.batch import Contents, RecordLineFormat, batch_line, record_lines
 from kdump.questions.dump_log.findings import MissingOffsets
 from kdump.questions.dump_log.out import DumpOutput

@@ -14,17 +14,17 @@ from functools import partial
 
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.numbers import parse_long
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
+from kdump.io.source import open_source
+from kdump.io.window import Window
 from kdump.kafka.file_log_input_stream import batch_at
 from kdump.kafka.index_judge import Fault
 from kdump.kafka.index_mismatches import wrong_entries
-from kdump.log import file_system
 from kdump.log.entries import Entry
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
 from kdump.log.paths import Target, target
-from kdump.log.run import Run
-from kdump.log.source import open_source
-from kdump.log.window import Window
 from kdump.questions.dump_log import index as index_text
 from kdump.questions.dump_log.findings import Findings
 from kdump.questions.dump_log.java import file_text

@@ -21,7 +21,7 @@ from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.state_options import Notes, StateOptions, parse_as_of, run_command
 from kdump.command_line.typed_options import CommandOptions, argument, flag, group, many, option, takes
 from kdump.format.count_text import count_text
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.groups.answer import DescribedGroup, GroupMember, change_answer

@@ -18,7 +18,7 @@ from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.redact_options import RedactOptions, redact_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, many, option, takes
 from kdump.decode.record_decoder import FRAMED, DecodeOptions
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.file_kinds import KINDS
 from kdump.log.selection import Range, Selection
 from kdump.parallel_jobs import usual_jobs

@@ -23,20 +23,20 @@ from kdump.core.row_writer import COMPILED
 from kdump.decode.decoder_interface import DecoderError
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
 from kdump.format.errors import DecodeError
+from kdump.io.errors import SourceError
+from kdump.io.run import Limits, Run
+from kdump.io.source import FileSource
+from kdump.io.window import Window
 from kdump.log.batch_records import records
 from kdump.log.entries import FIXED, Entry, EntryRun, Item, entries, entry_runs
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, KINDS, FileKind
 from kdump.log.follow import complete_end, follow, newer
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, BatchRun, Problem, Region
 from kdump.log.region_scan import RegionScan
-from kdump.log.run import Limits, Run
 from kdump.log.search_coverage import SearchCoverage
 from kdump.log.selection import Range, Selection
-from kdump.log.source import FileSource
-from kdump.log.window import Window
 from kdump.questions.inspect.fast_entries import FastEntries
 from kdump.questions.inspect.fast_rows import FastRows
 from kdump.questions.inspect.views import CsvView, HexView, JsonView, TableView, TemplateView, View

@@ -13,12 +13,12 @@ from kdump.check.rules.records import noted_and_count_findings, noted_findings, 
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import RecordDecoder
 from kdump.format.count_text import plain_count
+from kdump.io.window import Window
 from kdump.log.entries import Entry
 from kdump.log.inspect_answer import ENTRIES, InspectedBatch, InspectedRecord
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
-from kdump.log.window import Window
 from kdump.render.decoded_values import lines
 from kdump.render.escape import path_text, printable
 from kdump.render.hexdump import Hexdump

@@ -15,13 +15,13 @@ from kdump.answer import ANSWERS, BYTES, EPOCH_MS, Key, Object, Shown, answer_ke
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.format.count_text import count_text, offsets_text
 from kdump.questions.ls.answer import directory_object, partition_object, segment_object, topic_object, whole_size
+from kdump.questions.ls.rows import LsRow
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
 from kdump.render.stdout import Output
 from kdump.render.table import NAME, TEXT, Column, Table, check_names
 from kdump.render.times import iso
-from kdump.state.ls_rows import LsRow
 from kdump.state.partition_summary import PartitionSummary
 
 MORE = "+?"

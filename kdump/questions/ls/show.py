@@ -18,24 +18,25 @@ from kdump.command_line.output_options import OutputOptions, output_options
 from kdump.command_line.properties_option import properties_option
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option
 from kdump.format.count_text import count_text
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
+from kdump.io.unreadable_paths import failures
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log import file_kinds, file_system
-from kdump.log.command_line_paths import missing
-from kdump.log.errors import SourceError
+from kdump.log import file_kinds
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import Target
-from kdump.log.run import Run
-from kdump.log.unreadable_paths import failures
 from kdump.questions.ls.answer import ListedPartition, ListedSegment, ListedTopic
 from kdump.questions.ls.report import DirectoryStart, LsReport, PartitionStart, RowsEnd, ls_objects, ls_row_objects
+from kdump.questions.ls.rows import SORTS, LsRow, LsRows, chosen
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.table import OtherColumns, UnknownColumn
-from kdump.state.ls_rows import SORTS, LsRow, LsRows, chosen
 from kdump.state.partition_summary import PartitionSummary
 
 LARGE = 64 << 30

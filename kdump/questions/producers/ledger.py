@@ -12,7 +12,7 @@ from kdump.check.rule import BatchContext, Observer
 from kdump.check.rules.producers import break_text
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.paths import Target
 from kdump.log.region import Batch
 from kdump.questions.partition_scan import PartitionScan

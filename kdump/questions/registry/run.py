@@ -18,9 +18,9 @@ from kdump.cluster.schema_registries import (
 )
 from kdump.cluster.topic_logs import OLDER
 from kdump.decode.known_schemas import KnownSchemas
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.internal_topics import SCHEMAS_TOPIC
-from kdump.log.run import PLAIN_RUN, Run, ignore
 from kdump.questions.groups.answer import change_answer
 from kdump.questions.registry.answer import (
     RegisteredVersion,

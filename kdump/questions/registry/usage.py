@@ -9,15 +9,15 @@ from contextlib import closing
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.decode.known_schemas import PREFIX, KnownSchemas, SchemaMark, marks_of, own_format_of
 from kdump.format.streams_record import TIMES
+from kdump.io.directory_listing import length
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.batch_records import records
-from kdump.log.directory_listing import length
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.selection import Range, Selection
 from kdump.questions.registry.answer import SchemaUsage
 from kdump.state.as_of import AsOf

@@ -22,19 +22,19 @@ from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.engine.units import units
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing
+from kdump.io.errors import SourceError, went_away
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.run import Run
 from kdump.kafka.producer_state_manager import OngoingTxns, SnapshotFiles
 from kdump.kafka.segment_recovery import first_unflushed
-from kdump.log import file_system
-from kdump.log.command_line_paths import missing
-from kdump.log.errors import SourceError, went_away
-from kdump.log.fault_tolerant import careful_source
 from kdump.log.file_kinds import INDEX, INDEXES, SEGMENT, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import log_directory_above
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, current, partition
 from kdump.log.paths import Target, is_live, target
-from kdump.log.run import Run
 from kdump.questions.reindex.segment import RebuildOptions, RebuiltSegment, RecoveryEnd, rebuild
 from kdump.questions.reindex.verdict import IDENTICAL, NOT_NEEDED, UNREAD, Verdict
 

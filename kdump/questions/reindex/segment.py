@@ -18,6 +18,7 @@ from kdump.check.engine.neighbor_files import MAX_BYTES_READ_AGAIN
 from kdump.check.options import Options
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.count_text import plain_count
+from kdump.io.errors import SourceError
 from kdump.kafka.errors import CorruptRecord, InvalidOffset, KafkaError, Overflow
 from kdump.kafka.file_log_input_stream import StreamStop, kafka_batches
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX, IndexBuilder, IndexBytes
@@ -35,7 +36,6 @@ from kdump.kafka.transaction_index import (
     next_begins,
 )
 from kdump.log.entries import Entry, EntryRun, entry_runs
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.region import TORN, Batch, Region

@@ -17,8 +17,8 @@ from kdump.command_line.release_option import release_option
 from kdump.command_line.state_options import parse_as_of
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.format.kafka_release import KafkaRelease
+from kdump.io.run import Run
 from kdump.log.output_directory import OutputError
-from kdump.log.run import Run
 from kdump.questions.rescue.answer import Rescue, RescueCopy, RescueError
 from kdump.questions.rescue.report import RescueReport
 from kdump.questions.rescue.rescuer import NewController, RescueRequest

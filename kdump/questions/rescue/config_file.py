@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from kdump.log.source import open_source
+from kdump.io.source import open_source
 from kdump.questions.rescue.answer import RescueError
 
 LARGEST = 64 * 1024 * 1024

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
 from kdump.cluster.transaction_coordinator import read_coordinator
+from kdump.io.run import Run
 from kdump.log.internal_topics import OFFSETS_TOPIC
-from kdump.log.run import Run
 from kdump.questions.rescue.data_copies import FoundTopic, LogCopy
 
 MOST_PARTITIONS = 10_000

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 
 from kdump.cluster.disks import Disks
 from kdump.format.numbers import parse_int
+from kdump.io import file_system
+from kdump.io.directory_listing import real_path
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
-from kdump.log import file_system
-from kdump.log.directory_listing import real_path
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.questions.rescue.answer import AHEAD, BEHIND, DAMAGED, DIVERGES, EMPTY, SAME, USED, RescueCopy, RescueError
 from kdump.state.metadata_image import MetadataImage
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from sys import intern
 
 from kdump.cluster.disks import Disks, Node
+from kdump.io.run import Run
 from kdump.kafka.small_files import offsets, topic_id
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.mounts import origin
+from kdump.log.mounted_bundles import origin
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.run import Run
 from kdump.questions.rescue.answer import RescueDirectory, RescueError
 from kdump.questions.rescue.config_file import GivenTopic
 from kdump.questions.rescue.log_facts import LogFacts

@@ -17,10 +17,10 @@ from kdump.cluster.release_evidence import completed, disk_release, level_name
 from kdump.format.count_text import count_text, first_of
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import at_most
-from kdump.log import file_system
+from kdump.io import file_system
+from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_LOG, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.log.run import Run
 from kdump.questions.rescue.answer import (
     Rescue,
     RescueError,
@@ -40,7 +40,7 @@ from kdump.questions.rescue.write_log import NewLog
 from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
 from kdump.state.metadata_image import TOPIC, MetadataImage, ProducerIds, TopicImage
-from kdump.state.partition_table import PartitionRegistration, PartitionTable
+from kdump.state.partition_registrations import PartitionRegistration, PartitionTable
 
 UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 """DirectoryId.UNASSIGNED: the broker chooses a log directory."""

@@ -14,6 +14,7 @@ from contextlib import closing
 from kdump.core.column_numbers import ATTRIBUTES, LAST_OFFSET, LEADER_EPOCH, PRODUCER_ID
 from kdump.core.column_numbers import BASE_OFFSET as BASE
 from kdump.format.batch_header import CONTROL, TIMESTAMP_TYPE
+from kdump.io.run import Run
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.follower_truncation import EpochLineage
@@ -23,7 +24,6 @@ from kdump.log.batch_validity import is_intact
 from kdump.log.entries import Entry, entries
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, Region
-from kdump.log.run import Run
 from kdump.log.segment_summary import summarize_headers
 from kdump.questions.rescue.answer import RescueError
 from kdump.state.partition_summary import open_window

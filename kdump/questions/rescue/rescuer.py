@@ -15,12 +15,12 @@ from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.kafka_uuid import uuid_text
 from kdump.format.known_releases import Line, at_most
+from kdump.io.run import Run
 from kdump.jsonl import line
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
-from kdump.log.mounts import manifest_of
+from kdump.log.mounted_bundles import manifest_of
 from kdump.log.output_directory import OutputDirectory
-from kdump.log.run import Run
 from kdump.questions.rescue.answer import (
     Rescue,
     RescueController,

@@ -14,15 +14,15 @@ from kdump.cluster.release_evidence import LEVEL, NEWER_NUMBER, applied_release
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.known_releases import Line, at_most
 from kdump.format.metadata_record import decode_metadata_record, is_usual
+from kdump.io import file_system
+from kdump.io.command_line_paths import missing, no_kafka_files
+from kdump.io.errors import SourceError, Unread, raise_error
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.quorum_state import complete_quorum
-from kdump.log import file_system
-from kdump.log.command_line_paths import missing, no_kafka_files
-from kdump.log.errors import SourceError, Unread, raise_error
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
-from kdump.log.mounts import takes_bundles
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.questions.bundle.metadata_secrets import SECRET_FIELDS, is_public
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories

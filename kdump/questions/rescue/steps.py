@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_refusals import refusals, refused_text
 from kdump.format.kafka_release import KafkaRelease
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.internal_topics import METADATA_LOG
-from kdump.log.mounts import origin
+from kdump.log.mounted_bundles import origin
 from kdump.questions.rescue.answer import CONTROLLER_STEP, Rescue, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.state.metadata_image import MetadataImage

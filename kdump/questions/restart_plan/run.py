@@ -24,15 +24,15 @@ from kdump.cluster.release_evidence import (
 from kdump.cluster.remote_log import RemoteLog, read_remote_log
 from kdump.format.count_text import offsets_text
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease, newer_release_text, parse_release
+from kdump.io import file_system
+from kdump.io.directory_listing import real_path
+from kdump.io.run import Limits, Run, ignore
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log import file_system
 from kdump.log.bundle_bytes import with_bytes
-from kdump.log.directory_listing import real_path
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import LogDirectory, directory_at
-from kdump.log.mounts import takes_bundles
-from kdump.log.run import Limits, Run, ignore
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.served_files import segments_in
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager

@@ -10,11 +10,11 @@ from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.questions.retention import answer as answers
 from kdump.questions.retention.answer import MOVE, OFFLINE, SHARE, RetentionBlocker
-from kdump.questions.retention.cleaning import CleaningResult
 from kdump.questions.retention.compaction import CLEAN, DIRTY, STABLE, WATERMARK, Compaction, unreadable
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.deletion import HELD, Deletion, LogFacts
 from kdump.questions.retention.observed_segments import BATCH, FILE, TIMES, ObservedSegment, latest
+from kdump.questions.retention.simulated_cleaning import CleaningResult
 from kdump.questions.transactions.answer import HANGING as HANGS
 from kdump.questions.transactions.answer import Transaction
 from kdump.state.groups import GroupCoordinatorState

@@ -10,9 +10,9 @@ from kdump.answer import of_fact
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.format.count_text import count_text, offsets_text
 from kdump.format.streams_record import key_structure
-from kdump.log.directory_listing import length
+from kdump.io.directory_listing import length
+from kdump.io.run import ignore
 from kdump.log.internal_topics import CHANGELOG, state_in
-from kdump.log.run import ignore
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.retention.answer import (
     FREE,

@@ -9,9 +9,9 @@ from kdump.check.options import Options
 from kdump.cluster.disks import Disks, Node
 from kdump.cluster.find_state_logs import metadata_at
 from kdump.cluster.remote_log import RemoteLog
+from kdump.io.directory_listing import is_url
+from kdump.io.errors import SourceError
 from kdump.kafka import checkpoint_file
-from kdump.log.directory_listing import is_url
-from kdump.log.errors import SourceError
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.state.metadata_image import MetadataImage

@@ -12,9 +12,9 @@ from kdump.check.rule import BatchContext, Observer, SegmentContext, may_hide_ba
 from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.format.numbers import INT_MAX
 from kdump.format.varint import varint
+from kdump.io.errors import SourceError
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import CHECKSUM, damage_of, impossible_count
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import INDEX
 from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.legacy_records import read_wrapper

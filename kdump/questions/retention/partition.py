@@ -11,22 +11,22 @@ from kdump.check.totals import CheckTotals
 from kdump.cluster.read_groups import CoordinatorLog, read_groups
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.format.numbers import INT_MAX
+from kdump.io.directory_listing import length, parent
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.log.bundle_tree import has_records
-from kdump.log.directory_listing import length, parent
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC, SHARE_TOPIC
-from kdump.log.run import Run
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.partition_scan import PartitionScan, is_damage
 from kdump.questions.retention.answer import MOVE, OFFLINE, PartitionRetention, RetentionBlocker, SegmentRetention
 from kdump.questions.retention.blockers import RetentionCase, find_blockers
 from kdump.questions.retention.build_answers import leftover, partition_answer, segment_answers
-from kdump.questions.retention.cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.questions.retention.clusters import Clusters
 from kdump.questions.retention.compaction import compaction, settle_tombstones, unreadable
 from kdump.questions.retention.configs import ConfigOverrides, Settings, settings
 from kdump.questions.retention.deletion import KEPT, Deletion, LogFacts, deletions, stopped
 from kdump.questions.retention.observed_segments import ObservedSegment, RetentionObserver
+from kdump.questions.retention.simulated_cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.questions.transactions.answer import ABORTED, PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import TransactionLedger
 from kdump.state.groups import GroupCoordinatorState

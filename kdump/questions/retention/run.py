@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from kdump.answer import Note
 from kdump.check.options import Options
 from kdump.format.kafka_release import KafkaRelease, parse_release
-from kdump.log import file_system
-from kdump.log.directory_listing import is_url
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.file_kinds import SEGMENT
-from kdump.log.mounts import takes_bundles
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.paths import is_live, target
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.questions.find_partitions import find_partitions, is_away
 from kdump.questions.release_doubts import release_doubts
 from kdump.questions.retention.clusters import Clusters

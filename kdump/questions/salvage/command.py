@@ -21,8 +21,8 @@ from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, old_format, output_options
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
+from kdump.io.errors import SourceError, SourceNotFound
 from kdump.log.batch_records import records
-from kdump.log.errors import SourceError, SourceNotFound
 from kdump.log.output_directory import OutputDirectory, OutputError
 from kdump.questions.diff.run import LITTLE
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from kdump.format.batch_header import BatchHeader
 from kdump.format.errors import DecodeError
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.questions.salvage.byte_outcomes import (
     CONTRADICTS,

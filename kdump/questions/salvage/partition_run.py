@@ -14,14 +14,14 @@ from typing import BinaryIO
 
 from kdump.check.options import Options
 from kdump.format.count_text import plain_count
+from kdump.io.directory_listing import is_inside, length, real_path
+from kdump.io.run import Run
+from kdump.io.work_progress import WorkProgress
 from kdump.kafka.small_files import topic_id
-from kdump.log.directory_listing import is_inside, length, real_path
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.paths import Target
 from kdump.log.region import DefaultRecordBatch
-from kdump.log.run import Run
-from kdump.log.work_progress import WorkProgress
 from kdump.questions.salvage.answer import DoubtfulTransaction, OpenTransaction, Salvaged
 from kdump.questions.salvage.byte_outcomes import (
     ABSENT,
@@ -49,7 +49,7 @@ from kdump.questions.salvage.source.source_file import is_one_bit, with_fields
 from kdump.questions.salvage.source.sources import FoundCopy, SalvageInput
 from kdump.questions.salvage.source.survey import survey
 from kdump.questions.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
-from kdump.state.marker import marker_of
+from kdump.state.transaction_marker import marker_of
 from kdump.state.transaction_tracker import OngoingTxn
 
 METADATA = "partition.metadata"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kdump.check.options import Options
-from kdump.log.fault_tolerant import careful_source
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.run import Run
+from kdump.io.work_progress import WorkProgress
 from kdump.log.output_directory import OutputDirectory, OutputError
-from kdump.log.run import Run
-from kdump.log.work_progress import WorkProgress
 from kdump.questions.diff.run import LITTLE
 from kdump.questions.salvage.answer import Salvaged
 from kdump.questions.salvage.partition_run import (

@@ -12,15 +12,15 @@ from contextlib import ExitStack
 from typing import BinaryIO, Protocol
 
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
+from kdump.io.errors import SourceError
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import IndexBuilder
 from kdump.kafka.producer_state_manager import OngoingTxns
-from kdump.log.errors import SourceError
 from kdump.log.output_directory import PASSING, OutputDirectory
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.questions.salvage.source.salvage_reader import SalvageCandidate
-from kdump.state.marker import marker_of
+from kdump.state.transaction_marker import marker_of
 from kdump.state.transaction_tracker import OpenTransactions
 
 LARGEST_FILE = 1 << 30

@@ -16,8 +16,8 @@ from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.state_options import parse_now
 from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.format.count_text import count_text
+from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.run import Run
 from kdump.questions.retention.command import CONFIG_HELP, given
 from kdump.questions.space.answer import SpaceStep, SpaceSummary
 from kdump.questions.space.report import SpaceReport

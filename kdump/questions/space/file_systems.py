@@ -10,8 +10,8 @@ import re
 from typing import NamedTuple
 
 from kdump.cluster.disks import Node
-from kdump.log import file_system
-from kdump.log.directory_listing import is_inside, is_url
+from kdump.io import file_system
+from kdump.io.directory_listing import is_inside, is_url
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import COPY_OF_PARTITIONS, LogDirectory
 from kdump.questions.space.answer import RUNNING, STOPPED, UNKNOWN

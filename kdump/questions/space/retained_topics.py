@@ -17,14 +17,14 @@ from kdump.check.options import Options
 from kdump.cluster.disks import Node
 from kdump.cluster.node_ids import node_ids
 from kdump.cluster.remote_log import RemoteLog
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.kafka.checkpoint_file import Offsets
 from kdump.kafka.small_files import offsets
 from kdump.log import file_kinds
-from kdump.log.errors import SourceError
 from kdump.log.indexed_timestamp import complete_timestamp, indexed_timestamp
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
-from kdump.log.run import Run
 from kdump.log.segment_summary import summarize_headers
 from kdump.questions.retention.configs import ASSUMED, DEFAULT, OPTION, ConfigOverrides, Setting, Settings
 from kdump.questions.retention.configs import settings as settings_of

@@ -13,11 +13,11 @@ from dataclasses import replace
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Disks, Node
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import CLEAN_MARK
-from kdump.log.mounts import mount_bundles, takes_bundles
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.log.mounted_bundles import mount_bundles, takes_bundles
 from kdump.questions.retention.configs import ConfigOverrides
 from kdump.questions.space.answer import (
     RUNNING,

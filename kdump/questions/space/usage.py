@@ -8,14 +8,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kdump.log import file_kinds, file_system
-from kdump.log.errors import SourceError, is_missing, listing_error
+from kdump.io import file_system
+from kdump.io.errors import SourceError, is_missing, listing_error
+from kdump.io.run import Run
+from kdump.log import file_kinds
 from kdump.log.file_kinds import by_name
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LOCK, REMOTE_CACHE, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import is_live
-from kdump.log.run import Run
 
 WITH_SEGMENT = (*file_kinds.INDEXES, file_kinds.PRODUCER_SNAPSHOT)
 """Kinds of files that retention deletes with their segment."""

@@ -19,7 +19,7 @@ from kdump.answer import (
     put_bytes,
 )
 from kdump.core.column_numbers import HEADER_BYTES, HEADERS, LATEST, LONGEST_KEY, LONGEST_VALUE, NEWEST, OLDEST
-from kdump.log.errors import is_gone
+from kdump.io.errors import is_gone
 from kdump.log.histograms import SizeClass, late_classes, size_classes
 from kdump.questions.stats.frequent_items import FrequentItem, LongKey
 from kdump.questions.stats.totals import RecordLocation, SkippedBytes, Stats, TopicKey, codecs_of

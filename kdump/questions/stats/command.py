@@ -16,7 +16,7 @@ from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, o
 from kdump.command_line.params import read_once
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.ls.show import NONE_OF_KIND, is_of_kind, selected_topics
 from kdump.questions.stats.answer import PartitionStatistics, stats_object

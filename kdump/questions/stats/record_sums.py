@@ -8,8 +8,8 @@ from typing import Any
 
 from kdump.core.column_numbers import EXTREME_ROW, EXTREMES, NEWEST
 from kdump.format.errors import DecodeError
+from kdump.io.untrusted_json import LONG_MAX, LONG_MIN, integer, natural, text
 from kdump.log.histograms import MAX_BUCKETS
-from kdump.log.untrusted_json import LONG_MAX, LONG_MIN, integer, natural, text
 from kdump.questions.diff.copy_damage import FilePosition
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats
 

@@ -36,21 +36,21 @@ from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, CONTROL, TIMEST
 from kdump.format.count_text import count_text, plain_count
 from kdump.format.errors import DecodeError
 from kdump.format.numbers import int64
+from kdump.io.errors import SourceError, damaged_bundle
+from kdump.io.run import Run
+from kdump.io.source import RECORDS as PAYLOADS
+from kdump.io.source import Source
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import damage_of, impossible_count
 from kdump.log.bundle_log import BundleLog
-from kdump.log.errors import SourceError, damaged_bundle
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
-from kdump.log.mounts import takes_bundles
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import CHECKED
-from kdump.log.run import Run
-from kdump.log.source import RECORDS as PAYLOADS
-from kdump.log.source import Source
 from kdump.questions.diff.copy_damage import FilePosition
 from kdump.questions.diff.find_copies import of_places, reject_others
 from kdump.questions.stats.record_sums import newest_before, sums_of

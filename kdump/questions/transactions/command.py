@@ -20,7 +20,7 @@ from kdump.command_line.state_options import NOW_HELP, Notes, parse_now, run_com
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, many, option, takes
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.internal_topics import TRANSACTION_TOPIC
 from kdump.questions.find_partitions import PartitionInput
 from kdump.questions.transactions.answer import (

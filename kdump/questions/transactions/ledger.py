@@ -26,9 +26,9 @@ from kdump.questions.transactions.answer import (
     PartitionTransactions,
     Transaction,
 )
-from kdump.state.marker import ABORT, COMMIT
 from kdump.state.releases import ABORTS_BY_OFFSET
 from kdump.state.transaction_history import CoordinatorDecision, Life
+from kdump.state.transaction_marker import ABORT, COMMIT
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn
 from kdump.state.unknown_offsets import NOT_SELECTED, no_end
 

@@ -13,9 +13,9 @@ from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.check.totals import CheckTotals
 from kdump.cluster.transaction_coordinator import UNENDED, TransactionCoordinatorState
-from kdump.log.fault_tolerant import careful_source
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.questions.find_partitions import PartitionInput, is_away, partitions_of
 from kdump.questions.partition_scan import REPORTED, PartitionScan, certain_answers
 from kdump.questions.transactions.answer import (

@@ -26,9 +26,9 @@ from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
 from kdump.command_line.typed_options import CommandOptions, added, argument, flag, option, takes
 from kdump.format.kafka_release import KafkaRelease
+from kdump.io.errors import SourceError
+from kdump.io.source import RECORDS
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log.errors import SourceError
-from kdump.log.source import RECORDS
 from kdump.render.findings_report import CheckEnd, CodeTable, FindingsReport, check_objects
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output

@@ -24,18 +24,18 @@ import kdump
 from kdump.all_answers import TYPES
 from kdump.check.catalogue import CATALOGUE
 from kdump.check.options import Options
-from kdump.cluster.metadata import MetadataCopies
+from kdump.cluster.metadata_copies import MetadataCopies
 from kdump.incident.doctor import disk_space
 from kdump.incident.doctor import run as doctor_run
 from kdump.incident.doctor.answer import Item, Page, Priority, Question
 from kdump.incident.doctor.damage import NEVER, DamageExamination
+from kdump.incident.doctor.examination import Examination
 from kdump.incident.doctor.replicas import ReplicasExamination
 from kdump.incident.doctor.report import DoctorReport
-from kdump.incident.doctor.report_to import Examination
 from kdump.incident.doctor.run import Doctor, DoctorQuery
 from kdump.incident.doctor.time_limit import TimeLimit
-from kdump.log.errors import SourceError
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.questions.space.file_systems import FileSystem
 from kdump.render.stdout import Output
 from tests.command import objects, run

@@ -18,7 +18,7 @@ from kdump.incident.doctor.run import Doctor, DoctorQuery
 from kdump.incident.explain.answer import Explanation
 from kdump.incident.explain.log_entries import SEVERE
 from kdump.incident.explain.run import explain_log
-from kdump.log.run import PLAIN_RUN, Run
+from kdump.io.run import PLAIN_RUN, Run
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few
 from tests.damages import ALIKE

@@ -31,7 +31,7 @@ from kdump.incident.report.html.drawing import AMOUNT, OFFSET, PERCENT, TIME, Ch
 from kdump.incident.report.html.finding_evidence import evidence
 from kdump.incident.report.html.labels import PageLabels
 from kdump.incident.report.run import postmortem
-from kdump.log.run import QUIET_RUN, ignore
+from kdump.io.run import QUIET_RUN, ignore
 from kdump.questions.producers.answer import Producer
 from kdump.questions.stats.totals import Stats
 from kdump.questions.transactions.answer import PartitionTransactions, Transaction

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from kdump.check.options import Options
+from kdump.io.run import PLAIN_RUN
 from kdump.log.bundle_names import MANIFEST
 from kdump.log.bundle_tree import open_bundle
-from kdump.log.run import PLAIN_RUN
 from kdump.questions.bundle import places
 from kdump.questions.bundle.directory_writer import BundleOptions, DirectoryWriter
 from kdump.questions.bundle.run import bundle

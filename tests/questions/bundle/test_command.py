@@ -34,15 +34,15 @@ from kdump.format.bundle_container import MAGIC as CONTAINER_MAGIC
 from kdump.format.bundle_container import ContainerReader, ContainerWriter, Frame
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.format.row_tree import RowTreeReader, RowTreeWriter, Tree
-from kdump.log import file_system
+from kdump.io import file_system
+from kdump.io.low_impact_reads import bytes_read
+from kdump.io.run import Limits
 from kdump.log.bundle_index import MAX_FILES, Block
 from kdump.log.bundle_names import CONTAINER, MANIFEST, container_name
 from kdump.log.bundle_tree import open_bundle
 from kdump.log.internal_topics import INTERNAL_TOPICS
-from kdump.log.low_impact_reads import bytes_read
-from kdump.log.mounts import unmount_bundles
+from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.region_totals import RegionTotals
-from kdump.log.run import Limits
 from kdump.questions.bundle import directory_writer
 from kdump.questions.bundle.directory_writer import DirectoryWriter
 from kdump.questions.bundle.places import DirectoryPlace

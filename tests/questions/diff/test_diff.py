@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from kdump.check.options import Options
 from kdump.check.partition_context import PartitionContext
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.io.hash_key import HashKey
+from kdump.io.run import QUIET_RUN, Limits
 from kdump.log.batch_records import records
-from kdump.log.hash_key import HashKey
 from kdump.log.region import PADDING, TORN, Batch
-from kdump.log.run import QUIET_RUN, Limits
 from kdump.questions.bundle.directory_writer import BundleOptions
 from kdump.questions.bundle.run import _BundleWriter, bundle
 from kdump.questions.diff.compare_copies import compare

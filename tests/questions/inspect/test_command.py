@@ -29,7 +29,7 @@ from rich.cells import cell_len
 from kdump.check.rules.bytes import OURS
 from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
-from kdump.log.source import FileSource
+from kdump.io.source import FileSource
 from kdump.questions.inspect.views import JsonView
 from tests import craft
 from tests.conftest import FIXTURES, SEED, each_segment, numbers_in, sample, seeded, segment, some_segments

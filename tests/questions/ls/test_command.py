@@ -17,7 +17,8 @@ from click.testing import CliRunner
 
 from kdump.all_answers import TYPES
 from kdump.cli import cli
-from kdump.state import ls_rows, partition_summary
+from kdump.questions.ls import rows as ls_rows
+from kdump.state import partition_summary
 from tests import craft
 from tests.command import run, unmatched
 from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS, few, numbers_in, sample, seeded

@@ -17,11 +17,11 @@ import pytest
 
 import kdump
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.kafka.index_builder import IndexBuilder
-from kdump.log.errors import SourceError
 from kdump.log.output_directory import OutputError
 from kdump.log.region import Batch
-from kdump.log.run import Run
 from kdump.questions.reindex.segment import EMPTIES, SPLITS, THROWS, TRUNCATES
 from kdump.questions.reindex.verdict import IDENTICAL, LEGAL, MISSING, NOT_NEEDED, REASONS, UNREAD, WRONG
 from tests import craft

@@ -19,10 +19,10 @@ import pytest
 import kdump
 from kdump.all_answers import TYPES
 from kdump.check.options import Options
+from kdump.io.errors import SourceError
 from kdump.kafka import checkpoint_file
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex
-from kdump.log.errors import SourceError
 from kdump.log.live_files import SeenDirectory
 from kdump.questions.restart_plan.answer import PartitionPlan, startup_failure
 from kdump.questions.restart_plan.command import EXAMPLES

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.log.low_impact_reads import limited_to
+from kdump.io.low_impact_reads import limited_to
 from kdump.questions.restart_plan.recovery import read_speed
 from kdump.questions.restart_plan.recovery.read_speed import ASSUMED, ASSUMED_SPEED, MEASURED, SAMPLE_BYTES, measure
 from kdump.questions.restart_plan.recovery.recovery_time import (

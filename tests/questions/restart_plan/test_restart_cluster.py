@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kdump.all_answers import TYPES
+from kdump.io.errors import SourceError
 from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
-from kdump.log.errors import SourceError
 from kdump.questions.restart_plan.answer import (
     EXIT,
     DirectoryPlan,
@@ -30,7 +30,7 @@ from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, 
 from kdump.questions.restart_plan.replicas.replica_lineages import Replica, replica_of
 from kdump.questions.restart_plan.replicas.replica_losses import partition_replicas
 from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster, start_orders
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 from tests import command
 from tests.conftest import DISKS, seeded
 from tests.each_case import each_case

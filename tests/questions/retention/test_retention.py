@@ -10,8 +10,8 @@ import pytest
 
 from kdump.format.kafka_release import LINES
 from kdump.format.known_releases import known, newest
+from kdump.io.errors import SourceError
 from kdump.kafka.server_properties import read_properties
-from kdump.log.errors import SourceError
 from kdump.log.paths import Target
 from kdump.questions.retention.compaction import compaction
 from kdump.questions.retention.configs import CONFIGS, STATIC, ConfigOverrides, Settings, settings

@@ -17,10 +17,10 @@ import pytest
 
 import kdump
 from kdump.format.batch_header import BATCH_HEADER
+from kdump.io.fault_tolerant import BLOCK, FaultTolerantSource
+from kdump.io.source import FileSource, Source, open_source
 from kdump.log.batch_validity import OFFSETS
-from kdump.log.fault_tolerant import BLOCK, FaultTolerantSource
 from kdump.log.output_directory import OutputDirectory, OutputError
-from kdump.log.source import FileSource, Source, open_source
 from kdump.questions.salvage.byte_outcomes import (
     CONTRADICTS,
     DAMAGED,

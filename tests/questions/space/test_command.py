@@ -16,8 +16,8 @@ import pytest
 import kdump
 from kdump.check.options import Options
 from kdump.format.index import TIME_INDEX_ENTRY
+from kdump.io.run import PLAIN_RUN
 from kdump.log import indexed_timestamp
-from kdump.log.run import PLAIN_RUN
 from kdump.questions.space import disks
 from kdump.questions.space.disks import needed_to_start
 from kdump.questions.space.file_systems import FileSystem

@@ -16,8 +16,8 @@ import kdump.state.transaction_tracker as tracker
 from kdump.answer import Note
 from kdump.check.finding import Finding
 from kdump.format.transaction_record import STATES
-from kdump.log.errors import SourceError
-from kdump.log.run import Run
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
 from kdump.questions.producers.answer import Producer
 from kdump.questions.transactions.answer import CoordinatorTransaction, Difference, PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import (

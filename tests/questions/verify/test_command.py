@@ -23,10 +23,10 @@ from kdump.check.engine.units import units
 from kdump.check.finding import Finding, families
 from kdump.check.options import Options
 from kdump.cli import cli
-from kdump.log.errors import went_away
+from kdump.io.errors import went_away
+from kdump.io.run import ignore
+from kdump.io.shared_counter import SharedCounter
 from kdump.log.region import Batch
-from kdump.log.run import ignore
-from kdump.log.shared_counter import SharedCounter
 from kdump.render.findings_report import next_command
 from tests import craft
 from tests.command import run, unmatched

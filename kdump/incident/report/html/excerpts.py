@@ -11,16 +11,16 @@ from kdump.check.finding import Finding
 from kdump.check.options import Options
 from kdump.format.count_text import plain_count
 from kdump.format.varint import Bytes
+from kdump.io.errors import SourceError
+from kdump.io.window import Window
 from kdump.log import file_kinds
 from kdump.log.batch_records import records
 from kdump.log.entries import Entry, entries
-from kdump.log.errors import SourceError
 from kdump.log.file_kinds import BATCHES, by_content
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import JUNK, Batch, DefaultRecordBatch, Region
 from kdump.log.region_reader import regions
-from kdump.log.window import Window
 from kdump.render.field_meanings import FieldMeaning
 from kdump.render.hexdump import Hexdump
 from kdump.render.stdout import Output

@@ -19,10 +19,10 @@ from kdump.incident.report.html.finding_evidence import evidence
 from kdump.incident.report.html.labels import PageLabels, clean
 from kdump.incident.report.html.page import page
 from kdump.incident.report.run import postmortem
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import careful_source
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import careful_source
+from kdump.io.run import Run
 from kdump.log.output_directory import OutputDirectory, OutputError, OutputFile
-from kdump.log.run import Run
 from kdump.render.redaction import Redaction
 
 FORMATS = ("png", "svg")

@@ -12,8 +12,8 @@ from kdump.incident.report.html import palette
 from kdump.incident.report.html.drawing import PERCENT, Chart, Mark, Panel, unlike, used
 from kdump.incident.report.html.labels import PageLabels
 from kdump.incident.report.segment_strip import CONTROL, NO_BATCH, Cell, CellContent, coarser, joined
+from kdump.io.source import CHECKSUMS
 from kdump.log.region import PADDING
-from kdump.log.source import CHECKSUMS
 from kdump.questions.transactions.answer import HANGING, OPEN
 from kdump.render.amounts import size_text
 

@@ -11,13 +11,13 @@ from contextlib import suppress
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_long
+from kdump.io import file_system
+from kdump.io.errors import SourceError, is_missing, listing_error
+from kdump.io.unreadable_paths import note
 from kdump.kafka.log_segment import segment_at
 from kdump.kafka.producer_state_manager import Open
-from kdump.log import file_system
-from kdump.log.errors import SourceError, is_missing, listing_error
 from kdump.log.live_files import SeenDirectory
 from kdump.log.served_files import is_complete
-from kdump.log.unreadable_paths import note
 from kdump.questions.restart_plan.answer import EXIT, PartitionPlan, StartupFailed, StartupFailure, Step
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, directory_stop
 from kdump.state.releases import SWAP_RENAMED

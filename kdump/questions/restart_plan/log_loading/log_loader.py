@@ -25,6 +25,7 @@ from itertools import pairwise
 
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.kafka import checkpoint_file
 from kdump.kafka.errors import InvalidOffset, Overflow
 from kdump.kafka.file_log_input_stream import read_batches
@@ -39,7 +40,6 @@ from kdump.kafka.transaction_index import sanity_problem
 from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.live_files import SeenDirectory
 from kdump.log.paths import Target, target
-from kdump.log.run import PLAIN_RUN, Limits, Run
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
 from kdump.questions.restart_plan.answer import (
     DELETED,

@@ -31,20 +31,20 @@ from kdump.cluster.missing_partitions import (
     what_is_at,
 )
 from kdump.format.kafka_release import KRAFT, NEWEST, ZOOKEEPER, KafkaRelease
+from kdump.io import file_system
+from kdump.io.directory_listing import items
+from kdump.io.errors import SourceError
+from kdump.io.run import Run
+from kdump.io.source import Identity
+from kdump.io.work_progress import WorkProgress
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
-from kdump.log import file_system
-from kdump.log.directory_listing import items
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.live_files import PAUSES, SeenDirectory, identity, is_changing, see
 from kdump.log.log_directory import CLEAN_MARK, META, REMOTE_CACHE
 from kdump.log.paths import natural, target
-from kdump.log.run import Run
-from kdump.log.source import Identity
-from kdump.log.work_progress import WorkProgress
 from kdump.questions.restart_plan.answer import (
     EXIT,
     HIDDEN,

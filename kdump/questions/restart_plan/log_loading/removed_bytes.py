@@ -3,13 +3,13 @@ which kdump's own reader finds."""
 
 from __future__ import annotations
 
+from kdump.io.run import Limits
 from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.log_segment import LogSegment
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch
 from kdump.log.region_reader import CHECKED, regions
-from kdump.log.run import Limits
 from kdump.log.segment_summary import summarize_headers
 from kdump.questions.restart_plan.answer import RemovedBytes
 

@@ -15,9 +15,9 @@ from contextlib import suppress
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.numbers import parse_int
+from kdump.io.directory_listing import items
+from kdump.io.errors import SourceError
 from kdump.kafka import checkpoint_file
-from kdump.log.directory_listing import items
-from kdump.log.errors import SourceError
 from kdump.questions.restart_plan.answer import DirectoryPlan, PartitionPlan
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.state.releases import STRAY_NAMES

@@ -7,7 +7,7 @@ Source: org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, Broker
 from __future__ import annotations
 
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 
 WITHOUT_ID = "it has no partition.metadata, so its topic ID is unknown"
 

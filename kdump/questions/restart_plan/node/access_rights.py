@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from kdump.log import file_system
-from kdump.log.directory_listing import is_inside
+from kdump.io import file_system
+from kdump.io.directory_listing import is_inside
 from kdump.questions.restart_plan.answer import OFFLINE, StartupFailure
 
 MOUNTS = "/proc/self/mountinfo"

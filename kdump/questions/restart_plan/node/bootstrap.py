@@ -12,14 +12,14 @@ from kdump.cluster.metadata_files import BOOTSTRAP
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import at_most, metadata_levels
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.window import Window
 from kdump.kafka.errors import CorruptRecord, UnreadableMessage
 from kdump.kafka.file_log_input_stream import FileLogInputStream, read_batches
 from kdump.kafka.file_records import base_offset
-from kdump.log import file_system
 from kdump.log.batch_records import records
-from kdump.log.errors import SourceError
 from kdump.log.paths import target
-from kdump.log.window import Window
 from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, StartupFailure
 from kdump.questions.restart_plan.node.access_rights import Rights
 from kdump.state.releases import BOOTSTRAP_LEVEL

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from kdump.format.kafka_release import KRAFT, ZOOKEEPER, KafkaRelease
 from kdump.format.meta_properties import meta_properties
 from kdump.format.numbers import parse_int
+from kdump.io import file_system
+from kdump.io.errors import SourceError
 from kdump.kafka.checkpoint_file import BadLine, meta_values
 from kdump.kafka.server_properties import ServerProperties
-from kdump.log import file_system
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import META
 from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, RestartPlan, StartupFailure, Step

@@ -12,9 +12,9 @@ import os
 
 from kdump.format.kafka_release import KafkaRelease
 from kdump.format.numbers import INT_MAX
+from kdump.io import file_system
 from kdump.kafka.quorum_state import quorum_state
 from kdump.kafka.server_properties import VOTERS, ServerProperties
-from kdump.log import file_system
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.questions.restart_plan.answer import (
     CANDIDATE,

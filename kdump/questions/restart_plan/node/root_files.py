@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 
 from kdump.format.kafka_release import KafkaRelease
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import CLEAN_MARK, LOCK
 from kdump.questions.restart_plan.answer import EXIT, OFFLINE, DirectoryPlan, StartupFailure

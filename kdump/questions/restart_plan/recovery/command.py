@@ -12,8 +12,8 @@ from kdump.command_line.input_files import print_error
 from kdump.command_line.low_impact_options import RateParam
 from kdump.command_line.output_options import OutputOptions
 from kdump.command_line.typed_options import CommandOptions, flag, option
+from kdump.io.run import Run
 from kdump.log.bundle_names import bundle_of
-from kdump.log.run import Run
 from kdump.questions.restart_plan.recovery.progress_report import RecoveryProgressReport
 from kdump.questions.restart_plan.recovery.recovery_progress import LOADED, RecoveryProgress
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryLog, RecoveryQuery

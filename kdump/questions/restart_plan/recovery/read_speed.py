@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import NamedTuple
 
-from kdump.log.errors import SourceError
-from kdump.log.low_impact_reads import max_rate
-from kdump.log.page_cache import PAGE, cached_pages
-from kdump.log.source import FileSource, open_source
+from kdump.io.errors import SourceError
+from kdump.io.low_impact_reads import max_rate
+from kdump.io.page_cache import PAGE, cached_pages
+from kdump.io.source import FileSource, open_source
 
 MEASURED, GIVEN, ASSUMED = "measured", "option", "assumed"
 """Where a read speed is from."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, EPOCH_MS, Doc, PathText, answer
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.questions.restart_plan.recovery.recovery_threads import PROC, BrokerThreads, broker_threads
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
-from kdump.log import file_system
-from kdump.log.errors import SourceError
-from kdump.log.source import open_source
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.source import open_source
 from kdump.questions.restart_plan.recovery.read_speed import ASSUMED, GIVEN, MAX_TRIED, ReadSpeed, cached_bytes, measure
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
 

@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kdump.format.numbers import LONG_MAX
+from kdump.io import file_system
+from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.checkpoint_file import BadLine, offsets
 from kdump.kafka.segment_recovery import first_unflushed
-from kdump.log import file_system
-from kdump.log.errors import SourceError
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.log.served_files import swaps_in
 from kdump.questions.restart_plan.log_loading.replica_moves import parse_name
 

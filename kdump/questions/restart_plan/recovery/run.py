@@ -11,13 +11,13 @@ from kdump.cluster.disks import Disks
 from kdump.cluster.release_evidence import disk_release
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.format.numbers import parse_int
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.server_properties import ServerProperties
 from kdump.kafka.small_files import properties
 from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import META
-from kdump.log.mounts import takes_bundles
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.paths import target
-from kdump.log.run import PLAIN_RUN, Run
 from kdump.questions.restart_plan.node.directories import node_directories
 from kdump.questions.restart_plan.recovery.recovery_progress import ENDS, RecoveryFollower, RecoveryProgress
 from kdump.questions.restart_plan.recovery.recovery_threads import PROC, process_start

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kdump.format.numbers import parse_int
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 from kdump.state.topic_config import effective
 
 CURRENT, ISR, ELR, LAST_KNOWN, UNCLEAN = "current", "isr", "elr", "lastKnownLeader", "unclean"

@@ -16,7 +16,7 @@ from kdump.questions.restart_plan.replicas.replica_answer import (
     ReplicaLoss,
 )
 from kdump.questions.restart_plan.replicas.replica_lineages import Replica, committed_end, held_end
-from kdump.state.partition_table import PartitionRegistration
+from kdump.state.partition_registrations import PartitionRegistration
 
 CountRecords = Callable[[str, int, int], "int | None"]
 """Counts the records of a partition directory between two offsets; None if they cannot be counted."""

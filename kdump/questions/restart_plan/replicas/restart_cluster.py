@@ -15,15 +15,15 @@ from kdump.cluster.disks import Disks
 from kdump.core.column_numbers import LAST_OFFSET, RECORD_COUNT
 from kdump.core.header_columns import total as sum_of
 from kdump.format.kafka_release import KafkaRelease
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
+from kdump.io.run import Run, ignore
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
-from kdump.log.mounts import takes_bundles
+from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import partition
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, BatchRun
 from kdump.log.region_reader import HEADERS
-from kdump.log.run import Run, ignore
 from kdump.questions.restart_plan.answer import STOPPED, RestartPlan
 from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
 from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops

@@ -24,13 +24,13 @@ from kdump.format.batch_header import BATCH_HEADER, CODECS, COMPRESSION, KNOWN_A
 from kdump.format.checksum import checksum
 from kdump.format.crc_flip import single_bit_flips
 from kdump.format.errors import DecodeError
+from kdump.io.run import Limits
+from kdump.io.window import BufferWindow
 from kdump.log import legacy_records
 from kdump.log.batch_records import decode_columns
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, length_problem, make_batch, read_header
-from kdump.log.run import Limits
-from kdump.log.window import BufferWindow
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of records that are collected from one batch, in memory."""

@@ -15,14 +15,14 @@ from kdump.check.partition_context import PartitionContext
 from kdump.check.rules.bytes import first_offset
 from kdump.format.batch_header import BatchHeader
 from kdump.format.numbers import LONG_MAX
+from kdump.io.directory_listing import length
+from kdump.io.errors import SourceError, is_gone
+from kdump.io.source import FileSource
 from kdump.log import region as regions_of
 from kdump.log.batch_validity import OFFSETS, cleaner_trace, is_intact
-from kdump.log.directory_listing import length
-from kdump.log.errors import SourceError, is_gone
 from kdump.log.header_candidate import REACH
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
-from kdump.log.source import FileSource
 from kdump.questions.salvage.byte_outcomes import CONTRADICTS, DAMAGED, PADDING, TORN, UNREAD
 from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes
 from kdump.questions.salvage.source.source_file import CORRECTED_BIT, Rescue, SourceFile, with_fields, without_sign

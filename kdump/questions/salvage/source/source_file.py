@@ -16,6 +16,8 @@ from kdump.check.rules.records import OFFSET_DELTA_INVALID
 from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.numbers import LONG_MAX
+from kdump.io.source import StreamSource
+from kdump.io.window import Window
 from kdump.log.batch_validity import CHECKSUM, invalidity, is_intact
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_directory import SegmentFiles
@@ -33,8 +35,6 @@ from kdump.log.region import (
     read_header,
 )
 from kdump.log.region_reader import regions
-from kdump.log.source import StreamSource
-from kdump.log.window import Window
 from kdump.questions.salvage.source.file_parts import InputFile
 
 UNSOUND = frozenset(

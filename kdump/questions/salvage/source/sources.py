@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kdump.check.engine.units import CheckUnit, units
 from kdump.check.options import Options
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 from kdump.log.file_kinds import SEGMENT
 from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from kdump.io.errors import SourceError
 from kdump.log.batch_validity import cleaner_trace
-from kdump.log.errors import SourceError
 from kdump.log.header_candidate import REACH
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.questions.salvage.byte_outcomes import LOST, UNREAD

@@ -1,5 +1,5 @@
 """How this process reads files, whatever command or function opens them: it leaves the page cache unchanged
-(kdump.log.page_cache), and reads no faster than a limit, which it shares with its worker processes."""
+(kdump.io.page_cache), and reads no faster than a limit, which it shares with its worker processes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kdump.log.page_cache import PageCache
-from kdump.log.token_bucket import TokenBucket
+from kdump.io.page_cache import PageCache
+from kdump.io.token_bucket import TokenBucket
 
 if TYPE_CHECKING:  # slow to import
     from multiprocessing.context import BaseContext

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from kdump.incident.doctor.answer import Item, Question
 from kdump.incident.doctor.time_limit import TimeLimit
-from kdump.log.errors import SourceError, is_gone
-from kdump.log.run import Run
+from kdump.io.errors import SourceError, is_gone
+from kdump.io.run import Run
 
 AnyRun = TypeVar("AnyRun", bound=Run)
 

@@ -1,4 +1,4 @@
-"""Whatever reads a disk asks kdump.log.file_system about it, so that it can read a bundle as well."""
+"""Whatever reads a disk asks kdump.io.file_system about it, so that it can read a bundle as well."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import kdump
-from kdump.log import file_system
+from kdump.io import file_system
 from kdump.log.bundle_tree import open_bundle
 from tests.command import run
 from tests.conftest import FIXTURES
@@ -21,8 +21,8 @@ OF_THIS_MACHINE = {
     "browse/prompt.py",
     "questions/bundle/command.py",
     "command_line/completion_candidates.py",
-    "log/file_system.py",
-    "log/page_cache.py",
+    "io/file_system.py",
+    "io/page_cache.py",
     "log/bundle_members.py",
     "log/bundle_names.py",
     "log/bundle_tree.py",
@@ -49,7 +49,9 @@ def asks_os(path: Path) -> set[str]:
     return found
 
 
-@each_case("package", ["log", "state", "kafka", "check", "questions", "incident", "browse", "command_line", "api"])
+@each_case(
+    "package", ["io", "log", "state", "kafka", "check", "questions", "incident", "browse", "command_line", "api"]
+)
 def test_nothing_asks_the_operating_system_itself(package: str) -> None:
     asking = {str(path.relative_to(KDUMP)): asks_os(path) for path in (KDUMP / package).rglob("*.py")}
     assert {name: asked for name, asked in asking.items() if asked and name not in OF_THIS_MACHINE} == {}

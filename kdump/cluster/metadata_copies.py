@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
-from kdump.log import file_system
-from kdump.log.directory_listing import is_url, real_path
+from kdump.io import file_system
+from kdump.io.directory_listing import is_url, real_path
+from kdump.io.run import PLAIN_RUN, Limits, Run
+from kdump.io.source import Identity
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import see
-from kdump.log.run import PLAIN_RUN, Limits, Run
-from kdump.log.source import Identity
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
     from kdump.state.metadata_image import MetadataImage

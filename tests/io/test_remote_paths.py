@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kdump.io.remote_paths import remote_partition
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
-from kdump.log.remote_paths import remote_partition
 from tests.each_case import each_case
 
 ID = "wAa01FzqTkayNnf6QOm_2w"

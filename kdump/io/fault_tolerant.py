@@ -6,9 +6,9 @@ import errno
 from bisect import bisect_right
 
 from kdump.format.count_text import plain_count
-from kdump.log.errors import SourceError
-from kdump.log.source import FileSource, Source, open_source
-from kdump.log.unreadable_paths import note
+from kdump.io.errors import SourceError
+from kdump.io.source import FileSource, Source, open_source
+from kdump.io.unreadable_paths import note
 
 BLOCK = 4096
 """Bytes marked as unreadable at a time. Sectors may be smaller, but a page with a bad one cannot be read at all."""

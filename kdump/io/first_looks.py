@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
-from kdump.log.source import Identity
+from kdump.io.source import Identity
 
 ValueT = TypeVar("ValueT")
 _LOOK = struct.Struct("<IIQQq")

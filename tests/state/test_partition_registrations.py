@@ -9,12 +9,12 @@ import pytest
 
 from kdump.format.metadata_names import RECOVERY_STATE, enum_name
 from kdump.format.numbers import int32
-from kdump.log.run import ignore
+from kdump.io.run import ignore
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_replay_state import ReplayState
 from kdump.state.metadata_topic_handlers import _merge, partition, partition_change, topic
 from kdump.state.name_numbers import Names
-from kdump.state.partition_table import PartitionRegistration, PartitionTable
+from kdump.state.partition_registrations import PartitionRegistration, PartitionTable
 from tests.conftest import sample
 from tests.each_case import each_case
 

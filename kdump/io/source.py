@@ -15,10 +15,10 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.log.errors import SourceError, SourceNotFound, is_missing
-from kdump.log.file_system import tree_at
-from kdump.log.low_impact_reads import LowImpactReads, after_read, before_read
-from kdump.log.unreadable_paths import note
+from kdump.io.errors import SourceError, SourceNotFound, is_missing
+from kdump.io.file_system import tree_at
+from kdump.io.low_impact_reads import LowImpactReads, after_read, before_read
+from kdump.io.unreadable_paths import note
 
 BLOCK = 256 * 1024
 MEMORY = 16 * 1024 * 1024
@@ -79,7 +79,7 @@ def identity_of(status: os.stat_result) -> Identity:
 
 class FileSource:
     """A regular file or block device, read with pread: never mapped, because a broker may truncate it. All reads are
-    low-impact (kdump.log.low_impact_reads)."""
+    low-impact (kdump.io.low_impact_reads)."""
 
     lacks = NOTHING
 

@@ -8,9 +8,9 @@ import stat
 from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
-from kdump.log import file_system
-from kdump.log.errors import SourceError, is_missing, listing_error
-from kdump.log.unreadable_paths import note
+from kdump.io import file_system
+from kdump.io.errors import SourceError, is_missing, listing_error
+from kdump.io.unreadable_paths import note
 
 
 class DirectoryEntry(NamedTuple):

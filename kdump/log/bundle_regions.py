@@ -10,6 +10,8 @@ from typing import Any
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MESSAGES, MessageHeader
+from kdump.io.run import Limits
+from kdump.io.untrusted_json import integer, natural, optional_long, text
 from kdump.log.legacy_records import contents_of
 from kdump.log.region import (
     JUNK,
@@ -25,8 +27,6 @@ from kdump.log.region import (
     WrapperContents,
     make_batch,
 )
-from kdump.log.run import Limits
-from kdump.log.untrusted_json import integer, natural, optional_long, text
 
 STRUCT = "BundleRegion"
 BATCH = "batch"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kdump.log.token_bucket import BURST, TokenBucket
+from kdump.io.token_bucket import BURST, TokenBucket
 from tests.each_case import each_case
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kdump.log.source import NOTHING, Source
+from kdump.io.source import NOTHING, Source
 
 DEFAULT_SIZE = 1024 * 1024
 LARGE = 64 * 1024

@@ -15,13 +15,13 @@ from typing import NamedTuple
 from kdump.check.options import Options
 from kdump.core.record_columns import each_row
 from kdump.format.kafka_release import NEWEST, KafkaRelease
+from kdump.io.run import Run
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import impossible_count
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
-from kdump.log.run import Run
 from kdump.log.skim import key_digest
 from kdump.questions.retention.compaction import segment_horizon
 from kdump.questions.retention.configs import Settings

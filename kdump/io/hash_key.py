@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kdump.log.errors import SourceError
+from kdump.io.errors import SourceError
 
 MIN_KEY, MAX_KEY = 16, 1 << 16
 """Bytes of a key."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from kdump.log.run import Run
+from kdump.io.run import Run
 
 if TYPE_CHECKING:  # slow to import
     from concurrent.futures import Future

@@ -8,9 +8,9 @@ from array import array
 
 from kdump.format.bundle_container import ContainerReader, ContainerWriter
 from kdump.format.errors import DecodeError
+from kdump.io.hash_key import HASH_SIZE, RecordHash
 from kdump.log.bundle_index import KnownHashes
 from kdump.log.bundle_rows import Located, RowsReader, RowsWriter, located_of
-from kdump.log.hash_key import HASH_SIZE, RecordHash
 
 STRUCT = "RecordHashes"
 MAX_RECORDS = 1 << 16

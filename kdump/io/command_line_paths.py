@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from kdump.log import file_system
-from kdump.log.errors import SourceError, SourceNotFound, went_away
+from kdump.io import file_system
+from kdump.io.errors import SourceError, SourceNotFound, went_away
 
 _present: frozenset[str] = frozenset()
 """Paths that the user named and that existed when the run began."""

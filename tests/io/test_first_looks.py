@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from kdump.log.first_looks import FirstLooks
-from kdump.log.source import Identity
+from kdump.io.first_looks import FirstLooks
+from kdump.io.source import Identity
 from tests.conftest import seeded
 
 

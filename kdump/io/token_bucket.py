@@ -1,4 +1,4 @@
-"""The token bucket that limits the rate of reading; kdump.log.low_impact_reads applies it (--max-rate)."""
+"""The token bucket that limits the rate of reading; kdump.io.low_impact_reads applies it (--max-rate)."""
 
 from __future__ import annotations
 

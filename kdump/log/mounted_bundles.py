@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from kdump.log import file_system
+from kdump.io import file_system
+from kdump.io.command_line_paths import without_slash
 from kdump.log.bundle_names import bundle_of
-from kdump.log.command_line_paths import without_slash
 
 if TYPE_CHECKING:  # slow to import
     from kdump.log.bundle_manifest import Manifest

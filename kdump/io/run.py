@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kdump.log.errors import OnUnreadable, raise_error
+from kdump.io.errors import OnUnreadable, raise_error
 
 DEFAULT_MAX_DECOMPRESSED = 256 * 1024 * 1024
 

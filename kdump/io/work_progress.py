@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kdump.log.run import Run
+from kdump.io.run import Run
 
 
 class WorkProgress:

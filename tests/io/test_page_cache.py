@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log import page_cache
-from kdump.log.fault_tolerant import fault_tolerant
-from kdump.log.page_cache import PAGE, PageCache, cached_pages, merged, without
+from kdump.io import page_cache
+from kdump.io.fault_tolerant import fault_tolerant
+from kdump.io.page_cache import PAGE, PageCache, cached_pages, merged, without
+from kdump.io.source import open_source
+from kdump.io.window import Window
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
-from kdump.log.source import open_source
-from kdump.log.window import Window
 from tests import craft
 from tests.conftest import examples, few, sample
 from tests.each_case import each_case

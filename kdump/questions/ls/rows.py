@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from kdump.io.run import Run
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.paths import natural
-from kdump.log.run import Run
 from kdump.state.partition_summary import PartitionSummary, SegmentSummary, read_segment, segment_damage
 
 SORTS = ("name", "size", "segments", "offsets", "oldest", "newest")

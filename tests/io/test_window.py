@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kdump.io.source import SeekableSource, StreamSource
+from kdump.io.window import Window
 from kdump.log.region_reader import regions
-from kdump.log.source import SeekableSource, StreamSource
-from kdump.log.window import Window
 from tests import craft
 from tests.each_case import each_case
 
@@ -53,7 +53,7 @@ def test_a_pipe_is_not_kept_for_a_bad_batch(hurt: int, monkeypatch: pytest.Monke
     """It is kept neither in memory nor in a temporary file, however much follows it."""
     for module in ("embedded_batch", "region_reader", "resync"):
         monkeypatch.setattr(f"kdump.log.{module}.LOOK_BACK", 1 << 20)
-    monkeypatch.setattr("kdump.log.source.MEMORY", 12 << 20)
+    monkeypatch.setattr("kdump.io.source.MEMORY", 12 << 20)
 
     def refuse(**_options: object) -> None:
         raise AssertionError("a temporary file")

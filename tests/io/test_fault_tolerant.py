@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdump.log import fault_tolerant as module
-from kdump.log import low_impact_reads
-from kdump.log.errors import SourceError
-from kdump.log.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, fault_tolerant
+from kdump.io import fault_tolerant as module
+from kdump.io import low_impact_reads
+from kdump.io.errors import SourceError
+from kdump.io.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, fault_tolerant
+from kdump.io.source import FileSource, SeekableSource, StreamSource, open_source
+from kdump.io.token_bucket import TokenBucket
+from kdump.io.window import Window
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
-from kdump.log.source import FileSource, SeekableSource, StreamSource, open_source
-from kdump.log.token_bucket import TokenBucket
-from kdump.log.window import Window
 from tests import craft
 from tests.conftest import examples, numbers_in, tiles
 from tests.each_case import each_case
-from tests.log.test_token_bucket import Clock
+from tests.io.test_token_bucket import Clock
 
 MIB = 1 << 20
 DATA = random.Random(7).randbytes(300 * BLOCK + 1234)

@@ -35,7 +35,7 @@ class FileTree(Protocol):
 
     def readlink(self, inside: str) -> str: ...
     def open(self, inside: str, path: str) -> Any:
-        """Return a kdump.log.source.Source of a file. Raises SourceError."""
+        """Return a kdump.io.source.Source of a file. Raises SourceError."""
         ...
 
 
