@@ -722,6 +722,7 @@ def test_what_a_killed_scan_has_committed_is_undone_if_the_disk_is_as_before(tmp
     assert rows(out) == rows(tmp_path / "scratch")
 
 
+@pytest.mark.every_disk
 def test_logs_of_versions_do_not_grow_with_each_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kdump.spark.versions.OLD_COMMITS", 3)
     disk, out = a_disk(tmp_path), tmp_path / "out"
