@@ -17,7 +17,9 @@ from tests.conftest import sample
 from tools import api_reference, architecture, format_reference
 from tools.format_reference import DOCS
 
-FIXTURES = DOCS.parent / "fixtures"
+ROOT = DOCS.parent
+FIXTURES = ROOT / "fixtures"
+NAMED = re.compile(r"(?<![\w/.-])(?:kdump|tests|tools|bench)/[\w/]+\.(?:py|toml|tsv|java)\b")
 
 
 def test_the_tables_of_the_format() -> None:
@@ -88,3 +90,16 @@ def test_modules_that_texts_name_exist() -> None:
 
 def _is_module(package: Path, name: str) -> bool:
     return (package / name).is_dir() or (package / f"{name}.py").exists()
+
+
+def test_the_files_that_are_named_exist() -> None:
+    folders = (ROOT / name for name in ("docs", "kdump", "tests", "tools", "bench"))
+    texts = [*ROOT.glob("*.md"), *(each for folder in folders for each in folder.rglob("*.*"))]
+    named = {
+        name
+        for path in texts
+        if path.suffix in (".md", ".py", ".toml")
+        for name in NAMED.findall(path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []

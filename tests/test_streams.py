@@ -25,7 +25,7 @@ from tests.conftest import FIXTURES, ROOT, sample, segment
 from tests.streams import CLOSED, FULL, GONE, OPEN, Ended, Run, ended
 
 SPARK = ("scan", "query")
-"""Commands that take seconds; they are in tests/spark/test_streams.py."""
+"""Commands that take seconds: only their help and wrong use are tried."""
 PAYMENTS = FIXTURES / "clean-1/payments-0"
 LOG = str(segment("clean-1/payments-0"))
 

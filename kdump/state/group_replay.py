@@ -32,7 +32,7 @@ class GroupReplay(OffsetReplay):
 
     def __init__(self, groups: GroupCoordinatorState, room: int = ROOM) -> None:
         super().__init__(groups, room)
-        self.newest = NewestCommits(MAX_BYTES)
+        self.newest = NewestCommits(MAX_BYTES if room <= ROOM else 3 * MAX_BYTES)
         self.newest_name = ""
         """The name with which the problems of these commits are noted."""
 
