@@ -171,11 +171,6 @@ def _indexes(place: PartitionDirectory) -> list[Target]:
     return [target for segment in place.segments for target in segment.indexes.values()] + place.orphans
 
 
-def small_files(place: PartitionDirectory) -> list[Target]:
-    """Return the files of a partition that have entries: indexes, producer snapshots and checkpoints."""
-    return [*_indexes(place), *place.snapshots, *place.texts]
-
-
 def _findings(fleet: Fleet, options: ReadOptions, check: Options, filters: PushedFilters) -> Iterator[TaskItem]:
     """Yield what `kdump verify` checks one after the other (the root of a log directory, a partition, a file), and the
     paths that could not be read."""

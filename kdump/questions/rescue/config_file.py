@@ -26,7 +26,6 @@ TOPIC = re.compile(
 PARTITION = re.compile(r"\s*Topic:\s*(\S+)\s+Partition:\s*(\d+)\s+Leader:.*?Replicas:\s*([\d,]+)\b.*")
 OTHER = re.compile(r"(Quota|SCRAM credential|Dynamic) configs for (.*?) are.*")
 NAME = re.compile(r"(?:^|,)([a-z][a-z.]*)=")
-NODES = 1 << 31
 
 
 @dataclass
