@@ -74,6 +74,7 @@ class Place:
         lines = [line for line in said.decode().splitlines() if line.strip()]
         first = re.sub(r"process \d+", "process N", lines[0] if lines else "")
         first = re.sub(r"/proc/\d+/", "/proc/N/", first)
+        first = re.sub(r" in (\d+)\.\d KiB;", r" in \1 KiB;", first)  # of compressed bytes, which depend on times
         cells = (self.system, self.libc, self.user, self.limits, f"`{self.command}`", f"{done.returncode}: `{first}`")
         return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
