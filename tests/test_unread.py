@@ -230,6 +230,14 @@ def test_a_device_that_cannot_read_a_small_file(disk: Path, monkeypatch: pytest.
     assert done.exit_code == 2
 
 
+def test_doctor_takes_nothing_unread_for_read(disk: Path) -> None:
+    _, found = swept("doctor", disk, ["payments-0", "payments-0/00000000000000000000.log"])
+    for answer in found:
+        assert "everything was read" not in answer.stdout, answer.name
+        assert " in what was read: " in answer.stdout, answer.name
+        assert "no read_committed consumer waits" not in answer.stdout, answer.name
+
+
 def test_every_command_is_considered() -> None:
     assert {words[0] for words in FORMS.values()} | OTHERS == set(COMMANDS)
 

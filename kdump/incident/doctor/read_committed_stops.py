@@ -71,7 +71,10 @@ class TransactionsExamination:
         begin = next(filter(None, map(not_known, problems)), "")
         if self.prepared:
             begin += f"{self.prepared:,} NOT COMPLETED by the coordinator; "
-        if not found:
+        if not found and (question.unread or self.disks.unread):
+            read = f"no open transaction in what could be read of {count}"
+            question.answer = begin + (read if question.partitions else "not known: no partition could be read")
+        elif not found:
             question.answer = f"{begin}no open transaction in {count}: no read_committed consumer waits for one"
         else:
             stopped = f"read_committed consumers stop below the log end in {self.blocked:,} of {count}"
