@@ -85,7 +85,7 @@ class RegionTotals:
             found.records = None if batch.recordCount is None else found.records + batch.possible_records
         # Also that of a damaged batch: mostly, only headers are read.
         found.first = base if found.first is None else found.first
-        if intact:
+        if intact and batch.lastOffset >= 0:
             found.last = batch.lastOffset
             self.is_end_checked = True
         found.used(batch.magic, batch.compression)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import json
 import shutil
 from functools import reduce
 from importlib import import_module
@@ -137,3 +138,17 @@ def test_declarations() -> None:
 
 def test_the_page() -> None:
     assert (facts_reference.DOCS / "facts.md").read_text() == facts_reference.page()
+
+
+def test_an_intact_batch_with_a_negative_offset(tmp_path: Path) -> None:
+    """No checksum covers its base offset: it is damage, and ends no log."""
+    disk = shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk")
+    log = disk / "ledger-0" / f"{0:020}.log"
+    batches = [json.loads(line) for line in run("inspect", log, "--json").stdout.splitlines()]
+    data = bytearray(log.read_bytes())
+    data[batches[-1]["position"]] ^= 0x80
+    log.write_bytes(data)
+    everything = run_all([disk])
+    assert [str(each) for each in contradictions(everything)] == []
+    (row,) = [each for each in everything["ls"]["partitionLog"] if each["topic"] == "ledger"]
+    assert row["logEndOffset"] == batches[-1]["baseOffset"]

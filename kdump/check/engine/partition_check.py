@@ -405,7 +405,8 @@ class PartitionCheck(Resumable):
         self.totals.records += records
         self._records += records
         self.log_start = first if self.log_start is None else min(self.log_start, first)
-        self.log_end = max(self._base, last + 1)
+        if last >= 0 or self.log_end is None:  # else a batch with an impossible offset, which ends no log
+            self.log_end = max(self._base, last + 1)
         self.reached = max(self.reached, first, last)
 
     def _grows(self, part: SegmentContext, source: FileSource) -> bool:

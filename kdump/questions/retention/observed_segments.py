@@ -173,7 +173,8 @@ class RetentionObserver(Observer):
             facts.first_timestamp = timestamp
         if timestamp > facts.largest:
             facts.largest, facts.largest_at, facts.largest_offsets = timestamp, batch.position, (base, batch.lastOffset)
-        facts.last = batch.lastOffset
+        if batch.lastOffset >= 0:
+            facts.last = batch.lastOffset
         facts.batches += 1
         facts.records += batch.possible_records
         impossible = impossible_count(batch)

@@ -41,7 +41,7 @@ from kdump.io.run import Run
 from kdump.io.source import RECORDS as PAYLOADS
 from kdump.io.source import Source
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.batch_validity import damage_of, impossible_count
+from kdump.log.batch_validity import OFFSETS, damage_of, has_possible_offsets, impossible_count
 from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
@@ -262,6 +262,8 @@ class StatsReader:
             self._legacy(batch, place)
         elif isinstance(batch, DefaultRecordBatch):
             self._v2(batch)
+            if not has_possible_offsets(batch):
+                self.stats.miss(place, OFFSETS.reason)
 
     def _v2(self, batch: DefaultRecordBatch) -> None:
         stats, header = self.stats, batch.header
