@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import json
+import re
 import shutil
 from functools import reduce
 from importlib import import_module
