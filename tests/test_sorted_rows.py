@@ -7,14 +7,14 @@ import tracemalloc
 
 import pytest
 
-from kdump.questions.bundle import directory_writer
-from kdump.questions.bundle.directory_writer import SortedRows
+from kdump.questions.bundle import sorted_rows
+from kdump.questions.bundle.sorted_rows import SortedRows
 
 
 @pytest.mark.parametrize("held", [1, 100, 5000, 1 << 22])
 def test_rows_are_sorted(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_writer, "MAX_HELD", held)
-    monkeypatch.setattr(directory_writer, "PIECE_ROWS", 7)
+    monkeypatch.setattr(sorted_rows, "MAX_HELD", held)
+    monkeypatch.setattr(sorted_rows, "PIECE_ROWS", 7)
     names = [*("a\udcff\n\t" + str(number) for number in range(150)), "", "\U0001f600", "z" * 300]
     random.Random(1).shuffle(names)
     rows = SortedRows()
@@ -27,7 +27,7 @@ def test_rows_are_sorted(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.every_disk
 def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory_writer, "MAX_HELD", 1 << 18)
+    monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 18)
     tracemalloc.start()
     try:
         rows = SortedRows()

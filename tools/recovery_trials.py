@@ -24,8 +24,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kdump.questions.restart_plan.recovery.recovery_model import Rates, simulate
 from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress
-from kdump.questions.restart_plan.recovery.recovery_time import Rates, RecoveryQuery, simulate
+from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
 from kdump.questions.restart_plan.recovery.run import follow_recovery, recovery_time, recovery_works
 from tools.trials.cluster import LOGGING, Cluster

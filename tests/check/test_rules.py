@@ -8,7 +8,7 @@ from pathlib import Path
 
 import kdump
 from kdump.check.catalogue import CATALOGUE, MODULES
-from kdump.check.engine.partition_check import RULES
+from kdump.check.engine.rule_list import RULES
 from kdump.check.finding import Code, families
 from kdump.check.rule import Observer
 from kdump.check.rules.indexes import IndexRule

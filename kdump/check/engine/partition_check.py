@@ -1,17 +1,14 @@
-"""Checks one partition: every segment in order with all rules, and the state that carries over between segments.
-
-The list of rules: which rule belongs to which families, and what it needs.
-"""
+"""Checks one partition: every segment in order with all rules, and the state that carries over between segments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import NamedTuple
 
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.check.engine.neighbor_files import NeighborFiles
+from kdump.check.engine.rule_list import NEXT_TO_SEGMENTS, RuleInputs, make_observers
 from kdump.check.engine.segment_scans import SegmentScans, pieces, segment_scans
 from kdump.check.finding import ERROR, INFO, WARNING, Finding
 from kdump.check.options import Options
@@ -21,17 +18,7 @@ from kdump.check.resume_state import NUMBER, Resumable, packed, unpack
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import MAGIC_UNKNOWN, batch_findings, region_finding, unreadable_bytes
-from kdump.check.rules.indexes import OffsetIndexRule
-from kdump.check.rules.leader_epochs import LeaderEpochRule
-from kdump.check.rules.newer_release import CoordinatorRecordRule
-from kdump.check.rules.offsets import OffsetRule
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
-from kdump.check.rules.producers import ProducerSequenceRule
-from kdump.check.rules.segment_size import SegmentSizeRule
-from kdump.check.rules.time_index import TimeIndexRule
-from kdump.check.rules.timestamps import TimestampRule
-from kdump.check.rules.transactions import TransactionRule
-from kdump.check.rules.txn_index import TxnIndexRule
 from kdump.check.totals import CheckTotals
 from kdump.check.watchers.compaction import CompactionWatcher
 from kdump.check.watchers.producers import ProducerWatcher
@@ -42,12 +29,11 @@ from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.io.errors import ReadingStopped, SourceError
-from kdump.io.run import Limits
 from kdump.io.source import RECORDS, FileSource
 from kdump.io.window import Window
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.bundle_log import BundleLog
-from kdump.log.internal_topics import COORDINATOR_TOPICS, METADATA_TOPIC
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
@@ -56,80 +42,6 @@ from kdump.log.region_reader import CHECKED, regions
 from kdump.state.other_replicas import who_has_it
 from kdump.state.transaction_marker import EndTxnMarker, marker_of
 from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS, OngoingTxn
-
-
-class RuleInputs(NamedTuple):
-    """What the rules of one partition are made from. `is_one_log`: whether the segments form one log, unlike copies in
-    remote storage."""
-
-    partition: PartitionDirectory
-    known: PartitionContext
-    files: NeighborFiles
-    producers: ProducerWatcher
-    transactions: TransactionWatcher
-    entries: TxnIndexEntries
-    compaction: CompactionWatcher
-    limits: Limits
-    is_one_log: bool
-
-
-class RuleEntry(NamedTuple):
-    """A rule, or the watcher that some rules need, and the families that need it."""
-
-    families: frozenset[str]
-    make: Callable[[RuleInputs], Observer]
-    topics: tuple[str, ...] = ()
-    """The topics to which the rule applies; empty for all."""
-
-    def applies(self, topic: str | None) -> bool:
-        return not self.topics or topic in self.topics
-
-
-def _for(*families: str, make: Callable[[RuleInputs], Observer], topics: tuple[str, ...] = ()) -> RuleEntry:
-    return RuleEntry(frozenset(families), make, topics)
-
-
-RULES = (
-    _for("files", make=lambda given: SegmentSizeRule()),
-    _for(
-        "records",
-        make=lambda given: CoordinatorRecordRule(given.known.topic or "", given.limits),
-        topics=COORDINATOR_TOPICS,
-    ),
-    _for("offsets", "snapshots", make=lambda given: given.compaction),
-    _for("offsets", make=lambda given: OffsetRule(given.compaction, separate=not given.is_one_log)),
-    _for("epochs", make=lambda given: LeaderEpochRule(given.known)),
-    _for("timestamps", make=lambda given: TimestampRule()),
-    # Before the current batch changes the state of its producer.
-    _for(
-        "snapshots",
-        make=lambda given: ProducerSnapshotRule(
-            given.producers, given.compaction, given.partition.snapshots, given.files.snapshot
-        ),
-    ),
-    _for("producers", "snapshots", make=lambda given: given.producers),
-    _for("producers", make=lambda given: ProducerSequenceRule(given.producers)),
-    _for("indexes", make=lambda given: given.entries),
-    _for("transactions", "indexes", make=lambda given: given.transactions),
-    _for("transactions", make=lambda given: TransactionRule(given.transactions, given.known)),
-    _for(
-        "indexes",
-        make=lambda given: TxnIndexRule(given.transactions, given.known, given.files.aborted, given.files.begins),
-    ),
-    _for("indexes", make=lambda given: OffsetIndexRule(given.files.entry_runs, given.known)),
-    _for("indexes", make=lambda given: TimeIndexRule(given.files.entry_runs, given.known)),
-)
-"""All rules that see the batches of a partition, in the order in which they see each batch."""
-
-NEXT_TO_SEGMENTS = frozenset({"indexes", "snapshots"})
-"""Families whose rules read the files next to the segments."""
-
-
-def make_observers(given: RuleInputs, families: frozenset[str]) -> list[Observer]:
-    """Return the rules of these families and the watchers that they need, in order."""
-    entries = (entry for entry in RULES if entry.families & families and entry.applies(given.known.topic))
-    return [entry.make(given) for entry in entries]
-
 
 MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""

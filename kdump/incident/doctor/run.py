@@ -1,7 +1,4 @@
-"""`kdump doctor`: examines disks, question by question, and says at any time what it knows.
-
-Where the replicas on the disks of several brokers diverge, from kdump.questions.diff.run.
-"""
+"""`kdump doctor`: examines disks, question by question, and says at any time what it knows."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from typing import Any, NamedTuple
 from kdump.check.options import Options
 from kdump.check.rules.kraft_snapshot import METADATA_RECORD_REFUSED
 from kdump.cluster.schema_registries import registries_in
-from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KafkaRelease, parse_release
 from kdump.incident.doctor.answer import (
     ACT,
@@ -38,117 +34,24 @@ from kdump.incident.doctor.answer import (
     Item,
     LargestTopic,
     Page,
-    Priority,
     Question,
 )
 from kdump.incident.doctor.damage import DamageExamination
 from kdump.incident.doctor.disk_space import SpaceExamination
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import Examination, command
+from kdump.incident.doctor.divergence import examine_divergence
+from kdump.incident.doctor.examination import Examination
 from kdump.incident.doctor.group_offsets import GroupsExamination
 from kdump.incident.doctor.log_messages import LogMessages
 from kdump.incident.doctor.read_committed_stops import TransactionsExamination
 from kdump.incident.doctor.replicas import ReplicasExamination
 from kdump.incident.doctor.schema_ids import SchemasExamination
 from kdump.incident.doctor.startup import MissingPartition, StartupExamination
-from kdump.incident.doctor.time_limit import OutOfTime, TimeLimit
-from kdump.io.directory_listing import length
+from kdump.incident.doctor.time_limit import TimeLimit
 from kdump.io.errors import ReadingStopped, SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.mounted_bundles import takes_bundles
-from kdump.questions.diff.differences import DIVERGENT
-from kdump.questions.diff.find_copies import Copy, copy_of
-from kdump.questions.diff.run import LITTLE, Diff, diff_copies
 from kdump.questions.transactions.run import TRANSACTION_TIMEOUT
-
-NEVER = (
-    "do not restart a broker, and do not elect a leader, before you know which copy is to be kept: a follower "
-    "truncates its log to match the leader's",
-    "do not delete the copy that loses before you have saved its records (kdump salvage)",
-)
-
-
-def examine_divergence(disks: Disks, on: Examination) -> None:
-    """Compare the partitions that several brokers have, the smallest first; what is equal byte by byte is not
-    decoded."""
-    question = on.question
-    copies: dict[tuple[str, int], dict[int, Copy]] = {}
-    owner = {each.path: number for number, broker in enumerate(disks.brokers) for each in broker.directories}
-    for unit in disks.units:
-        place = unit.partition
-        if place is None or place.state or place.topic is None or place.partition is None:
-            continue
-        if place.source in owner and place.segments:
-            key = (place.topic, place.partition)
-            copies.setdefault(key, {}).setdefault(owner[place.source], copy_of(place, unit.known))
-    several = {key: list(found.values()) for key, found in copies.items() if len(found) > 1}
-    sizes = {
-        key: sum(length(each.path) or 0 for copy in found for each in copy.segments) for key, found in several.items()
-    }
-    options = on.told(Options(disks.options.limits, only=LITTLE, open_source=disks.options.open_source))
-    question.partitionsLeft = len(several)
-    diverged = 0
-    try:
-        for key in sorted(several, key=lambda key: (sizes[key], key)):
-            on.limit.raise_if_over()
-            made = diff_copies(several[key], options)
-            question.partitions += 1
-            question.partitionsLeft -= 1
-            if made.relation == DIVERGENT:
-                diverged += 1
-                _item(made, several[key], disks, on)
-            for copy in made.copies:
-                for text in copy.unread:
-                    on.unread(text)
-    except OutOfTime:
-        left = count_text(question.partitionsLeft, "partition")
-        run = command("diff", *(broker.paths[0] for broker in disks.brokers))
-        question.notExamined.append(f"the time was over: {left} left; run {run}")
-    finally:
-        count = count_text(question.partitions, "partition")
-        question.answer = (
-            f"DIVERGENCE in {diverged:,} of {count}"
-            if diverged
-            else f"no divergence in {count} that several brokers have"
-        )
-    question.isComplete = not question.partitionsLeft and not question.unread
-
-
-def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None:
-    paths = [copy.path for copy in copies]
-    cause = {"missing": "one copy lacks records", "damage": "one copy is damaged", "records": "the records differ"}
-    evidence = []
-    for number, copy in enumerate(made.copies):
-        batch = made.batch_at(number)
-        has = f"a batch of leader epoch {batch.leaderEpoch}" if batch is not None else "nothing valid"
-        evidence.append(f"{copy.path}: {has} there; log end offset {copy.logEndOffset}")
-    later = made.later_leader
-    actions = ["kdump diff shows which copy has what, and what each would drop as the follower of another"]
-    if later is not None:
-        names = " and ".join(paths[number] for number in later.copies)
-        evidence.append(f"the log of the later leader from there on (leader epoch {later.epoch}): {names}")
-        others = " and ".join(paths[number] for number in later.earlier)
-        actions.append(
-            f"the later leader's log is {names}: before a broker truncates {others} to match it, save what that has "
-            f"from offset {made.firstDivergentOffset} on; kdump diff states the command"
-        )
-    on.item(
-        Priority.DIVERGENCE,
-        "error",
-        "replicas-diverge",
-        copies[0].segments[0].source,
-        f"the replicas diverge from offset {made.firstDivergentOffset} on: {cause.get(made.cause, made.cause)}",
-        topic=made.topic,
-        partition=made.partition,
-        evidence=tuple(evidence),
-        offset=made.firstDivergentOffset,
-        commands=(command("diff", *paths),),
-        commandForAll=command("diff", *(broker.paths[0] for broker in disks.brokers)),
-        titleForAll="the replicas diverge",
-        actions=tuple(actions),
-        never=NEVER,
-    )
-
 
 BUDGET = 60.0
 """Default of the seconds that are spent on each question."""

@@ -1,10 +1,8 @@
-"""What is on this disk where a message points to: the partition, the file and the bytes, their damage, and what the
-next startup does with them.
+"""What is on this disk where a message points to: the partition, the file and the bytes, what a segment has at an
+offset or a byte, their damage, and what the next startup does with them.
 
 What a message names is looked up; nothing else is read. The messages come in the order of their urgency, and after
 MOST_PARTITIONS partitions the rest are only located.
-
-What a segment on this disk has at an offset or a byte that a message names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Text report of `kdump diff`: how the copies relate, where they diverge, and what to do next.
-
-What to do about copies that differ: what a broker would do with either as the leader, and what to save first.
-"""
+"""Text report of `kdump diff`: how the copies relate, where they diverge, what a broker would do with either as the
+leader, and what to do next."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""`kdump salvage`: copies the valid batches of damaged partitions to new directories.
-
-Also writes selected batches as JSON Lines: one `record` object per record, as in kdump inspect --records --json.
-"""
+"""`kdump salvage`: copies the valid batches of damaged partitions to new directories, or writes their records as JSON
+Lines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Salvages one partition: reads its copies, and writes its new directory and its lines of the ledger.
-
-Also writes leader-epoch-checkpoint and partition.metadata, with notes on them and on the source's log directory.
-"""
+"""Salvages one partition: reads its copies, and writes its new directory, with leader-epoch-checkpoint and
+partition.metadata, and its lines of the ledger."""
 
 from __future__ import annotations
 

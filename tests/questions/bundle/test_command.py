@@ -43,7 +43,7 @@ from kdump.log.bundle_tree import open_bundle
 from kdump.log.internal_topics import INTERNAL_TOPICS
 from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.region_totals import RegionTotals
-from kdump.questions.bundle import directory_writer
+from kdump.questions.bundle import directory_writer, sorted_rows
 from kdump.questions.bundle.directory_writer import DirectoryWriter
 from kdump.questions.bundle.places import DirectoryPlace
 from kdump.questions.restart_plan.node.access_rights import Rights
@@ -1204,7 +1204,7 @@ def test_a_head_that_no_kdump_wrote(change: dict[str, Any], small: Path, tmp_pat
 @pytest.mark.every_disk
 def test_a_directory_with_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a run, nor the next one, nor what reads the bundle has all of its files in memory."""
-    monkeypatch.setattr(directory_writer, "MAX_HELD", 1 << 14)
+    monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 14)
     _, few, many = (_peaks_with(tmp_path / str(count), count) for count in (10, 800, 2400))  # the first run imports
     each = [(more - less) / 1600 for less, more in zip(few, many)]
     assert max(each) < 200, each

@@ -13,18 +13,16 @@ import pytest
 from kdump.io.low_impact_reads import limited_to
 from kdump.questions.restart_plan.recovery import read_speed
 from kdump.questions.restart_plan.recovery.read_speed import ASSUMED, ASSUMED_SPEED, MEASURED, SAMPLE_BYTES, measure
-from kdump.questions.restart_plan.recovery.recovery_time import (
-    DEFAULT,
+from kdump.questions.restart_plan.recovery.recovery_model import (
     PER_FLUSH,
     PER_LOG,
     PER_SEGMENT,
     WARM_UP,
     Rates,
-    RecoveryQuery,
     extremes,
-    mean_batch_size,
     simulate,
 )
+from kdump.questions.restart_plan.recovery.recovery_time import DEFAULT, RecoveryQuery, mean_batch_size
 from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, StartupWorks, directory_work
 from kdump.questions.restart_plan.recovery.run import recovery_time, recovery_works
 from kdump.questions.restart_plan.run import predict_startup

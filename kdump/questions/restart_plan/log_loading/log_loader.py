@@ -1,19 +1,10 @@
-"""Loads one log: completes or deletes unfinished work, opens, recovers and truncates segments, and rebuilds the
-producer state.
+"""Loads one log: completes or deletes unfinished work, opens, recovers and truncates segments, splits one with an
+offset too far from its base offset (KAFKA-6264), rebuilds the producer state, and reports what is outside the log
+then: bytes after its end, segments below its start.
 
-Source: org.apache.kafka.storage.internals.log.LogLoader (4.3.1).
-
-Also rebuilds producer state from the newest producer snapshot and the batches after it.
-
-Source: UnifiedLog.rebuildProducerState (4.3.1).
-
-Also reports what is outside the log once its segments are open: bytes after its end, segments below its start.
-
-Source: LogSegment.readNextOffset, UnifiedLog.deleteLogStartOffsetBreachedSegments.
-
-Also splits a segment with an offset too far from its base offset into segments that fit their offsets (KAFKA-6264).
-
-Source: LocalLog.splitOverflowedSegment, LogSegment.appendFromFile.
+Source: org.apache.kafka.storage.internals.log.LogLoader, UnifiedLog.rebuildProducerState (4.3.1),
+UnifiedLog.deleteLogStartOffsetBreachedSegments, LogSegment.readNextOffset and appendFromFile,
+LocalLog.splitOverflowedSegment.
 """
 
 from __future__ import annotations

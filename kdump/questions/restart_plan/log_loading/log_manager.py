@@ -1,13 +1,9 @@
-"""Predicts the loading of all logs of a broker: which directories it treats as partitions, how each is loaded, and
-which contradict each other.
+"""Predicts the loading of all logs of a broker: which directories it treats as partitions, how each is loaded, which
+contradict each other, and which partitions it creates with an empty log because their directories are missing.
 
 Source: kafka.log.LogManager (loadLogs, loadLog, recoverAbandonedFutureLogs), LocalLog.parseTopicPartitionName,
-org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher (4.3.1).
-
-Also predicts which partitions a broker creates with an empty log because their directories are missing: once it has the
-cluster's metadata, it creates every log that is assigned to it and that it did not find.
-
-Source: ReplicaManager.getOrCreatePartition, Partition.createLogInAssignedDirectoryId, LogManager.getOrCreateLog and
+org.apache.kafka.storage.internals.log.LogManager.isStrayReplica, BrokerMetadataPublisher (4.3.1). Of missing ones:
+ReplicaManager.getOrCreatePartition, Partition.createLogInAssignedDirectoryId, LogManager.getOrCreateLog and
 createLogDirectory (4.3.1). The log directory is online, so that it does not matter whether another one is offline.
 """
 

@@ -1,0 +1,56 @@
+"""Output of `kdump registry` for people: tables or, for chosen IDs, each schema in full."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kdump.questions.registry.answer import RegisteredVersion
+from kdump.render.escape import printable
+from kdump.render.state_tables import HeadedTables, StateTables
+from kdump.render.stdout import Output
+from kdump.render.times import iso
+
+MAX_INDENTED = 200_000
+"""Maximum number of characters of a schema that is shown indented."""
+
+
+class RegistryReport(HeadedTables):
+    """Writes versions, settings, changes or usage as tables; `details`: versions one by one, with their schemas."""
+
+    def __init__(self, output: Output, tables: StateTables, *, details: bool) -> None:
+        super().__init__(output, tables)
+        self.details = details
+
+    def add(self, answer: Any) -> None:
+        if self.details and isinstance(answer, RegisteredVersion):
+            self._write(answer)
+        else:
+            super().add(answer)
+
+    def _write(self, each: RegisteredVersion) -> None:
+        paint = self.output.paint
+        if self.written:
+            self.output.line("")
+        self.written = True
+        when = "" if each.timestamp is None else f", {iso(each.timestamp, self.tables.zone)}"
+        facts = f"{each.schemaType}, ID {each.id}, GUID {each.guid}, {each.state}, offset {each.offset}{when}"
+        self.output.line(printable(f"{each.subject} version {each.version}: {facts}"))
+        for reference in each.references:
+            named = [str(reference.get(name)) for name in ("name", "subject", "version")]
+            self.output.line(printable(f"references {named[0]}: {named[1]} version {named[2]}"))
+        for title, value in (("metadata", each.metadata), ("ruleSet", each.ruleSet)):
+            if value is not None:
+                self.output.line(printable(f"{title} {json.dumps(value, ensure_ascii=False)}"))
+        for line in indented(each).splitlines():
+            self.output.line(paint("    " + printable(line), ""))
+
+
+def indented(each: RegisteredVersion) -> str:
+    """Return the text of a schema for people: JSON with indents, other text as it is."""
+    if each.schemaType == "PROTOBUF" or len(each.schema) > MAX_INDENTED:
+        return each.schema
+    try:
+        return json.dumps(json.loads(each.schema), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return each.schema
