@@ -238,6 +238,13 @@ def test_doctor_takes_nothing_unread_for_read(disk: Path) -> None:
         assert "no read_committed consumer waits" not in answer.stdout, answer.name
 
 
+def test_doctor_says_when_groups_could_not_be_read(disk: Path) -> None:
+    names = ["__consumer_offsets-0", "__consumer_offsets-0/00000000000000000000.log"]
+    for answer in swept("doctor", disk, names)[1]:
+        (line,) = [line for line in answer.stdout.splitlines() if line.startswith("  groups       ")]
+        assert line.endswith("; as far as the files could be read"), answer.name
+
+
 def test_every_command_is_considered() -> None:
     assert {words[0] for words in FORMS.values()} | OTHERS == set(COMMANDS)
 

@@ -295,7 +295,7 @@ class DamageExamination:
         checked = count_text(question.partitions, "partition")
         records = self.totals.records_text
         question.answer = f"{' and '.join(filter(None, found)) or 'no damage'} in what was read: {records}"
-        if not (self._left or question.unread or self.disks.unread):
+        if not (self._left or self.on.is_partial):
             question.answer = (
                 f"{' and '.join(filter(None, found)) or 'no damage'}; everything was read: {checked}, {records}"
             )

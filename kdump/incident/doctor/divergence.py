@@ -6,7 +6,7 @@ from kdump.check.options import Options
 from kdump.format.count_text import count_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import Examination, command
+from kdump.incident.doctor.examination import AS_READ, Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime
 from kdump.io.directory_listing import length
 from kdump.questions.diff.differences import DIVERGENT
@@ -63,6 +63,7 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
             if diverged
             else f"no divergence in {count} that several brokers have"
         )
+        question.answer += AS_READ if on.is_partial else ""
     question.isComplete = not question.partitionsLeft and not question.unread
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from kdump.incident.doctor.answer import Item, Question
@@ -13,11 +13,14 @@ from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import Run
 
 AnyRun = TypeVar("AnyRun", bound=Run)
+AS_READ = "; as far as the files could be read"
+"""At the end of an answer that would otherwise say more than is known."""
 
 
 @dataclass
 class Examination:
-    """The examination of one question. `emit` takes each item; `run` is that of the caller; `now` is in epoch ms."""
+    """The examination of one question. `emit` takes each item; `run` is that of the caller; `now` is in epoch ms;
+    `unlisted`: which directories could not be listed, and why."""
 
     question: Question
     emit: Callable[[Any], None]
@@ -25,6 +28,12 @@ class Examination:
     limit: TimeLimit
     now: int
     timeout: int
+    unlisted: list[str] = field(default_factory=list)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether something could not be read of what the question is about."""
+        return bool(self.question.unread or self.unlisted)
 
     def item(self, priority: int, severity: str, code: str, source: str, title: str, **more: Any) -> None:
         """Report an item. `more`: other fields of Item, those that are left out are empty."""

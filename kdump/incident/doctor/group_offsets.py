@@ -15,7 +15,7 @@ from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import Examination, command
+from kdump.incident.doctor.examination import AS_READ, Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime
 from kdump.io.errors import not_known
 from kdump.io.run import Run
@@ -132,6 +132,7 @@ class GroupsExamination:
         text += f"; {troubled:,} with offsets that cannot be used" if troubled else ""
         if self._deleted:
             text += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
+        text += AS_READ if groups.problems or self.on.is_partial else ""
         self.on.question.answer = not_known(groups.problems) + text
 
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:

@@ -71,7 +71,7 @@ class TransactionsExamination:
         begin = next(filter(None, map(not_known, problems)), "")
         if self.prepared:
             begin += f"{self.prepared:,} NOT COMPLETED by the coordinator; "
-        if not found and (question.unread or self.disks.unread):
+        if not found and self.on.is_partial:
             read = f"no open transaction in what could be read of {count}"
             question.answer = begin + (read if question.partitions else "not known: no partition could be read")
         elif not found:

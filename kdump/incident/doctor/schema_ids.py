@@ -8,7 +8,7 @@ from kdump.decode.known_schemas import KnownSchemas
 from kdump.format.count_text import count_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import Examination, command
+from kdump.incident.doctor.examination import AS_READ, Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime
 from kdump.io.run import Run
 from kdump.questions.registry.answer import SchemaUsage
@@ -46,6 +46,7 @@ class SchemasExamination:
             f"{count_text(self._known, 'version')}; {count_text(len(self._used), 'schema ID')} in the last "
             f"{LAST_BYTES // (1 << 20)} MiB of each partition, {self._unresolved:,} without a schema"
         )
+        question.answer += AS_READ if question.notExamined or self.on.is_partial else ""
         question.isComplete = not question.notExamined
 
     def _registry(self, found: RegistryLog) -> None:

@@ -11,7 +11,7 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
-from kdump.incident.doctor.examination import Examination, command
+from kdump.incident.doctor.examination import AS_READ, Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime
 from kdump.io.errors import SourceError
 from kdump.log.lock_holder import lock_holder
@@ -351,5 +351,5 @@ def answer(plan: RestartPlan) -> str:
             text += f"; once it does, it {' and '.join(parts)}" if parts else ""
         else:
             text += f"; {', '.join(parts) or no_loss_text(plan)}"
-    text += "; as far as the files could be read" if plan.unread else ""
+    text += AS_READ if plan.unread else ""
     return "; ".join((text, *islice(release_texts(plan), 1)))
