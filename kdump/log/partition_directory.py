@@ -324,8 +324,9 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
     found = PartitionFiles()
     place = Target(path, None, topic, number, None, source)
     segments: dict[str, tuple[str, ...]] = {}
-    swaps = swaps_in(path, _names(names))
-    for name in _names(names):
+    listed = [*_names(names)]
+    swaps = swaps_in(path, listed)
+    for name in listed:
         stem, ending = name[:DIGITS], name[DIGITS:]
         if swaps.replaces(name):
             kind, offset = by_name(name)

@@ -63,18 +63,18 @@ def targets(
     collector = UnlistedCollector(run)
     for directory in directories(path, collector.run):
         try:
-            there = items(directory)
+            entries = items(directory)
         except OSError:  # already reported, or it went away
             continue
-        chosen = _segments(directory, [each.name for each in there])
+        chosen = _segments(directory, [entry.name for entry in entries])
         if all_files:
             live = set(chosen)
-            chosen += [each.name for each in there if by_name(each.name)[0] in BATCHES and each.name not in live]
+            chosen += [entry.name for entry in entries if by_name(entry.name)[0] in BATCHES and entry.name not in live]
         if on_other is not None:
-            known = set(chosen)
-            for each in there:
-                if not each.is_directory and each.name not in known:
-                    on_other(each.path)
+            shown = set(chosen)
+            for entry in entries:
+                if not entry.is_directory and entry.name not in shown:
+                    on_other(entry.path)
         found = found or bool(chosen)
         for name in chosen:
             yield target(os.path.join(directory, name), source=path)
@@ -132,11 +132,11 @@ def _end(directory: str, name: str, base: int) -> int:
         elif isinstance(region, Batch):
             end = region.lastOffset + 1
 
-    at = target(os.path.join(directory, name), source=directory)
+    file = target(os.path.join(directory, name), source=directory)
     try:
-        reject_pipe(at)
-        with closing((window := Window(careful_source(at.path))).source):
-            summarize_headers(at, window, quick=True, on_region=batch)
+        reject_pipe(file)
+        with closing((window := Window(careful_source(file.path))).source):
+            summarize_headers(file, window, quick=True, on_region=batch)
     except SourceError:
         return base
     return end

@@ -101,20 +101,20 @@ def commit(store: Store, table: str, schema: pa.Schema, files: Sequence[TableFil
     from deltalake.transaction import AddAction, RemoveAction
 
     with _stated(store, table):
-        form = Schema.from_arrow(schema)
-        known = DeltaTable.create(store.path(table), form, mode="ignore", configuration=CONFIGURATION)
-        here, wanted = {each.name: each for each in _files(known)}, {each.name: each for each in files}
+        delta_schema = Schema.from_arrow(schema)
+        delta_table = DeltaTable.create(store.path(table), delta_schema, mode="ignore", configuration=CONFIGURATION)
+        present, wanted = {each.name: each for each in _files(delta_table)}, {each.name: each for each in files}
         now = int(time.time() * 1000)
-        actions: list[Any] = [RemoveAction(name, True, now) for name in here if name not in wanted]
+        actions: list[Any] = [RemoveAction(name, True, now) for name in present if name not in wanted]
         actions += [
             AddAction(name, file.size, {}, now, True, json.dumps({"numRecords": file.rows}))
             for name, file in wanted.items()
-            if name not in here
+            if name not in present
         ]
         if actions:
-            known.create_write_transaction(actions, "append", form)
-            known.update_incremental()
-        return known.version()
+            delta_table.create_write_transaction(actions, "append", delta_schema)
+            delta_table.update_incremental()
+        return delta_table.version()
 
 
 def finished_scans(store: Store) -> list[FinishedScan]:

@@ -102,7 +102,7 @@ class SpaceExamination:
         places = [place for place in self.disks.places if place.partition.path in chosen]
         places.sort(key=lambda place: chosen[place.partition.path])
         query = RetentionQuery(deep=False)
-        clusters = Clusters(None, self.disks, self.on.told(self.disks.options))
+        clusters = Clusters(None, self.disks, self.on.reporting(self.disks.options))
         done = sum(place.topic == METADATA_TOPIC for _, place in sizes)
         for place in places:
             try:
@@ -113,7 +113,7 @@ class SpaceExamination:
         return done
 
     def _partition(self, place: PartitionInput, query: RetentionQuery, clusters: Clusters) -> None:
-        place, _ = replace(place, options=self.on.told(place.options)).now()
+        place, _ = replace(place, options=self.on.reporting(place.options)).now()
         if is_away(place):
             return
         one = OnePartition(place, query, clusters, None)

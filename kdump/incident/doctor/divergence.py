@@ -37,7 +37,7 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
     sizes = {
         key: sum(length(each.path) or 0 for copy in found for each in copy.segments) for key, found in several.items()
     }
-    options = on.told(Options(disks.options.limits, only=LITTLE, open_source=disks.options.open_source))
+    options = on.reporting(Options(disks.options.limits, only=LITTLE, open_source=disks.options.open_source))
     question.partitionsLeft = len(several)
     diverged = 0
     try:

@@ -65,8 +65,8 @@ class Examination:
         if not is_gone(error):
             self.unread(str(error))
 
-    def told(self, options: AnyRun) -> AnyRun:
-        """Return the options, with which this examination is told what was read and what cannot be read."""
+    def reporting(self, options: AnyRun) -> AnyRun:
+        """Return the options, which report to this examination what was read, and what cannot be."""
         return replace(options, unreadable=self.unreadable, more=self.read_some)
 
     def read_some(self, count: int) -> None:

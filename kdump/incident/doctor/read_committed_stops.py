@@ -116,7 +116,7 @@ class TransactionsExamination:
                 )
 
     def _partition(self, place: PartitionInput, query: TransactionsQuery) -> None:
-        for answer in transactions_of(replace(place, options=self.on.told(place.options)), query):
+        for answer in transactions_of(replace(place, options=self.on.reporting(place.options)), query):
             if isinstance(answer, Transaction):
                 self._transaction(answer, place)
             elif isinstance(answer, PartitionTransactions):
