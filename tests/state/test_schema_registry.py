@@ -196,6 +196,13 @@ def test_references_are_kept(tmp_path: Path) -> None:
     assert found.references == [{"name": "B", "subject": "b", "version": 1}]
 
 
+def test_a_reference_without_a_version_takes_no_name_of_another(tmp_path: Path) -> None:
+    references: list[dict[str, Any]] = [{"name": "A", "subject": "a"}, reference("b", 1, "B")]
+    registry = read(tmp_path, schema("b", 1, 1, ADDRESS), a(1, 2, references=references))
+    (found,) = [each for each in registry.versions() if each.references]
+    assert list(found.referenced()) == [("B", ("b", 1))]
+
+
 @each_case("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"])
 def test_json_in_other_encodings(encoding: str, tmp_path: Path) -> None:
     """Jackson, with which a registry reads its topic, finds them out, too."""
