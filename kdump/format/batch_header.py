@@ -6,6 +6,7 @@ org.apache.kafka.common.record.DefaultRecordBatch.
 
 from typing import Annotated, NamedTuple
 
+from kdump.format.codec_ids import CODECS, MAX_EXPANSION, codec_name
 from kdump.format.layout import INT8, INT16, INT32, INT64, UINT32, Bits, Field, layout
 from kdump.format.numbers import int64
 
@@ -15,7 +16,6 @@ LOG_OVERHEAD = 12
 NO_SEQUENCE = -1
 MAX_SEQUENCE = 2147483647
 
-CODECS = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 COMPRESSION = Bits("compression", 0, 3, CODECS, "compression of all records together")
 TIMESTAMP_TYPE = Bits(
     "timestampType",
@@ -132,20 +132,12 @@ CRC_START = BATCH_HEADER.positions["attributes"]
 MIN_RECORD_SIZE = 7
 """Bytes of the smallest record: one each for length, attributes, timestamp delta, offset delta, the sizes of the null
 key and the null value, and the number of headers (DefaultRecord.writeTo)."""
-MAX_EXPANSION = (1, 1032, 22, 255, 32768)
-"""How many bytes each codec can decompress from one, at most: deflate, 258 bytes from 2 bits; snappy, 64 from 3 bytes;
-lz4, 255 from each byte of a match length; zstd, a block of 128 KiB from 4 bytes."""
 
 
 def max_records(size: int, codec: int) -> int:
     """Return the number of records for which a v2 batch of `size` bytes, header included, has room."""
     expansion = MAX_EXPANSION[codec] if codec < len(MAX_EXPANSION) else max(MAX_EXPANSION)
     return (size - BATCH_HEADER.size) * expansion // MIN_RECORD_SIZE
-
-
-def codec_name(codec: int) -> str:
-    """Return none, gzip, snappy, lz4 or zstd, or unknown(5) for an ID that Kafka does not define."""
-    return CODECS.get(codec, f"unknown({codec})")
 
 
 def sequence(base: int, delta: int) -> int:

@@ -6,8 +6,9 @@ and AbstractLegacyRecordBatch (ensureValid, baseOffset).
 
 from __future__ import annotations
 
-from kdump.format.batch_header import BATCH_HEADER, CODECS, CRC_START
+from kdump.format.batch_header import BATCH_HEADER, CRC_START
 from kdump.format.checksum import checksum
+from kdump.format.codec_ids import BY_ID
 from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
 from kdump.format.legacy_message import MESSAGE_V0, MESSAGES
 from kdump.io.run import Limits
@@ -62,12 +63,12 @@ def base_offset(window: Window, head: RecordBatchView) -> int:
 def _wrapper_exception(window: Window, head: RecordBatchView, codec: int) -> str:
     """Return the exception of a broker for a compressed message without magic 2 that it cannot read
     (AbstractLegacyRecordBatch.DeepRecordsIterator, LegacyRecord.value, Utils.sizeDelimited)."""
-    if codec >= len(CODECS):
+    if codec >= len(BY_ID):
         return f"IllegalArgumentException: Unknown compression type id: {codec}"
     if head.magic not in MESSAGES:
         return f"InvalidRecordException: Invalid wrapper magic found in legacy deep record iterator {head.magic}"
     header, layout = legacy_header(window, head), MESSAGES[head.magic]
-    if CODECS[codec] == "zstd":
+    if not BY_ID[codec].in_messages:
         what = "Invalid wrapper compressionType found in legacy deep record iterator"
         return f"InvalidRecordException: {what} {head.magic}"
     at, left = layout.size + max(0, header.keySize), head.size - layout.size - max(0, header.keySize) - 4

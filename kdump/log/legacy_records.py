@@ -13,6 +13,7 @@ from kdump.core.message_set import read_message_set
 from kdump.core.record_columns import RecordColumns, each_row
 from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.format.codec import decompress
+from kdump.format.codec_ids import BY_NAME
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import (
     MAGIC_POSITION,
@@ -140,7 +141,11 @@ def _columns(batch: LegacyRecordBatch) -> RecordColumns | None:
         return None
     value = b"".join(batch.chunks(bounds.valuePosition, bounds.valueSize))
     payload = decompress_small(batch.compression, memoryview(value), batch.limits.max_decompressed_size)
-    return None if payload is None or batch.compression == "zstd" else read_message_set(payload, batch.magic)
+    return (
+        None
+        if payload is None or not BY_NAME[batch.compression].in_messages
+        else read_message_set(payload, batch.magic)
+    )
 
 
 def messages_of(batch: LegacyRecordBatch, columns: RecordColumns) -> Iterator[Record]:
@@ -227,8 +232,8 @@ def _inner(batch: LegacyRecordBatch, keys: bool, values: bool) -> Iterator[Inner
     space = ""
     try:
         bounds = value_bounds(batch)
-        if batch.compression == "zstd":
-            reason = "zstd in a message of format v0 or v1"
+        if batch.compression in BY_NAME and not BY_NAME[batch.compression].in_messages:
+            reason = f"{batch.compression} in a message of format v0 or v1"
             raise DecodeError("Message", "attributes", 17, reason, "message-set-invalid")
         if bounds.valueSize < 0:
             reason = "a compressed message with a null value"

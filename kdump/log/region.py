@@ -15,6 +15,7 @@ from kdump.format import legacy_message as legacy
 from kdump.format.batch_formats import FORMATS, NEWEST, BatchFormat
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
+from kdump.format.codec_ids import NAMES
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
@@ -138,7 +139,7 @@ class Batch(Region):
     producerEpoch: Annotated[int | None, _header("producerEpoch")]
     baseSequence: Annotated[int | None, _header("baseSequence")]
     recordCount: Annotated[int | None, _header("recordCount")]
-    compression: Annotated[str, Doc("none, gzip, snappy, lz4, zstd, or unknown(N) for an unknown codec ID")]
+    compression: Annotated[str, Doc(f"{NAMES}, or unknown(N) for an unknown codec ID")]
     timestampType: Annotated[str, Doc("CreateTime, LogAppendTime, or NoTimestampType (magic 0)")]
     isTransactional: Annotated[bool | None, Doc("attribute bit 4")]
     isControlBatch: Annotated[bool | None, Doc("attribute bit 5")]

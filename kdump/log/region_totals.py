@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, header_sums
-from kdump.format.batch_header import CODECS, DELETE_HORIZON, TIMESTAMP_TYPE, codec_name
+from kdump.format.batch_header import DELETE_HORIZON, TIMESTAMP_TYPE
+from kdump.format.codec_ids import BY_NAME, codec_name
 from kdump.log.batch_validity import impossible_count, is_intact
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper
@@ -104,7 +105,7 @@ class RegionTotals:
         for codec in range(self._codecs.bit_length()):
             if self._codecs >> codec & 1:
                 found.used(2, codec_name(codec))
-        unknown = sorted(found.codecs - set(CODECS.values()))
+        unknown = sorted(found.codecs - BY_NAME.keys())
         if unknown and not found.damage:
             found.damage = f"compression {unknown[0]}"
         if found.first is not None and self.name_offset is not None and found.first < self.name_offset:

@@ -32,8 +32,8 @@ from kdump.format.batch_header import (
     LOG_OVERHEAD,
     TIMESTAMP_TYPE,
     TRANSACTIONAL,
-    codec_name,
 )
+from kdump.format.codec_ids import codec_name
 from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
 from kdump.io.window import Window

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING
-from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MAX_EXPANSION, MIN_RECORD_SIZE
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MIN_RECORD_SIZE
+from kdump.format.codec_ids import MAX_EXPANSION
 from kdump.spark.arrow import arrow_schema
 from kdump.spark.result import kept_views, view_tables
 from kdump.spark.scan import ScanResult

@@ -20,7 +20,8 @@ from kdump.check.engine import batch_runs
 from kdump.check.engine.batch_runs import BatchRunChecker
 from kdump.cli import cli
 from kdump.core.header_columns import HeaderColumns
-from kdump.format.batch_header import BATCH_HEADER, CODECS
+from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.codec_ids import CODECS
 from kdump.state.transaction_marker import EndTxnMarker, plain_marker
 from tests import craft
 from tests.conftest import DISKS, SEED, sample, seeded

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 
-from kdump.format.batch_header import CODECS, MAGIC_POSITION, BatchHeader
+from kdump.format.batch_header import MAGIC_POSITION, BatchHeader
+from kdump.format.codec_ids import CODECS
 from kdump.format.legacy_message import MessageHeader
 from kdump.log.embedded_batch import EmbeddedBatchCheck
 from kdump.log.header_candidate import HEADER, REACH, HeaderCandidate, candidate_at, near

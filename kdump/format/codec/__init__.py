@@ -1,4 +1,4 @@
-"""The four codecs as streams: pieces of a compressed payload in, pieces of bounded size out.
+"""The codecs as streams: pieces of a compressed payload in, pieces of bounded size out.
 
 They accept what Kafka's Java client accepts (org.apache.kafka.common.compress and the libraries below it), and ignore
 the same bytes after the end of a stream, so that an error here is one that a consumer would get.
@@ -7,11 +7,11 @@ the same bytes after the end of a stream, so that an error here is one that a co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 
-from kdump.format.codec.source import CompressedInput, failed, over_limit
+from kdump.format.codec.source import CompressedInput, PieceOptions, failed, over_limit
+from kdump.format.codec_ids import BY_NAME
 from kdump.format.varint import Bytes
-
-STRUCTS = {"gzip": "GzipMember", "snappy": "SnappyStream", "lz4": "Lz4Frame", "zstd": "ZstdFrame"}
 
 
 def decompress(
@@ -42,34 +42,15 @@ def decompress(
             yield piece
         return
     left = limit
-    for piece in _pieces(codec, source, limit, ignore_header_checksum, chunk_size):
+    if codec not in BY_NAME:
+        raise failed("Payload", "compression", 0, f"codec {codec}")
+    # A codec and its library are imported only when a payload needs them.
+    stream = import_module(f"{__name__}.{codec}")
+    for piece in stream.pieces(source, PieceOptions(limit, chunk_size, ignore_header_checksum)):
         if len(piece) > left:
             if left > 0:
                 yield piece[:left]
-            raise over_limit(STRUCTS[codec], source.position, limit)
+            raise over_limit(stream.STRUCT, source.position, limit)
         left -= len(piece)
         if piece:
             yield piece
-
-
-def _pieces(
-    codec: str, source: CompressedInput, limit: int, ignore_header_checksum: bool, chunk_size: int
-) -> Iterator[bytes]:
-    # Each codec and its library are imported only when a payload needs them.
-    if codec == "gzip":
-        from kdump.format.codec import gzip
-
-        return gzip.pieces(source, chunk_size)
-    if codec == "snappy":
-        from kdump.format.codec import snappy
-
-        return snappy.pieces(source, limit, chunk_size)
-    if codec == "lz4":
-        from kdump.format.codec import lz4
-
-        return lz4.pieces(source, ignore_header_checksum)
-    if codec == "zstd":
-        from kdump.format.codec import zstd
-
-        return zstd.pieces(source)
-    raise failed("Payload", "compression", 0, f"codec {codec}")

@@ -48,7 +48,7 @@ def _errors(codec: str) -> tuple[type[Exception], ...]:
     elif codec == "lz4":
         library_error = library("lz4.block", "lz4", lz4.STRUCT).LZ4BlockError
     elif codec == "snappy":
-        library_error = library("cramjam", "python-snappy", snappy.STREAM).DecompressionError
+        library_error = library("cramjam", "python-snappy", snappy.STRUCT).DecompressionError
     elif codec == "gzip":
         library_error = _inflate().error
     return (library_error, DecodeError, LookupError, ValueError, RuntimeError, MemoryError)
@@ -80,7 +80,7 @@ def _gzip(payload: memoryview, max_size: int) -> bytes | None:
 
 
 def _snappy(payload: memoryview, max_size: int) -> bytes | None:
-    unpack = library("cramjam", "python-snappy", snappy.STREAM).snappy.decompress_raw
+    unpack = library("cramjam", "python-snappy", snappy.STRUCT).snappy.decompress_raw
     if bytes(payload[:8]) != snappy.MAGIC:
         stated = snappy.stated_length(payload, len(payload), 0, max_size, max_size)
         raw = bytes(unpack(payload))  # the library returns its own type

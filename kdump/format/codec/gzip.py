@@ -12,7 +12,7 @@ import contextlib
 import zlib
 from collections.abc import Iterator
 
-from kdump.format.codec.source import CompressedInput, failed
+from kdump.format.codec.source import CompressedInput, PieceOptions, failed
 from kdump.format.errors import DecodeError
 
 STRUCT = "GzipMember"
@@ -23,11 +23,11 @@ FEED = 1 << 17
 """Bytes passed to zlib at a time: it copies the unused input with every piece of output."""
 
 
-def pieces(source: CompressedInput, chunk_size: int) -> Iterator[bytes]:
-    """Yield the contents of the members in pieces of at most `chunk_size` bytes. Raises DecodeError."""
+def pieces(source: CompressedInput, options: PieceOptions) -> Iterator[bytes]:
+    """Yield the contents of the members in pieces of at most `options.chunk_size` bytes. Raises DecodeError."""
     _read_header(source)
     while True:
-        yield from _read_member(source, chunk_size)
+        yield from _read_member(source, options.chunk_size)
         try:
             _read_header(source)
         except DecodeError:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.format.codec.source import CompressedInput, failed, library
+from kdump.format.codec.source import CompressedInput, PieceOptions, failed, library
 from kdump.format.errors import DecodeError
 
 STRUCT = "Lz4Frame"
@@ -26,10 +26,10 @@ STORED = 1 << 31
 """Bit of the block size field that marks an uncompressed block."""
 
 
-def pieces(source: CompressedInput, ignore_header_checksum: bool) -> Iterator[bytes]:
+def pieces(source: CompressedInput, options: PieceOptions) -> Iterator[bytes]:
     """Yield the contents of the blocks, at most 4 MiB each. Raises DecodeError."""
     block_api = library("lz4.block", "lz4", STRUCT)
-    flags, descriptor = _read_header(source, ignore_header_checksum)
+    flags, descriptor = _read_header(source, options.ignore_header_checksum)
     largest = largest_block(descriptor)
     while True:
         start = source.position

@@ -13,11 +13,11 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
-from kdump.format.codec.source import CompressedInput, failed, library, over_limit
+from kdump.format.codec.source import CompressedInput, PieceOptions, failed, library, over_limit
 from kdump.format.errors import DecodeError
 from kdump.format.varint import Bytes, read_unsigned
 
-STREAM, BLOCK = "SnappyStream", "SnappyBlock"
+STRUCT, BLOCK = "SnappyStream", "SnappyBlock"
 MAGIC = b"\x82SNAPPY\0"
 HEADER_SIZE = 16
 MIN_VERSION = 1
@@ -31,15 +31,15 @@ COPY_OUT, COPY_IN = 64, 3
 """Maximum expansion of an element: a copy with a two-byte offset takes 3 bytes and produces up to 64."""
 
 
-def pieces(source: CompressedInput, limit: int, chunk_size: int) -> Iterator[bytes]:
-    """Yield the contents of the blocks in pieces of at most `chunk_size` bytes. Raises DecodeError.
+def pieces(source: CompressedInput, options: PieceOptions) -> Iterator[bytes]:
+    """Yield the contents of the blocks in pieces of at most `options.chunk_size` bytes. Raises DecodeError.
 
     The library needs the whole output of a block in memory. A block is therefore rejected before it is decompressed if
-    the size that it states exceeds the rest of `limit`, or what its bytes could expand to. A large one goes through
+    the size that it states exceeds the rest of the limit, or what its bytes could expand to. A large one goes through
     snappy_stream.
     """
-    cramjam = library("cramjam", "python-snappy", STREAM)
-    left = limit
+    cramjam = library("cramjam", "python-snappy", STRUCT)
+    limit = left = options.limit
     for block in _blocks(source, limit):
         length = stated_length(block.head, block.size, block.position, left, limit)
         left -= length
@@ -49,8 +49,8 @@ def pieces(source: CompressedInput, limit: int, chunk_size: int) -> Iterator[byt
         else:
             found = iter([_at_once(block, length, cramjam)])
         for piece in found:
-            for start in range(0, len(piece), chunk_size):
-                yield bytes(piece[start : start + chunk_size])
+            for start in range(0, len(piece), options.chunk_size):
+                yield bytes(piece[start : start + options.chunk_size])
 
 
 class _Block(NamedTuple):
@@ -91,7 +91,7 @@ def _blocks(source: CompressedInput, limit: int) -> Iterator[_Block]:
     """Yield each raw block; the caller must read it before requesting the next. Raises DecodeError."""
     head = source.take(HEADER_SIZE)
     if not head:
-        raise failed(STREAM, "magic", 0, "the payload is empty")
+        raise failed(STRUCT, "magic", 0, "the payload is empty")
     if len(head) < HEADER_SIZE or not head.startswith(MAGIC):
         # The whole payload is one block.
         size = max(source.size, len(head))
@@ -108,24 +108,24 @@ def _blocks(source: CompressedInput, limit: int) -> Iterator[_Block]:
             head += source.take(HEADER_SIZE - 4)
             if len(head) < HEADER_SIZE:
                 raise failed(
-                    STREAM, "magic", start, f"the payload ends inside a header, after {len(head)} of its bytes"
+                    STRUCT, "magic", start, f"the payload ends inside a header, after {len(head)} of its bytes"
                 )
             if not head.startswith(MAGIC):
                 # Java fails here or skips these 16 bytes, depending on how full its caller's buffer is.
-                raise failed(STREAM, "magic", start, f"incomplete magic: {head[:8].hex()}, not {MAGIC.hex()}")
+                raise failed(STRUCT, "magic", start, f"incomplete magic: {head[:8].hex()}, not {MAGIC.hex()}")
             version = int.from_bytes(head[8:12], "big", signed=True)
             if version < MIN_VERSION:
-                raise failed(STREAM, "version", start + 8, f"version {version} is below {MIN_VERSION}")
+                raise failed(STRUCT, "version", start + 8, f"version {version} is below {MIN_VERSION}")
             continue
         size = int.from_bytes(head, "big", signed=True)
         if not 0 < size <= MAX_CHUNK_SIZE:
-            raise failed(STREAM, "chunkSize", start, f"chunkSize {size} is not within 1..{MAX_CHUNK_SIZE}")
+            raise failed(STRUCT, "chunkSize", start, f"chunkSize {size} is not within 1..{MAX_CHUNK_SIZE}")
         if size > SMALL and size <= source.size - source.position:
             yield _Block(start + 4, size, source.take(LONGEST_LENGTH), _rest(source, size - LONGEST_LENGTH))
             continue
         chunk = source.take(size)
         if len(chunk) < size:
-            raise failed(STREAM, "chunkSize", start, f"chunkSize {size}, {len(chunk)} bytes left")
+            raise failed(STRUCT, "chunkSize", start, f"chunkSize {size}, {len(chunk)} bytes left")
         yield _Block(start + 4, size, chunk, iter(()))
 
 

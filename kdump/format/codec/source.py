@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from kdump.format.errors import DecodeError, OurLimitError
 from kdump.format.varint import Bytes
 
 NOTHING = memoryview(b"")
+
+
+class PieceOptions(NamedTuple):
+    """How a payload is decompressed; see decompress."""
+
+    limit: int
+    chunk_size: int
+    ignore_header_checksum: bool
 
 
 class CompressedInput:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kdump.format.codec.source import CompressedInput, failed, library
+from kdump.format.codec.source import CompressedInput, PieceOptions, failed, library
 
 STRUCT = "ZstdFrame"
 MAGIC = 0xFD2FB528
@@ -30,7 +30,7 @@ _idle: list[Any] = []
 """Decompressors not in use: creating one takes longer than decompressing a small batch. Streams cannot share one."""
 
 
-def pieces(source: CompressedInput) -> Iterator[bytes]:
+def pieces(source: CompressedInput, options: PieceOptions) -> Iterator[bytes]:
     """Yield the contents of the blocks, at most 128 KiB each. Raises DecodeError."""
     error = library("zstandard", "zstandard", STRUCT).ZstdError
     decompressor = take()

@@ -23,7 +23,8 @@ from kdump.core.column_numbers import (
     RECORD_COUNT,
 )
 from kdump.core.header_columns import HeaderColumns, are_adjacent, total
-from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL, codec_name
+from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL
+from kdump.format.codec_ids import codec_name
 from kdump.incident.report.facts import Gap, PartitionFacts, ProducerEpoch, SegmentFacts
 from kdump.incident.report.finding_ranges import FindingRanges
 from kdump.incident.report.segment_strip import CONTROL, DAMAGED, CellContent, Ref, SegmentStrip, coarser

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
+from kdump.format.codec_ids import NAMES
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE
@@ -37,9 +38,7 @@ class CarvedRun:
     batches: Annotated[int, Doc("number of batches, which directly follow each other")] = 0
     records: Annotated[int, Doc("number of records, from headers; for compressed messages of v0 and v1 if known")] = 0
     magics: Annotated[list[int], Doc("formats (magic) of its batches")] = field(default_factory=list)
-    codecs: Annotated[list[str], Doc("compression of its batches: none, gzip, snappy, lz4, zstd")] = field(
-        default_factory=list
-    )
+    codecs: Annotated[list[str], Doc(f"compression of its batches: {NAMES}")] = field(default_factory=list)
     firstEpoch: Annotated[int | None, Doc("leader epoch of its first batch with one", name="firstLeaderEpoch")] = None
     lastEpoch: Annotated[int | None, Doc("leader epoch of its last batch with one", name="lastLeaderEpoch")] = None
     producerIds: Annotated[list[int], Doc(f"producer IDs of its batches, at most {MAX_LISTED}")] = field(

@@ -13,6 +13,7 @@ from kdump.core.candidates import LEAST, find_candidates
 from kdump.format.batch_formats import FORMATS
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
+from kdump.format.codec_ids import BY_ID
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import VALUE_SIZE, MessageHeader, key_problem
 from kdump.format.record import MIN_RECORD_SIZE
@@ -27,7 +28,7 @@ from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
 PIECE = 64 * 1024
 """Bytes examined at a time. If they are all zeros, only a batch that begins in the last EDGE of them is possible."""
 ZEROS = bytes(PIECE)
-MARKS = {"gzip": b"\x1f\x8b", "lz4": b"\x04\x22\x4d\x18", "zstd": b"\x28\xb5\x2f\xfd"}
+MARKS = {codec.name: codec.mark for codec in BY_ID if codec.mark}
 """Magic bytes at which a compressed payload begins."""
 EDGE = 16
 """Upper bound for the zeros at the beginning of a batch: a small offset and the first bytes of its length."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from kdump.format.batch_header import CODECS
+from kdump.format.codec_ids import BY_NAME
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io.run import Limits
 from kdump.io.source import FileSource
@@ -91,7 +91,7 @@ class LogDump:
                     out.lines(first)
                 if options.deep:
                     self._problems(item)
-                if item.compression not in CODECS.values() and not item.problems:  # its records were not requested
+                if item.compression not in BY_NAME and not item.problems:  # its records were not requested
                     out.fail(f"{self.path}: position {item.position}: compression codec {item.compression}")
                 end = item.end
         if self.complaints > MAX_REPORTED_RECORDS:

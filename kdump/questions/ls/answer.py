@@ -21,6 +21,7 @@ from kdump.answer import (
 )
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.missing_partitions import name_of
+from kdump.format.codec_ids import NAMES
 from kdump.log.header_totals import HeaderTotals
 from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
 from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
@@ -116,9 +117,7 @@ class ListedBatches(NamedTuple):
     ]
     newestTimestamp: Annotated[int | None, Doc("largest maxTimestamp of a batch", EPOCH_MS), Shown("newest", 7)]
     formats: Annotated[list[int], Doc("magic values of the batches, in ascending order"), Shown("magic", 2)]
-    compressions: Annotated[
-        list[str], Doc("compression of the batches: none, gzip, snappy, lz4, zstd, unknown(N)"), Shown("codecs", 6)
-    ]
+    compressions: Annotated[list[str], Doc(f"compression of the batches: {NAMES}, unknown(N)"), Shown("codecs", 6)]
     partial: Annotated[
         bool, Doc("whether not all headers were read, so that there may be more formats and compressions")
     ]

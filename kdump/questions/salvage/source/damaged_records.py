@@ -20,8 +20,9 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.core.record_columns import each_row
-from kdump.format.batch_header import BATCH_HEADER, CODECS, COMPRESSION, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC_POSITION
+from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC_POSITION
 from kdump.format.checksum import checksum
+from kdump.format.codec_ids import BY_NAME
 from kdump.format.crc_flip import single_bit_flips
 from kdump.format.errors import DecodeError
 from kdump.io.run import Limits
@@ -36,7 +37,7 @@ LARGEST = 64 * 1024 * 1024
 """Bytes of records that are collected from one batch, in memory."""
 HIGHEST = (1 << 63) - 1
 """Largest offset or timestamp."""
-GZIP = next(number for number, name in CODECS.items() if name == "gzip")
+GZIP = list(BY_NAME).index("gzip")
 
 
 def rescue(batch: Batch) -> tuple[Batch, int, bool] | None:
