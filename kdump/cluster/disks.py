@@ -182,6 +182,31 @@ class Disks:
         found = self._with_nameless(found)
         return sorted(found, key=lambda node: (node.node_id is None, node.node_id, _order(node.directories[0])))
 
+    @cached_property
+    def clusters(self) -> list[list[LogDirectory]]:
+        """The log directories by cluster, in the order of its first node. Those that do not state theirs are of the
+        only one or, if there are several, the last."""
+        found: dict[str | None, list[LogDirectory]] = {}
+        for node in self.nodes:
+            found.setdefault(node.cluster_id, []).extend(node.directories)
+        unknown = found.pop(None, [])
+        if len(found) == 1:
+            return [next(iter(found.values())) + unknown]
+        return [*found.values(), *([unknown] if unknown else [])]
+
+    def one_cluster(self) -> str | None:
+        """Return the cluster ID of the log directories; None if none states it. Raises SourceError for those of
+        several clusters."""
+        found: dict[str, str] = {}
+        for each in self.directories:
+            cluster = self.ids(each).get("cluster.id")
+            if cluster:
+                found.setdefault(cluster, each.path)
+        if len(found) > 1:
+            names = ", ".join(f"{path} of {cluster}" for cluster, path in found.items())
+            raise SourceError(f"these log directories are of different clusters: {names}; pass those of one")
+        return next(iter(found), None)
+
     def node_of(self, directory: LogDirectory) -> Node:
         """Return the node of a log directory."""
         known = self._nodes_by_path.get(real_path(directory.path))

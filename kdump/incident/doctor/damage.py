@@ -246,8 +246,11 @@ class DamageExamination:
     def _copies_for(self, broker: Broker) -> ReplicaCopies:
         """Return the partitions of the other brokers."""
         if id(broker) not in self._copies:
-            others = [each for each in self.disks.brokers if each is not broker]
-            self._copies[id(broker)] = ReplicaCopies(others, self.disks.metadata()[1], self.disks.options, {})
+            others = [
+                each for each in self.disks.brokers if each is not broker and each.cluster_id == broker.cluster_id
+            ]
+            metadata = self.disks.metadata(broker.directories)[1]
+            self._copies[id(broker)] = ReplicaCopies(others, metadata, self.disks.options, {})
         return self._copies[id(broker)]
 
     def _only_suspects(self) -> None:
@@ -335,7 +338,9 @@ class DamageExamination:
     def _remote(self, place: PartitionDirectory) -> RemoteLog:
         node = next(each for each in self.disks.nodes if place.source in [one.path for one in each.directories])
         if id(node) not in self._remote_logs:
-            self._remote_logs[id(node)] = node.remote_log(self.disks.metadata()[1], self.disks.options.limits)
+            self._remote_logs[id(node)] = node.remote_log(
+                self.disks.metadata(node.directories)[1], self.disks.options.limits
+            )
         return self._remote_logs[id(node)]
 
     def _unreadable(self, place: PartitionDirectory, lacks: list[tuple[int, int]], topic_id: str) -> None:

@@ -4,7 +4,7 @@ metadata, read once."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -112,9 +112,10 @@ class Disks(cluster.Disks):
                     newer,
                 )
 
-    def metadata(self) -> tuple[str, MetadataImage | None]:
-        """Return the newest metadata with topics, and the path of its log directory; "" and None if there is none."""
-        source, newest = self.newest_metadata()
+    def metadata(self, directories: Sequence[LogDirectory]) -> tuple[str, MetadataImage | None]:
+        """Return the newest metadata with topics of the cluster of these log directories, and the path of the one that
+        has it; "" and None if there is none."""
+        source, newest = self.newest_metadata(*(each.path for each in directories))
         return (source, newest) if newest is not None and newest.topics else ("", None)
 
     def note_listing(self, path: str, seen: SeenDirectory) -> None:

@@ -21,17 +21,18 @@ NEVER = (
 
 
 def examine_divergence(disks: Disks, on: Examination) -> None:
-    """Compare the partitions that several brokers have, the smallest first; what is equal byte by byte is not
+    """Compare the partitions that several brokers of a cluster have, the smallest first; what is equal byte by byte is not
     decoded."""
     question = on.question
-    copies: dict[tuple[str, int], dict[int, Copy]] = {}
+    copies: dict[tuple[int, str, int], dict[int, Copy]] = {}
     owner = {each.path: number for number, broker in enumerate(disks.brokers) for each in broker.directories}
+    cluster = {each.path: number for number, mine in enumerate(disks.clusters) for each in mine}
     for unit in disks.units:
         place = unit.partition
         if place is None or place.state or place.topic is None or place.partition is None:
             continue
         if place.source in owner and place.segments:
-            key = (place.topic, place.partition)
+            key = (cluster[place.source], place.topic, place.partition)
             copies.setdefault(key, {}).setdefault(owner[place.source], copy_of(place, unit.known))
     several = {key: list(found.values()) for key, found in copies.items() if len(found) > 1}
     sizes = {

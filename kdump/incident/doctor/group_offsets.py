@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from kdump.incident.doctor.time_limit import OutOfTime
 from kdump.io.errors import not_known
 from kdump.io.run import Run
 from kdump.log.internal_topics import OFFSETS_TOPIC
+from kdump.log.log_directory import LogDirectory
 from kdump.state.as_of import Change
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
@@ -52,11 +53,23 @@ class Removal(NamedTuple):
     time: int | None
 
 
-class GroupsExamination:
-    """Reads the coordinators' logs once, and compares offsets with the partitions on the same disks."""
+def examine_groups(disks: Disks, on: Examination) -> None:
+    """Report the groups of each cluster."""
+    question = on.question
+    for directories in disks.clusters:
+        GroupsExamination(disks, directories, on).run()
+    if not question.answer and not question.notExamined:
+        question.notExamined.append(f"there is no {OFFSETS_TOPIC} on these disks")
+    question.isComplete = not question.notExamined
 
-    def __init__(self, disks: Disks, on: Examination) -> None:
+
+class GroupsExamination:
+    """Reads the coordinators' logs of one cluster once, and compares offsets with the partitions on the same disks."""
+
+    def __init__(self, disks: Disks, directories: Sequence[LogDirectory], on: Examination) -> None:
         self.disks = disks
+        self.directories = directories
+        self.paths = disks.paths if len(disks.clusters) == 1 else [each.path for each in directories]
         self.on = on
         self._removed: dict[tuple[str, str], Removal] = {}
         """By group and partition, unless an offset was committed again."""
@@ -65,15 +78,13 @@ class GroupsExamination:
 
     def run(self) -> None:
         question = self.on.question
-        directories = self.disks.directories
-        logs = merged([log for each in directories for log in logs_in(each)])
+        logs = merged([log for each in self.directories for log in logs_in(each)])
         chosen = newest(logs)
         self._source = os.path.dirname(chosen[0].path) if chosen else ""
         if not chosen:
-            question.notExamined.append(f"there is no {OFFSETS_TOPIC} on these disks")
             return
-        metadata = self.disks.metadata()[1]
-        ends = LogOffsetsByPartition(directories, metadata)
+        metadata = self.disks.metadata(self.directories)[1]
+        ends = LogOffsetsByPartition(self.directories, metadata)
         context = LagContext(ends, metadata)
         try:
             groups = read_groups(
@@ -83,14 +94,13 @@ class GroupsExamination:
                 run=Run(self.disks.options.limits, more=self.on.read_some),
             )
         except OutOfTime:
-            run = command("groups", *self.disks.paths)
+            run = command("groups", *self.paths)
             question.notExamined.append(f"the time was over before {OFFSETS_TOPIC} was read: run {run}")
             return
-        question.partitions = len(chosen)
+        question.partitions += len(chosen)
         self._groups(groups, context)
         for problem in [*groups.problems, *ends.problems][:1]:
             question.notExamined.append(f"the groups are incomplete: {problem}")
-        question.isComplete = not question.notExamined
 
     def _change(self, change: Change) -> None:
         if change.entity != "offset" or change.group is None:
@@ -133,7 +143,7 @@ class GroupsExamination:
         if self._deleted:
             text += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
         text += AS_READ if groups.problems or self.on.is_partial else ""
-        self.on.question.answer = not_known(groups.problems) + text
+        self.on.answer(not_known(groups.problems) + text, "" if self.paths == self.disks.paths else self._source)
 
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
         evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]
@@ -149,8 +159,8 @@ class GroupsExamination:
             impact="auto.offset.reset decides where it continues" if resets else "",
             evidence=_first(evidence),
             offset=_offset(bad[0]),
-            commands=(command("groups", *self.disks.paths, "--group", group),),
-            commandForAll=command("groups", *self.disks.paths, "--offsets"),
+            commands=(command("groups", *self.paths, "--group", group),),
+            commandForAll=command("groups", *self.paths, "--offsets"),
             titleForAll="committed offsets that they cannot continue from",
             actions=(SET_OFFSETS.format(group),),
             never=NEVER,
@@ -171,8 +181,8 @@ class GroupsExamination:
             impact="the records in between were read, or will be read, again",
             evidence=_first(evidence),
             offset=moves[0].before,
-            commands=(command("groups", *self.disks.paths, "--group", group, "--history"),),
-            commandForAll=command("groups", *self.disks.paths, "--history"),
+            commands=(command("groups", *self.paths, "--group", group, "--history"),),
+            commandForAll=command("groups", *self.paths, "--history"),
             actions=("find out who did it: the history shows which record changed which offset, and when",),
             never=NEVER,
         )
@@ -203,8 +213,8 @@ class GroupsExamination:
             impact="auto.offset.reset decides where it continues there",
             evidence=_first(evidence),
             offset=gone[0].before,
-            commands=(command("groups", *self.disks.paths, "--group", group, "--history"),),
-            commandForAll=command("groups", *self.disks.paths, "--history"),
+            commands=(command("groups", *self.paths, "--group", group, "--history"),),
+            commandForAll=command("groups", *self.paths, "--history"),
             titleForAll="committed offsets were removed: expired or deleted",
             actions=(
                 "compare with offsets.retention.minutes: they expire if the group is empty, or not subscribed to the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
@@ -12,6 +13,7 @@ from kdump.incident.doctor.examination import Examination, command
 from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_LOG, state_in
 from kdump.log.lock_holder import lock_holder
+from kdump.log.log_directory import LogDirectory
 from kdump.questions.retention.answer import PartitionRetention
 from kdump.questions.retention.run import retention
 from kdump.state.metadata_image import MetadataImage
@@ -28,35 +30,47 @@ NEVER_LOWER = (
 )
 
 
-class ReplicasExamination:
-    """Reports the partitions without a leader or with too few in-sync replicas, and fenced brokers. What is so because
-    a broker whose disk is examined has stopped is only counted: it ends when that broker starts."""
+def examine_replicas(disks: Disks, on: Examination) -> None:
+    """Report the partitions without a leader or with too few in-sync replicas, and fenced brokers, of each cluster."""
+    question = on.question
+    for directories in disks.clusters:
+        source, metadata = disks.metadata(directories)
+        if metadata is not None:
+            ReplicasExamination(disks, directories, source, on).run(metadata)
+    if question.answer:
+        _state_topics(disks, on)
+    else:
+        question.notExamined.append("there is no cluster metadata with topics on these disks")
+    question.isComplete = not question.notExamined
 
-    def __init__(self, disks: Disks, on: Examination) -> None:
+
+class ReplicasExamination:
+    """The replicas of one cluster. What is so because a broker whose disk is examined has stopped is only counted: it
+    ends when that broker starts. `source`: the log directory that has the metadata."""
+
+    def __init__(self, disks: Disks, directories: Sequence[LogDirectory], source: str, on: Examination) -> None:
         self.on = on
-        self.disks = disks
-        self.source = ""
+        self.source = source
+        self.is_only_cluster = len(disks.clusters) == 1
+        paths = {each.path for each in directories}
         self.stopped = {
             broker.node_id
             for broker in disks.brokers
-            if all(lock_holder(each.path) is None for each in broker.directories)
+            if all(each.path in paths and lock_holder(each.path) is None for each in broker.directories)
         } - {None}
         """IDs of the nodes of these disks that are not running."""
         self.found: Counter[str] = Counter()
         self.waiting = 0
         """Number of partitions with a problem that ends when one of these nodes starts."""
 
-    def run(self) -> None:
+    def run(self, metadata: MetadataImage) -> None:
         question = self.on.question
-        self.source, metadata = self.disks.metadata()
-        if metadata is None:
-            question.notExamined.append("there is no cluster metadata with topics on these disks")
-            return
+        partitions = 0
         for name in sorted(metadata.topics):
             topic = metadata.topics[name]
             least = least_isr(metadata, topic)
             for number, info in topic.partitions.items():
-                question.partitions += 1
+                partitions += 1
                 problems = trouble(info, least)
                 if problems and self._ends_with_startup(info):
                     self.waiting += 1
@@ -65,24 +79,23 @@ class ReplicasExamination:
                     self.found.update(problems)
                     limits = replication_limits(metadata, name, number, info)
                     self._partition(name, number, info, problems, least, limits)
+        question.partitions += partitions
         self._brokers(metadata)
-        self._state_topics()
         for problem in metadata.problems[:1]:
             state = "has what is not known here" if metadata.newer else "is damaged"
             state = "has a record that nodes refuse" if metadata.refusals and not metadata.newer else state
             question.notExamined.append(f"the metadata {state}, so it may be out of date: {problem}")
-        self._answer(metadata)
-        question.isComplete = not question.notExamined
+        self._answer(metadata, partitions)
 
-    def _answer(self, metadata: MetadataImage) -> None:
+    def _answer(self, metadata: MetadataImage, partitions: int) -> None:
         names = ("offline", "under-min-isr", "under-replicated", "reassigning")
         parts = [f"{self.found[name]:,} {name}" for name in names if self.found[name]]
         if self.waiting:
             stopped = _ids(sorted(each for each in self.stopped if each is not None))
             parts.append(f"{self.waiting:,} lack a leader or replicas until a stopped broker starts ({stopped})")
         state = ", ".join(parts) or "each has a leader, and all replicas are in sync"
-        count = count_text(self.on.question.partitions, "partition")
-        self.on.question.answer = f"{count} in the metadata up to offset {metadata.end_offset}: {state}"
+        text = f"{count_text(partitions, 'partition')} in the metadata up to offset {metadata.end_offset}: {state}"
+        self.on.answer(text, "" if self.is_only_cluster else self.source)
 
     def _ends_with_startup(self, info: PartitionRegistration) -> bool:
         if info.is_reassigning:
@@ -151,42 +164,6 @@ class ReplicasExamination:
             never=never,
         )
 
-    def _state_topics(self) -> None:
-        """Report the topics whose retention deletes records that must stay."""
-        partitions = (each for directory in self.disks.directories for each in directory.partitions)
-        topics = {each.topic for each in partitions if each.topic is not None and state_in(each.topic)}
-        if not topics:
-            return
-        every = retention(
-            self.disks.paths, now=self.on.now, topics=topics, deep=False, run=Run(unreadable=self.on.unreadable)
-        )
-        for answer in every:
-            if not isinstance(answer, PartitionRetention) or answer.stateLostAt is None:
-                continue
-            what = state_in(answer.topic)
-            self.on.item(
-                Priority.GROUPS,
-                "error",
-                "state-topic-deleted",
-                answer.source,
-                f"cleanup.policy={answer.cleanupPolicy}: retention deletes {what} from {iso(answer.stateLostAt)} on",
-                topic=answer.topic,
-                partition=answer.partition,
-                impact=f"the {what} whose last record is older are lost",
-                evidence=(
-                    f"retention.ms={answer.settings['retention.ms'].value}, oldest records from offset "
-                    f"{answer.logStartOffset}",
-                ),
-                commands=(command("retention", answer.source, "--topic", str(answer.topic)),),
-                titleForAll="retention deletes records that must stay",
-                actions=(
-                    "set cleanup.policy=compact before: kafka-configs.sh --bootstrap-server HOST:9092 --alter "
-                    f"--entity-type topics --entity-name {answer.topic} --add-config cleanup.policy=compact",
-                    "copy the partition's directory first",
-                ),
-                never=("do not delete the topic to have it created again",),
-            )
-
     def _brokers(self, metadata: MetadataImage) -> None:
         fenced = sorted(
             number for number, broker in metadata.brokers.items() if broker.fenced and number not in self.stopped
@@ -204,6 +181,41 @@ class ReplicasExamination:
                 actions=("start it, or find out why it does not reach the controllers",),
                 never=("do not unregister or format it before you know that others have all its records",),
             )
+
+
+def _state_topics(disks: Disks, on: Examination) -> None:
+    """Report the topics whose retention deletes records that must stay."""
+    partitions = (each for directory in disks.directories for each in directory.partitions)
+    topics = {each.topic for each in partitions if each.topic is not None and state_in(each.topic)}
+    if not topics:
+        return
+    every = retention(disks.paths, now=on.now, topics=topics, deep=False, run=Run(unreadable=on.unreadable))
+    for answer in every:
+        if not isinstance(answer, PartitionRetention) or answer.stateLostAt is None:
+            continue
+        what = state_in(answer.topic)
+        on.item(
+            Priority.GROUPS,
+            "error",
+            "state-topic-deleted",
+            answer.source,
+            f"cleanup.policy={answer.cleanupPolicy}: retention deletes {what} from {iso(answer.stateLostAt)} on",
+            topic=answer.topic,
+            partition=answer.partition,
+            impact=f"the {what} whose last record is older are lost",
+            evidence=(
+                f"retention.ms={answer.settings['retention.ms'].value}, oldest records from offset "
+                f"{answer.logStartOffset}",
+            ),
+            commands=(command("retention", answer.source, "--topic", str(answer.topic)),),
+            titleForAll="retention deletes records that must stay",
+            actions=(
+                "set cleanup.policy=compact before: kafka-configs.sh --bootstrap-server HOST:9092 --alter "
+                f"--entity-type topics --entity-name {answer.topic} --add-config cleanup.policy=compact",
+                "copy the partition's directory first",
+            ),
+            never=("do not delete the topic to have it created again",),
+        )
 
 
 def _ids(numbers: tuple[int, ...] | list[int]) -> str:

@@ -41,10 +41,10 @@ from kdump.incident.doctor.disk_space import SpaceExamination
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.divergence import examine_divergence
 from kdump.incident.doctor.examination import Examination
-from kdump.incident.doctor.group_offsets import GroupsExamination
+from kdump.incident.doctor.group_offsets import examine_groups
 from kdump.incident.doctor.log_messages import LogMessages
 from kdump.incident.doctor.read_committed_stops import TransactionsExamination
-from kdump.incident.doctor.replicas import ReplicasExamination
+from kdump.incident.doctor.replicas import examine_replicas
 from kdump.incident.doctor.schema_ids import SchemasExamination
 from kdump.incident.doctor.startup import MissingPartition, StartupExamination
 from kdump.incident.doctor.time_limit import TimeLimit
@@ -110,7 +110,7 @@ class Doctor:
         self._unread = disks.unread
         for disk in disks.disks():
             self._emit(disk)
-        if len(disks.brokers) < 2:
+        if len(disks.brokers) <= len(disks.clusters):  # none has several
             self.questions = [each for each in self.questions if each.question != DIVERGENCE]
         if not registries_in(disks.directories):
             self.questions = [each for each in self.questions if each.question != SCHEMAS]
@@ -119,9 +119,9 @@ class Doctor:
             self._read_logs(disks, self.questions[-1])
         parts: dict[str, Callable[[Disks, Examination], None]] = {
             STARTUP: self._examine_startup,
-            REPLICAS: lambda disks, on: ReplicasExamination(disks, on).run(),
+            REPLICAS: examine_replicas,
             TRANSACTIONS: self._examine_transactions,
-            GROUPS: lambda disks, on: GroupsExamination(disks, on).run(),
+            GROUPS: examine_groups,
             SCHEMAS: lambda disks, on: SchemasExamination(disks, on).run(),
             SPACE: lambda disks, on: SpaceExamination(disks, on).run(),
             DAMAGE: lambda disks, on: DamageExamination(disks, on, self._hanging, self._missing).run(),

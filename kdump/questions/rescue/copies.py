@@ -8,7 +8,7 @@ watermark is what a majority of the voters has).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from kdump.cluster.disks import Disks
 from kdump.format.numbers import parse_int
@@ -126,20 +126,3 @@ def lineage(image: MetadataImage) -> EpochLineage:
                 found.pop()
             found.append(EpochEntry(epoch, offset))
     return EpochLineage(tuple(found), start, image.end_offset)
-
-
-def one_cluster(disks: Disks, places: Sequence[LogDirectory]) -> str:
-    """Return the cluster ID of log directories. Raises RescueError if they are of several clusters, or of none."""
-    found: dict[str, str] = {}
-    for each in places:
-        cluster = disks.ids(each).get("cluster.id")
-        if cluster:
-            found.setdefault(cluster, each.path)
-    if not found:
-        raise RescueError(
-            "no meta.properties states the cluster ID; add a log directory of any node of the cluster that has one"
-        )
-    if len(found) > 1:
-        names = ", ".join(f"{path} of {cluster}" for cluster, path in found.items())
-        raise RescueError(f"these log directories are of different clusters: {names}; pass those of one")
-    return next(iter(found))

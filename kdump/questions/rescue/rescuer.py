@@ -29,7 +29,6 @@ from kdump.questions.rescue.answer import (
     RescueStep,
     RescueSummary,
 )
-from kdump.questions.rescue.copies import one_cluster
 from kdump.questions.rescue.numbers import (
     MORE_EPOCHS,
     MORE_OFFSETS,
@@ -97,7 +96,12 @@ class Rescuer:
     def __init__(self, disks: Disks, asked: RescueRequest, run: Run) -> None:
         self.disks, self.asked, self.run = disks, asked, run
         self.places = self.epoch_places = disks.directories
-        self.cluster_id = one_cluster(disks, self.places)
+        cluster_id = disks.one_cluster()
+        if cluster_id is None:
+            raise RescueError(
+                "no meta.properties states the cluster ID; add a log directory of any node of the cluster that has one"
+            )
+        self.cluster_id = cluster_id
         refuse_running(self.places, asked.while_running)
         for each in self.places:
             made = manifest_of(each.path)

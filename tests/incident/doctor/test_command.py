@@ -770,3 +770,19 @@ def test_a_throttle_of_replication_is_named(tmp_path: Path) -> None:
         limits = [f"{role}.replication.throttled.rate=9" in found["evidence"][0] for role in ("leader", "follower")]
         assert limits == [role in expected for role in ("leader", "follower")], rates
         assert any("raise the throttle" in each for each in found["actions"]) == bool(expected)
+
+
+def test_the_clusters_are_told_apart(disk: Path, tmp_path: Path) -> None:
+    """Each has partitions of __consumer_offsets with equal names, which are no replicas of each other."""
+    other = tmp_path / "other"
+    shutil.copytree(disk, other)
+    ids = (other / "meta.properties").read_text()
+    (other / "meta.properties").write_text(re.sub(r"cluster\.id=.*", "cluster.id=" + "x" * 22, ids))
+    shutil.rmtree(other / "__cluster_metadata-0")
+    one, both = answers(disk), answers(disk, other)
+    assert "divergence" not in {each.get("question") for each in both}
+    assert len([each for each in items_in(one) if each["question"] == "groups"]) == len(
+        {(each["title"], each["group"]) for each in items_in(both) if each["question"] == "groups"}
+    )
+    assert question_in(both, "groups")["answer"].count(question_in(one, "groups")["answer"]) == 2
+    assert question_in(both, "replicas")["answer"].endswith(question_in(one, "replicas")["answer"])

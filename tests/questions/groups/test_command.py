@@ -390,3 +390,15 @@ def test_offsets_whose_leader_epoch_ends_below_them() -> None:
         found = truncated(commit, [EpochEntry(*each) for each in entries], LogOffsets(0, 320, 320, ""))
         assert expected.strip() in found, (offset, epoch)
         assert bool(found) == bool(expected.strip())
+
+
+def test_clusters_are_not_mixed(tmp_path: Path) -> None:
+    """Both have a partition 0 of __consumer_offsets, which are no copies of each other."""
+    one = disk(tmp_path / "one", commit("a", "t", 0, 1))
+    other = disk(tmp_path / "other", commit("b", "t", 0, 1), commit("b", "t", 0, 2))
+    (other / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=d\n")
+    for paths in ((one, other), (tmp_path,)):
+        result = run(*paths)
+        assert result.exit_code == 2
+        assert f"different clusters: {one} of c, {other} of d; pass those of one" in result.stderr
+        assert not result.stdout
