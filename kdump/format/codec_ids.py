@@ -33,3 +33,7 @@ NAMES = ", ".join(BY_NAME)
 def codec_name(codec: int) -> str:
     """Return none, gzip, snappy, lz4 or zstd, or unknown(5) for an ID that Kafka does not define."""
     return CODECS.get(codec, f"unknown({codec})")
+
+
+ALL_NAMES = tuple(map(codec_name, range(8)))
+"""Names of all IDs for which the three bits of the attributes have room."""

@@ -33,7 +33,7 @@ from kdump.format.batch_header import (
     TIMESTAMP_TYPE,
     TRANSACTIONAL,
 )
-from kdump.format.codec_ids import codec_name
+from kdump.format.codec_ids import ALL_NAMES
 from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
 from kdump.io.window import Window
@@ -74,7 +74,7 @@ NEEDS = dict.fromkeys(("compression", "timestampType", *FLAGS), ("attributes", "
     HORIZON: ("attributes", "magic", "baseTimestamp")
 }
 """Derived columns, each with the columns that it is computed from."""
-CODECS = pa.array([codec_name(number) for number in range(COMPRESSION.mask + 1)])
+CODECS = pa.array(ALL_NAMES)
 TIMESTAMP_TYPES = pa.array([*TIMESTAMP_TYPE.meanings.values(), NO_TIMESTAMP_TYPE])
 
 

@@ -37,7 +37,7 @@ from kdump.questions.stats.totals import Stats
 from kdump.questions.transactions.answer import PartitionTransactions, Transaction
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, segments
-from tests.craft import batch, flip, record, split
+from tests.craft import batch, flip, one, record, split
 from tests.damages import DAMAGES as RECIPES
 from tests.disks import coordinator, data, partition
 from tests.test_damaged_disks import DAMAGES
@@ -195,6 +195,15 @@ def charts(damaged: Path) -> dict[str, Chart]:
     """The charts of that report, by name."""
     made = read(damaged)
     return {chart.name: chart for chart in draw_charts(made, PageLabels(made)).charts}
+
+
+def test_a_codec_that_kafka_does_not_define_has_a_color(tmp_path: Path) -> None:
+    log = tmp_path / "t-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    log.write_bytes(one(b"1") + one(b"2", 1, attributes=5))
+    made = read(tmp_path)
+    (chart,) = (chart for chart in draw_charts(made, PageLabels(made)).charts if chart.name == "map-codec")
+    assert {mark.kind for mark in chart.panels[0].marks} == {"none", "unknown(5)"} == set(chart.colours)
 
 
 def test_the_hole_is_on_the_map(charts: dict[str, Chart]) -> None:

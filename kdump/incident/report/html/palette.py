@@ -3,6 +3,8 @@ can distinguish, on light and on dark backgrounds."""
 
 from __future__ import annotations
 
+from kdump.format.codec_ids import ALL_NAMES
+
 ORANGE, SKY, GREEN, YELLOW = "#e69f00", "#56b4e9", "#009e73", "#f0e442"
 BLUE, RED, GREY, PALE = "#0072b2", "#d55e00", "#6b7680", "#c3cad1"
 """Excludes the palette's reddish purple: next to grey, many people cannot distinguish it. Colors that must be
@@ -16,7 +18,7 @@ STATE = {"committed": BLUE, "aborted": SKY, "open": ORANGE, "hanging": RED}
 NO_BATCH = RED
 """Bytes that are not a valid batch, in every chart."""
 PADDING = YELLOW
-CODEC = {"none": PALE, "gzip": ORANGE, "snappy": SKY, "lz4": GREEN, "zstd": BLUE}
+CODEC = dict(zip(ALL_NAMES, (PALE, ORANGE, SKY, GREEN, BLUE, GREY, GREY, GREY)))
 MARKER = YELLOW
 SERIES = (BLUE, ORANGE, SKY, YELLOW, GREEN)
 """Colors for items that have no fixed color, the largest first; the rest is GREY."""
