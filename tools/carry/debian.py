@@ -38,7 +38,7 @@ def source(name: str, downloads: Path, to: Path) -> Path:
     """Return a directory with the code of a package, unpacked below `to`. Exits if it cannot be had, or is not the
     code that SOURCES states."""
     file, digest = SOURCES[name]
-    archive = _file(file, downloads, "source", "--download-only", name)
+    archive = _file(file, downloads, "source", "--download-only", "--tar-only", name)
     if hashlib.sha256(archive.read_bytes()).hexdigest() != digest:
         sys.exit(f"{archive}: not the file that tools/carry/debian.py states")
     place = to / name
