@@ -21,8 +21,8 @@ NEVER = (
 
 
 def examine_divergence(disks: Disks, on: Examination) -> None:
-    """Compare the partitions that several brokers of a cluster have, the smallest first; what is equal byte by byte is not
-    decoded."""
+    """Compare the partitions that several brokers of a cluster have, the smallest first; what is equal byte by byte
+    is not decoded."""
     question = on.question
     copies: dict[tuple[int, str, int], dict[int, Copy]] = {}
     owner = {each.path: number for number, broker in enumerate(disks.brokers) for each in broker.directories}
