@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kdump.check.options import Options
 from kdump.format.count_text import count_text
 from kdump.incident.doctor.answer import Priority
@@ -34,24 +36,22 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
         if place.source in owner and place.segments:
             key = (cluster[place.source], place.topic, place.partition)
             copies.setdefault(key, {}).setdefault(owner[place.source], copy_of(place, unit.known))
-    several = {key: list(found.values()) for key, found in copies.items() if len(found) > 1}
-    sizes = {
-        key: sum(length(each.path) or 0 for copy in found for each in copy.segments) for key, found in several.items()
-    }
+    several = [same for found in copies.values() for same in _of_one_topic([*found.values()]) if len(same) > 1]
+    several.sort(key=lambda same: (sum(length(log.path) or 0 for copy in same for log in copy.segments), same[0].key))
     options = on.reporting(Options(disks.options.limits, only=LITTLE, open_source=disks.options.open_source))
     question.partitionsLeft = len(several)
     diverged = 0
     try:
-        for key in sorted(several, key=lambda key: (sizes[key], key)):
+        for same in several:
             on.limit.raise_if_over()
-            made = diff_copies(several[key], options)
+            made = diff_copies(same, options)
             question.partitions += 1
             question.partitionsLeft -= 1
             if made.relation == DIVERGENT:
                 diverged += 1
-                _item(made, several[key], disks, on)
-            for copy in made.copies:
-                for text in copy.unread:
+                _item(made, same, disks, on)
+            for each in made.copies:
+                for text in each.unread:
                     on.unread(text)
     except OutOfTime:
         left = count_text(question.partitionsLeft, "partition")
@@ -66,6 +66,14 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
         )
         question.answer += AS_READ if on.is_partial else ""
     question.isComplete = not question.partitionsLeft and not question.unread
+
+
+def _of_one_topic(copies: list[Copy]) -> Iterator[list[Copy]]:
+    """Yield the copies that are replicas of one partition: a topic may have been deleted and created again while a
+    broker was down, with another topic ID."""
+    ids: list[str | None] = [*dict.fromkeys(copy.topic_id for copy in copies if copy.topic_id)]
+    for each in ids or [None]:
+        yield [copy for copy in copies if copy.topic_id in (each, None)]
 
 
 def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None:

@@ -751,6 +751,17 @@ def test_the_copy_of_the_later_leader_is_named(tmp_path: Path) -> None:
     assert any(f"the later leader's log is {roots[1] / 'ledger-0'}" in each for each in found["actions"])
 
 
+def test_a_topic_that_was_created_again_is_no_replica(tmp_path: Path) -> None:
+    """While it was deleted, one broker was down: its directory has the ID of the deleted one."""
+    roots = incident("diverged-replicas", tmp_path / "disks")
+    for number, root in enumerate(roots):
+        text = f"version: 0\ntopic_id: {str(number) * 21}A\n"
+        (root / "ledger-0" / "partition.metadata").write_text(text)
+    assert "replicas-diverge" not in {each["code"] for each in items_in(answers(*roots, *NOW))}
+    (roots[0] / "ledger-0" / "partition.metadata").unlink()
+    assert "replicas-diverge" in {each["code"] for each in items_in(answers(*roots, *NOW))}
+
+
 def test_a_throttle_of_replication_is_named(tmp_path: Path) -> None:
     """That of a replica that is not in sync, if a list has it, or its leader, and the broker has a rate."""
     for number, (rates, expected) in enumerate(
