@@ -10,7 +10,6 @@ from typing import NamedTuple
 from kdump.browse.listings import BrowseRow, Level
 from kdump.check.finding import Finding
 from kdump.decode.record_decoder import RecordDecoder
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.varint import Bytes
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
@@ -123,8 +122,7 @@ class AnnotatedDump(Hexdump):
         self._text(batch_title(batch), "head")
         if isinstance(batch, DefaultRecordBatch):
             self._labels()
-            data = BATCH_HEADER.struct.pack(*batch.stored_header)
-            self._walk(BATCH_HEADER, data, batch.position, BatchFieldMeanings(batch, self.zone))
+            self._walk(batch.layout, batch.stored_header.packed(), batch.position, BatchFieldMeanings(batch, self.zone))
         self._text(why, "dim")
 
     def dump(self, title: str, shown: tuple[int, int] = (0, -1)) -> HexDump:

@@ -214,7 +214,7 @@ def scan_valid_batches(
         if base <= last or delta < 0 or record_count < 0 or not lowest <= base + delta <= highest:
             break
         if record_count * smallest > end - at - HEADER_SIZE and record_count > max_records(
-            end - at, data[at + ATTRIBUTES_AT + 1] & CODEC
+            end - at - HEADER_SIZE, data[at + ATTRIBUTES_AT + 1] & CODEC
         ):
             break
         follows = False

@@ -4,10 +4,12 @@ Source: https://kafka.apache.org/documentation/#recordbatch, KIP-98, KIP-534 (de
 org.apache.kafka.common.record.DefaultRecordBatch.
 """
 
+from __future__ import annotations
+
 from typing import Annotated, NamedTuple
 
 from kdump.format.codec_ids import CODECS, MAX_EXPANSION, codec_name
-from kdump.format.layout import INT8, INT16, INT32, INT64, UINT32, Bits, Field, layout
+from kdump.format.layout import INT8, INT16, INT32, INT64, UINT32, Bits, Field, Layout, layout
 from kdump.format.numbers import int64
 
 LOG_OVERHEAD = 12
@@ -76,6 +78,19 @@ class BatchHeader(NamedTuple):
     recordCount: Annotated[int, Field(INT32, "number of records; 0 if compaction removed all")]
 
     @property
+    def layout(self) -> Layout[BatchHeader]:
+        return BATCH_HEADER
+
+    @property
+    def headerSize(self) -> int:
+        """Number of bytes before the records."""
+        return self.layout.size
+
+    def packed(self) -> bytes:
+        """Return it as it is stored. Raises struct.error for a number that is beyond its field."""
+        return self.layout.struct.pack(*self)
+
+    @property
     def size(self) -> int:
         """Bytes of the whole batch in the log, according to batchLength."""
         return LOG_OVERHEAD + self.batchLength
@@ -122,7 +137,7 @@ class BatchHeader(NamedTuple):
     @property
     def possible_records(self) -> int:
         """recordCount as a part of a sum: 0 if it is negative, or more than the batch has room for."""
-        return self.recordCount if 0 <= self.recordCount <= max_records(self.size, self.codec) else 0
+        return self.recordCount if 0 <= self.recordCount <= max_records(self.size - self.headerSize, self.codec) else 0
 
 
 BATCH_HEADER = layout(BatchHeader, "DefaultRecordBatch; documentation, section Record Batch")
@@ -135,9 +150,9 @@ key and the null value, and the number of headers (DefaultRecord.writeTo)."""
 
 
 def max_records(size: int, codec: int) -> int:
-    """Return the number of records for which a v2 batch of `size` bytes, header included, has room."""
+    """Return the number of records for which a payload of `size` bytes has room."""
     expansion = MAX_EXPANSION[codec] if codec < len(MAX_EXPANSION) else max(MAX_EXPANSION)
-    return (size - BATCH_HEADER.size) * expansion // MIN_RECORD_SIZE
+    return size * expansion // MIN_RECORD_SIZE
 
 
 def sequence(base: int, delta: int) -> int:

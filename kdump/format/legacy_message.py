@@ -74,6 +74,14 @@ class MessageHeader(NamedTuple):
     keySize: int
 
     @property
+    def layout(self) -> Layout[MessageV0] | Layout[MessageV1]:
+        return MESSAGES[self.magic]
+
+    def packed(self) -> bytes:
+        """Return it as it is stored. Raises struct.error for a number that is beyond its field."""
+        return self.layout.struct.pack(*(number for number in self if number is not None))
+
+    @property
     def size(self) -> int:
         """Size in bytes of the whole message in the log, as messageSize states."""
         return LOG_OVERHEAD + self.messageSize
@@ -81,7 +89,7 @@ class MessageHeader(NamedTuple):
     @property
     def headerSize(self) -> int:
         """Number of bytes before the key."""
-        return MESSAGES[self.magic].size
+        return self.layout.size
 
     @property
     def codec(self) -> int:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
+from kdump.format.batch_formats import LARGEST_HEADER, format_of
+from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.count_text import count_text, plain_count
 from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
 from kdump.io.errors import SourceError
@@ -96,7 +97,7 @@ class FileLogInputStream:
             return NoBatch("" if is_end else f"{count_text(len(left), 'byte')} left, less than a header")
         if self._bundle is not None:
             self._bundle.require(position)
-        view = window.view(position, BATCH_HEADER.size)
+        view = window.view(position, LARGEST_HEADER)
         if len(view) < UP_TO_MAGIC:  # truncated meanwhile
             return NoBatch()
         base = int.from_bytes(view[:8], "big", signed=True)
@@ -110,15 +111,16 @@ class FileLogInputStream:
             if self.end is not None and window.reaches(position + size):
                 return NoBatch()
             return NoBatch(f"a batch of {plain_count(size, 'byte')}, of which only {_left(window, position)} are there")
-        magic = view[16]
-        if magic < 2 or magic > 127:
+        magic = int.from_bytes(view[16:17], "big", signed=True)
+        layout = format_of(magic).header
+        if format_of(magic).is_message:
             timestamp = int.from_bytes(view[18:26], "big", signed=True) if magic else -1
-            return RecordBatchView(position, size, base, base, magic - 256 * (magic > 127), None, timestamp)
-        if len(view) < BATCH_HEADER.size:
+            return RecordBatchView(position, size, base, base, magic, None, timestamp)
+        if len(view) < layout.size:
             reason = f"{count_text(len(view), 'byte')} left, less than a"
             thrown = f"KafkaException: Failed to load record batch at position {position}"  # loadBatchWithSize
             return NoBatch(f"{reason} header", f"{reason} batch header", thrown)
-        header = BATCH_HEADER.read(view)
+        header = layout.read(view)
         return RecordBatchView(position, size, base, header.lastOffset, magic, header)
 
     def batch(self, head: RecordBatchView, limits: Limits) -> Batch:

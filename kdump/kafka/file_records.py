@@ -6,7 +6,7 @@ and AbstractLegacyRecordBatch (ensureValid, baseOffset).
 
 from __future__ import annotations
 
-from kdump.format.batch_header import BATCH_HEADER, CRC_START
+from kdump.format.batch_header import CRC_START
 from kdump.format.checksum import checksum
 from kdump.format.codec_ids import BY_ID
 from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
@@ -24,8 +24,9 @@ def ensure_valid(window: Window, head: RecordBatchView) -> None:
     """Check size and checksum, but no records, as RecordBatch.ensureValid does. Raises CorruptRecord, and SourceError
     for a checksum that is not in a bundle."""
     if head.header is not None:
-        if head.size < BATCH_HEADER.size:
-            reason = f"the size {head.size} is smaller than the minimum allowed overhead {BATCH_HEADER.size}"
+        least = head.header.headerSize
+        if head.size < least:
+            reason = f"the size {head.size} is smaller than the minimum allowed overhead {least}"
             raise CorruptRecord(head.position, f"Record batch is corrupt ({reason})")
         stored, magic, covered = head.header.crc, 2, CRC_START
     else:

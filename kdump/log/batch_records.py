@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import chain
 
 from kdump.core.record_columns import RecordColumns, decode, decode_all, each_row, past_end
-from kdump.format.batch_header import BATCH_HEADER, NO_SEQUENCE, sequence
+from kdump.format.batch_header import NO_SEQUENCE, sequence
 from kdump.format.codec import decompress
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
@@ -52,7 +52,7 @@ def decode_columns(
         keep = KEYS if keys else SIZES
     size = batch.payload_size
     space = batch.compression if batch.is_compressed else ""
-    base = 0 if space else batch.position + BATCH_HEADER.size
+    base = 0 if space else batch.position + batch.headerSize
     limit = batch.limits.max_decompressed_size if space else size
     left = batch.recordCount or 0
     if left < 0:
@@ -62,7 +62,7 @@ def decode_columns(
         return
     if left == 0 and size == 0:
         return
-    pieces: Iterator[bytes | memoryview] = batch.chunks(BATCH_HEADER.size, size)
+    pieces: Iterator[bytes | memoryview] = batch.chunks(batch.headerSize, size)
     whole: bytes | None
     if space:
         whole = _at_one_go(batch, space, size, limit)
@@ -150,7 +150,7 @@ def decode_columns(
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
-        start = batch.position + BATCH_HEADER.size if in_codec else base
+        start = batch.position + batch.headerSize if in_codec else base
         batch.note(Problem.of(error, start, "" if in_codec else space))
 
 
@@ -158,7 +158,7 @@ def _at_one_go(batch: DefaultRecordBatch, space: str, size: int, limit: int) -> 
     """Return the decompressed payload of a small batch, unless something about it is unusual."""
     from kdump.format.codec.decompress_small import SMALL, decompress_small
 
-    piece = next(batch.chunks(BATCH_HEADER.size, size), None) if 0 < size <= SMALL else None
+    piece = next(batch.chunks(batch.headerSize, size), None) if 0 < size <= SMALL else None
     return decompress_small(space, piece, limit) if piece is not None and len(piece) == size else None
 
 
@@ -180,7 +180,7 @@ def _holds_record(rest: bytearray, pieces: Iterator[bytes | memoryview]) -> bool
 def unpacked(batch: Batch, position: int, count: int) -> bytes:
     """Return `count` bytes at `position` of the decompressed payload, or as many as there are."""
     if isinstance(batch, DefaultRecordBatch):
-        start, size = BATCH_HEADER.size, batch.payload_size
+        start, size = batch.headerSize, batch.payload_size
     else:
         assert isinstance(batch, LegacyRecordBatch)
         bounds = legacy_records.value_bounds(batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kdump.format.batch_header import BATCH_HEADER, max_records
+from kdump.format.batch_header import max_records
 from kdump.format.count_text import plain_count
 from kdump.log.legacy_records import last_record_offset, read_wrapper
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Problem
@@ -55,14 +55,14 @@ def impossible_count(batch: Batch) -> Invalid | None:
     count = batch.header.recordCount
     reason = f"recordCount {count} is negative"
     if count > 0:
-        max_count = max_records(batch.size, batch.header.codec)
+        max_count = max_records(batch.size - batch.headerSize, batch.header.codec)
         reason = f"recordCount is {count}, but the batch has room for at most {plain_count(max_count, 'record')}"
     return Invalid(COUNT, reason)
 
 
 def count_problem(batch: DefaultRecordBatch, reason: str, expected: int | None = None) -> Problem:
     """Return the problem of a record count that is not the number of records; `expected`: that number, if known."""
-    position, actual = batch.position + BATCH_HEADER.positions["recordCount"], batch.header.recordCount
+    position, actual = batch.position + batch.layout.positions["recordCount"], batch.header.recordCount
     return Problem(COUNT, "RecordBatch", "recordCount", position, reason, expected, actual, size=4)
 
 

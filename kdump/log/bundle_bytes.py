@@ -10,7 +10,7 @@ from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, Bat
 from kdump.format.checksum import checksum
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import CRC_START as MESSAGE_CRC_START
-from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE, MessageHeader
+from kdump.format.legacy_message import MESSAGES, MIN_MESSAGE_SIZE
 from kdump.io.errors import SourceError, damaged_bundle
 from kdump.io.run import Limits
 from kdump.io.source import Source
@@ -118,7 +118,7 @@ class BundleBytes(BundleLog):
                 self._add(batch)
         elif isinstance(region, (DefaultRecordBatch, LegacyRecordBatch)):
             self._whole[region.position] = region
-            data = header_data(region.stored_header if isinstance(region, DefaultRecordBatch) else region.header)
+            data = (region.stored_header if isinstance(region, DefaultRecordBatch) else region.header).packed()
             if region.broker_view is not None:
                 self._views[region.position] = region.broker_view
             if not region.lacks:
@@ -140,7 +140,7 @@ class BundleBytes(BundleLog):
         self._views[region.position] = view
         data = bytes(8) + view.length.to_bytes(4, "big", signed=True)
         if view.header is not None:
-            data = header_data(view.header)
+            data = view.header.packed()
         self._parts.append((region.position, data[: region.size]))
 
 
@@ -164,14 +164,6 @@ def broker_view(window: Window, region: Region) -> BrokerView | None:
     if length > left:
         return BrokerView(MAX_LENGTH)
     return BrokerView(length) if length < MIN_MESSAGE_SIZE else None
-
-
-def header_data(header: BatchHeader | MessageHeader) -> bytes:
-    """Return a header as it is stored. Raises struct.error for a number that is beyond its field."""
-    if isinstance(header, BatchHeader):
-        return BATCH_HEADER.struct.pack(*header)
-    stored = tuple(header) if header.magic else (*header[:5], header.keySize)
-    return MESSAGES[header.magic].struct.pack(*stored)
 
 
 def with_bytes(opener: Callable[[str], Source]) -> Callable[[str], Source]:

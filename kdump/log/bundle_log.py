@@ -80,7 +80,7 @@ class RedactedBatch(DefaultRecordBatch):
 
     @property
     def payload_size(self) -> int:
-        return self._length - BATCH_HEADER.size
+        return self._length - self.header.headerSize
 
     def chunks(self, start: int, size: int) -> Iterator[memoryview]:
         return self.window.chunks(self.position + start, size)
@@ -189,9 +189,9 @@ class BundleLog:
         for region in self._regions(position, Limits()):
             if isinstance(region, BatchRun):
                 for batch in region.batches():
-                    found[batch.position] = BATCH_HEADER.struct.pack(*batch.header)
+                    found[batch.position] = batch.header.packed()
             elif isinstance(region, DefaultRecordBatch):
-                found[region.position] = BATCH_HEADER.struct.pack(*region.stored_header)
+                found[region.position] = region.stored_header.packed()
             if region.end > position:
                 break
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
@@ -9,8 +10,6 @@ from kdump.io.run import Limits
 from kdump.io.window import Window
 from kdump.log.region import length_problem, read_header
 
-HEADER = 61
-"""Bytes that contain the fixed header of any format."""
 LEAST = 17
 """Bytes up to and including the magic: with fewer, the format is unknown."""
 REACH = 1 << 31
@@ -51,7 +50,7 @@ class HeaderCandidate:
 def candidate_at(window: Window, position: int, limits: Limits) -> HeaderCandidate:
     """Parse the header at `position`. `error` is set if no batch can start here; `header` is set as well if only the
     length is invalid."""
-    data = window.view(position, HEADER)
+    data = window.view(position, LARGEST_HEADER)
     try:
         header = read_header(data)
     except DecodeError as unreadable:

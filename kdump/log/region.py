@@ -12,7 +12,7 @@ from kdump.core.batch_scan import ValidRun, checksum_holds
 from kdump.core.record_columns import RecordColumns
 from kdump.format import batch_header as v2
 from kdump.format import legacy_message as legacy
-from kdump.format.batch_formats import FORMATS, NEWEST, BatchFormat
+from kdump.format.batch_formats import FORMATS, NEWEST, format_of
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.codec_ids import NAMES
@@ -149,7 +149,6 @@ class Batch(Region):
     ]
     lastOffset: Annotated[int, Doc("baseOffset + lastOffsetDelta; the stored offset of a v0 or v1 message", OFFSET)]
     lastSequence: Annotated[int | None, Doc("sequence number of the last record; -1: none")]
-    format: BatchFormat
 
     def __init__(
         self,
@@ -162,6 +161,7 @@ class Batch(Region):
     ) -> None:
         super().__init__("batch", position, size)
         self.header = header
+        self.format = format_of(header.magic)
         self.window = window
         self.limits = limits
         self.problems: list[Problem] = [problem] if problem else []
@@ -221,14 +221,13 @@ class Batch(Region):
 class DefaultRecordBatch(Batch):
     """A record batch of message format v2."""
 
-    format = FORMATS[NEWEST]
     header: BatchHeader
     records_seen = 0
 
     @property
     def payload_size(self) -> int:
         """Number of bytes of its records, as they can be read."""
-        return self.size - BATCH_HEADER.size
+        return self.size - self.header.headerSize
 
     @property
     def stored_header(self) -> BatchHeader:
@@ -349,7 +348,6 @@ class LegacyRecordBatch(Batch):
         super().__init__(window, position, size, limits, actual, problem)
         self.batchLength = header.messageSize
         self.magic, self.crc, self.attributes = header.magic, header.crc, header.attributes
-        self.format = FORMATS[header.magic]
         self.maxTimestamp = header.timestamp
         self.lastOffset = header.offset
         self.compression = header.compression
@@ -401,7 +399,7 @@ def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     if known is None:
         stored = magic - 256 if magic > 127 else magic
         raise DecodeError("RecordBatch", "magic", v2.MAGIC_POSITION, f"magic {stored} is unknown", MAGIC)
-    return legacy.read_header(data) if known.is_message else v2.BATCH_HEADER.read(data)
+    return legacy.read_header(data) if known.is_message else known.header.read(data)
 
 
 def as_magic_2(data: Bytes) -> BatchHeader | None:
@@ -430,9 +428,10 @@ def length_problem(header: BatchHeader | MessageHeader) -> DecodeError | None:
     """Return why the length is invalid for the format, None if it is not."""
     if isinstance(header, MessageHeader):
         return legacy.size_problem(header, 0)
-    if header.batchLength >= v2.MIN_BATCH_LENGTH:
+    least = header.headerSize - v2.LOG_OVERHEAD
+    if header.batchLength >= least:
         return None
-    reason = f"batchLength {header.batchLength} is below the minimum, {v2.MIN_BATCH_LENGTH}"
+    reason = f"batchLength {header.batchLength} is below the minimum, {least}"
     return DecodeError("RecordBatch", "batchLength", 8, reason, "batch-length-invalid")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kdump.core.batch_scan import FURTHEST, ValidRun, read_one_header, scan_valid_batches
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, LAST_OFFSET, MAGIC_AT, RECORD_COUNT
-from kdump.format.batch_formats import FORMATS, NEWEST
+from kdump.format.batch_formats import FORMATS, LARGEST_HEADER, format_at
 from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MessageHeader
@@ -21,7 +21,7 @@ from kdump.io.window import LARGE, Window
 from kdump.log.bundle_log import BundleLog
 from kdump.log.bundle_names import MANIFEST, PACKED
 from kdump.log.embedded_batch import LOOK_BACK
-from kdump.log.header_candidate import HEADER, LEAST, REACH, HeaderCandidate, candidate_at, near
+from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import (
     JUNK,
     PADDING,
@@ -117,16 +117,16 @@ class Reader:
 
     def regions(self, position: int) -> Iterator[Region]:
         while True:
-            for known in self._known(position):
-                yield known
-                position = known.end
+            for found in self._known(position):
+                yield found
+                position = found.end
             self.window.release(position)
             self.resync.walked(position)
-            head = self.window.view(position, HEADER)
+            head = self.window.view(position, LARGEST_HEADER)
             if not head:
                 return
-            is_v2 = len(head) > MAGIC_AT and head[MAGIC_AT] == NEWEST
-            run = self._batch_run(position) if self.run_mode and is_v2 else None
+            known = format_at(head)
+            run = self._batch_run(position) if self.run_mode and known is not None and known.in_core else None
             for region in (run,) if run is not None else self._next(position, head):
                 if self.run_mode == HEADERS:
                     self.window.seek_headers(region.size // (run.run.batches if run is not None else 1))
@@ -137,15 +137,15 @@ class Reader:
         """Return the batches from `position` on that are in the window and valid beyond doubt, and record their
         offsets. They are the same batches that would be returned one by one."""
         window, name = self.window, self.name_offset
-        buffer, at = window.at_hand(position, HEADER)
+        buffer, at = window.at_hand(position, LARGEST_HEADER)
         size = LOG_OVERHEAD + int.from_bytes(buffer[at + 8 : at + 12], "big", signed=True)
-        if at + size + HEADER > len(buffer) and size <= max(window.ahead, LARGE):
-            buffer, at = window.at_hand(position, size + HEADER)  # with the next header
+        if at + size + LARGEST_HEADER > len(buffer) and size <= max(window.ahead, LARGE):
+            buffer, at = window.at_hand(position, size + LARGEST_HEADER)  # with the next header
         if at < 0 or (name is not None and name > FURTHEST):
             return None
         lowest, highest = (0, 2 * FURTHEST - 1) if name is None else (name, name + REACH - 1)
-        if at + max(size, HEADER) > len(buffer):
-            return self._large(position, buffer[at : at + HEADER], lowest, highest)
+        if at + max(size, LARGEST_HEADER) > len(buffer):
+            return self._large(position, buffer[at : at + LARGEST_HEADER], lowest, highest)
         end = window.source.size
         found = scan_valid_batches(
             buffer,
@@ -166,7 +166,7 @@ class Reader:
 
     def _large(self, position: int, header: bytes, lowest: int, highest: int) -> BatchRun | None:
         """Return a batch that is not in the window, if only headers are needed and the next one confirms it."""
-        if self.run_mode != HEADERS or len(header) < HEADER:
+        if self.run_mode != HEADERS or len(header) < LARGEST_HEADER:
             return None
         heads = read_one_header(header, position)
         size, count = heads.of(0, BATCH_END), heads.of(0, RECORD_COUNT)
@@ -225,7 +225,7 @@ class Reader:
 
     def _of_magic_2(self, position: int) -> Batch | None:
         """Return the batch at a position that has another magic than 2, if its checksum is that of a v2 batch."""
-        data = self.window.view(position, HEADER)
+        data = self.window.view(position, LARGEST_HEADER)
         header, stored = as_magic_2(data), data[MAGIC_AT] if len(data) > MAGIC_AT else 2
         largest = self.limits.max_batch_size
         if header is None or (largest is not None and header.size > largest):
@@ -281,7 +281,7 @@ class Reader:
     def _broken(self, claim: HeaderCandidate) -> Region:
         """Return the region for an invalid header, or for a length that extends past the end."""
         header, error, position = claim.header, claim.error, claim.position
-        head = bytes(self.window.peek(position, HEADER))  # the search may read a pipe past it
+        head = bytes(self.window.peek(position, LARGEST_HEADER))  # the search may read a pipe past it
         next_valid = self.resync.next_valid(position + 1, None, position, self.last_good)
         recovered = self._recovered(claim, next_valid)
         if recovered is not None:
@@ -347,7 +347,7 @@ class Reader:
             return
         # The zeros may be the first bytes of the next batch's small base offset.
         begin = max(position + 1, run_end - LOG_OVERHEAD)
-        boundary = position if run_end - position <= HEADER else run_end
+        boundary = position if run_end - position <= LARGEST_HEADER else run_end
         next_valid = self.resync.next_valid(begin, None, boundary, self.last_good)
         if next_valid is not None and next_valid <= run_end:
             yield Region(PADDING, position, next_valid - position, "zeros")
@@ -375,7 +375,7 @@ class Reader:
             if match:
                 return position + match.start()
             position += len(data)
-            self.window.release(position - HEADER)
+            self.window.release(position - LARGEST_HEADER)
 
     def _end(self) -> int:
         """Return the size of the source; reads a stream to its end."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from kdump.format.batch_formats import format_of
+from kdump.format.batch_formats import FORMATS, format_of
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.io.run import Limits
@@ -110,7 +110,7 @@ class Resync:
         else:
             halves = {offset >> 32 for offset in (max(0, base - REACH), base, base + REACH)}
             upper = b"(?:" + b"|".join(re.escape(half.to_bytes(4, "big")) for half in sorted(halves)) + b")"
-        return re.compile(upper + rb".{4}[\x00-\x7f].{3}.{4}[\x00-\x02]", re.DOTALL)
+        return re.compile(upper + rb".{4}[\x00-\x7f].{3}.{4}[" + bytes(FORMATS) + b"]", re.DOTALL)
 
     def _is_valid_at(self, position: int) -> bool:
         return self._is_valid(candidate_at(self.window, position, self.limits), None)
@@ -170,4 +170,4 @@ class Resync:
         """Parse `data` at byte `end`: its offset, whether its length is possible, and whether its magic is known."""
         length = int.from_bytes(data[8:12], "big", signed=True)
         length_fits = length >= LEAST - LOG_OVERHEAD and self.window.reaches(end + LOG_OVERHEAD + length)
-        return int.from_bytes(data[:8], "big", signed=True), length_fits, data[16] <= 2
+        return int.from_bytes(data[:8], "big", signed=True), length_fits, data[16] in FORMATS

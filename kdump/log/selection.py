@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 
 from kdump.core.column_numbers import HEADERS_START, KEY_START, OFFSET_DELTA, RECORD_WIDTH, TIMESTAMP_DELTA, VALUE_START
 from kdump.core.record_columns import RecordColumns, headers, keep_between, keep_keys, keep_rows
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.numbers import LONG_MAX, LONG_MIN
 from kdump.log.batch_records import records
 from kdump.log.file_kinds import BATCHES, PRODUCER_SNAPSHOT, TIME_INDEX, TXN_INDEX, FileKind
@@ -123,7 +122,9 @@ class Selection:
         if self.looks_at_content and answer:
             # A batch with a record count of 0 that is not empty is damaged, and must be decoded.
             answer = (
-                MAYBE if batch.recordCount != 0 or batch.size > BATCH_HEADER.size or batch.format.is_message else NO
+                MAYBE
+                if batch.recordCount != 0 or batch.format.is_message or batch.size > batch.format.header.size
+                else NO
             )
         return answer if answer == NO or self.gate is None or self.gate.sees(batch) else NO
 

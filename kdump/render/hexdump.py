@@ -12,8 +12,8 @@ from typing import Any
 from kdump.check.finding import Finding
 from kdump.check.rules.records import header_findings, verdict
 from kdump.decode.record_decoder import RecordDecoder
-from kdump.format.batch_formats import FORMATS
-from kdump.format.batch_header import BATCH_HEADER, MAGIC_POSITION
+from kdump.format.batch_formats import FORMATS, LARGEST_HEADER, NEWEST, format_of
+from kdump.format.batch_header import MAGIC_POSITION
 from kdump.format.control_record import control_spans
 from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError
@@ -93,7 +93,7 @@ class Hexdump:
             self.output.line("")
             return
         try:
-            data = bytes(window.view(region.position, min(region.size, BATCH_HEADER.size)))
+            data = bytes(window.view(region.position, min(region.size, LARGEST_HEADER)))
             layout = self._layout_of(region, data)
             rest = self._walk(layout, data[: layout.size], region.position) if layout else 0
             limit = region.size - rest if self.full else CUT
@@ -113,9 +113,9 @@ class Hexdump:
         words = BatchFieldMeanings(batch, self.zone, self._examined(batch))
         self._labels()
         if isinstance(batch, DefaultRecordBatch):
-            data = b"".join(batch.chunks(0, BATCH_HEADER.size))
-            self._walk(BATCH_HEADER, data, batch.position, words)
-            self._payload_title(batch, BATCH_HEADER.size, batch.payload_size)
+            data = b"".join(batch.chunks(0, batch.headerSize))
+            self._walk(batch.layout, data, batch.position, words)
+            self._payload_title(batch, batch.headerSize, batch.payload_size)
         elif isinstance(batch, LegacyRecordBatch) and batch.is_compressed:
             self._wrapper(batch, words)
         elif isinstance(batch, LegacyRecordBatch) and not self._valid_message(batch):
@@ -211,8 +211,7 @@ class Hexdump:
         """Return the layout of a torn or implausible header; None for bytes that do not begin with a header."""
         if region.kind == JUNK and region.claimed is None:
             return None
-        magic = data[MAGIC_POSITION] if len(data) > MAGIC_POSITION else 2
-        return MESSAGES.get(magic) or BATCH_HEADER
+        return format_of(data[MAGIC_POSITION] if len(data) > MAGIC_POSITION else NEWEST).header
 
     def _valid_message(self, batch: LegacyRecordBatch) -> bool:
         """Return True if the body of a single message is valid, so that it is shown like a record; otherwise write its

@@ -17,7 +17,6 @@ from kdump.core.row_plan import RowPlan, json_plan
 from kdump.core.row_writer import write_record_rows
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.decode.record_decoder import KeyValueDecoder
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.log.batch_records import decode_columns
 from kdump.log.inspect_answer import NOT_IN_MESSAGES
 from kdump.log.paths import Target
@@ -83,7 +82,7 @@ def own_header(batch: Batch) -> HeaderColumns:
         return wrapper_header(batch.position, batch.inner_base or 0, appended)
     assert isinstance(batch, DefaultRecordBatch)
     # Not from the file, which may have been truncated, and would be read again from there.
-    return read_one_header(BATCH_HEADER.struct.pack(*batch.header), batch.position)
+    return read_one_header(batch.header.packed(), batch.position)
 
 
 def schemas_of(decoder: Decoder | None) -> SchemaSource | None:

@@ -11,11 +11,10 @@ from kdump.check.diagnosis.foreign_block import foreign_batch
 from kdump.format import batch_header as v2
 from kdump.format import legacy_message as legacy
 from kdump.format.batch_formats import NEWEST
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.checksum import checksum
 from kdump.format.crc_flip import single_bit_flips
 from kdump.format.errors import DecodeError
-from kdump.format.layout import BYTES, VARLONG, Field, Layout
+from kdump.format.layout import BYTES, VARLONG, Field
 from kdump.format.record import RECORD
 from kdump.format.varint import read_varint, read_varlong
 from kdump.io.window import Window
@@ -243,15 +242,12 @@ def field_at(batch: Batch, at: int) -> str:
     """Return what contains the byte at position `at` of the file, by the names in the layouts: a field of the header;
     key or value of a message; a field of an uncompressed record, with the record's index and, if its offsetDelta is
     before the byte, its offset; or just "the records"."""
-    inside = at - batch.position
+    inside, layout = at - batch.position, batch.format.header
+    if inside < layout.size:
+        return _header_field(layout.positions, inside)
     if isinstance(batch, LegacyRecordBatch):
-        layout: Layout[legacy.MessageV0] | Layout[legacy.MessageV1] = legacy.MESSAGES[batch.magic]
-        if inside < layout.size:
-            return _header_field(layout.positions, inside)
         size_at = layout.size + max(0, batch.header.keySize)
         return "key" if inside < size_at else "valueSize" if inside < size_at + legacy.VALUE_SIZE.size else "value"
-    if inside < v2.BATCH_HEADER.size:
-        return _header_field(BATCH_HEADER.positions, inside)
     if batch.is_compressed:
         return f"the records, compressed with {batch.compression}"
     try:
@@ -268,7 +264,7 @@ def _record_field(batch: Batch, at: int) -> str:
     """Return the field and record that contain the byte at `at`. The fields before that byte are assumed to be
     undamaged, so that they lead to it. Raises DecodeError."""
     window = batch.window
-    start = batch.position + v2.BATCH_HEADER.size
+    start = batch.position + batch.format.header.size
     index = 0
     while (end := _record_end(window, start, at)) <= at:
         start = end

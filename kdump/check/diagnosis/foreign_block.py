@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 
+from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import MAGIC_POSITION, BatchHeader
 from kdump.format.codec_ids import CODECS
 from kdump.format.legacy_message import MessageHeader
 from kdump.log.embedded_batch import EmbeddedBatchCheck
-from kdump.log.header_candidate import HEADER, REACH, HeaderCandidate, candidate_at, near
+from kdump.log.header_candidate import REACH, HeaderCandidate, candidate_at, near
 from kdump.log.region import Batch
 from kdump.log.resync import Resync
 
@@ -79,14 +80,14 @@ def _message_on_block(batch: Batch, offset: int, resync: Resync) -> tuple[Header
 def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[HeaderCandidate, bool] | None:
     before = _before_magic(offset)
     position = batch.position + batch.crc_start
-    size = max(batch.window.size, 2 * HEADER)
+    size = max(batch.window.size, 2 * LARGEST_HEADER)
     held_to = 0  # end of the last record that contains a batch
     looks = 0
     nesting = EmbeddedBatchCheck(batch.window)
     nesting.begin(batch.position)
-    while batch.end - position >= HEADER:
+    while batch.end - position >= LARGEST_HEADER:
         data = bytes(batch.window.view(position, min(size, batch.end - position)))
-        if len(data) < HEADER:
+        if len(data) < LARGEST_HEADER:
             return None
         resync.walked(position + len(data))
         for match in MAGIC.finditer(data, MAGIC_POSITION):
@@ -111,7 +112,7 @@ def _by_header(batch: Batch, offset: int, resync: Resync) -> tuple[HeaderCandida
             if end is None:
                 return claim, holds
             held_to = end
-        position += len(data) - HEADER + 1
+        position += len(data) - LARGEST_HEADER + 1
     return None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kdump.check.engine.units import CheckUnit
 from kdump.check.finding import Finding
 from kdump.check.totals import CheckTotals
-from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.errors import DecodeError
 from kdump.io.command_line_paths import existing_paths, set_existing_paths
 from kdump.io.errors import SourceError
@@ -62,7 +62,7 @@ def _is_compressed(unit: CheckUnit) -> bool:
         return False
     try:
         with closing(open_target(newest)) as source:
-            return read_header(source.read_at(0, BATCH_HEADER.size)).compression != "none"
+            return read_header(source.read_at(0, LARGEST_HEADER)).compression != "none"
     except (SourceError, DecodeError):
         return False
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kdump.check.advice import RECOVER_ONE, RESTORE, SAVE_RECORDS, SKIP, STOPS, TRUNCATES
 from kdump.check.finding import ERROR, INFO, WARNING, Code, Finding, codes_in
-from kdump.format.batch_formats import NEWEST
+from kdump.format.batch_formats import format_of
 from kdump.format.batch_header import BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MIN_MESSAGE_SIZE
@@ -245,7 +245,7 @@ def _short_tail(region: Region, part: SegmentContext) -> str | None:
         return None
     if view.length < MIN_MESSAGE_SIZE:
         wrong, exception = f"length, {view.length}, is below {MIN_MESSAGE_SIZE}", "CorruptRecordException"
-    elif view.header.size <= region.size and view.header.magic >= NEWEST:
+    elif view.header.size <= region.size and not format_of(view.header.magic).is_message:
         wrong, exception = f"length, {view.length}, is that of a batch without a complete header", "KafkaException"
     else:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kdump.core.candidates import LEAST, find_candidates
-from kdump.format.batch_formats import FORMATS
+from kdump.format.batch_formats import FORMATS, LARGEST_HEADER
 from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.codec_ids import BY_ID
@@ -21,7 +21,7 @@ from kdump.format.varint import read_varint
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.window import Window
 from kdump.log.embedded_batch import LOOK_BACK
-from kdump.log.header_candidate import HEADER, HeaderCandidate, candidate_at
+from kdump.log.header_candidate import HeaderCandidate, candidate_at
 from kdump.log.region import Batch, make_batch
 from kdump.log.resync import FREE_WORK, RESERVE, WORK_PER_BYTE
 
@@ -82,7 +82,7 @@ class Search:
                 self.skipped += ahead - position - EDGE
                 position = ahead - EDGE
             # A header that begins in the last bytes of a piece extends into the next one.
-            data, start = window.at_hand(position, PIECE + HEADER)
+            data, start = window.at_hand(position, PIECE + LARGEST_HEADER)
             length = len(data) - start
             if length < LEAST:
                 return

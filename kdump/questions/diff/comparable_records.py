@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kdump.core.record_columns import each_row
-from kdump.format.batch_header import BATCH_HEADER, sequence
+from kdump.format.batch_header import sequence
 from kdump.io.hash_key import HashKey, RecordHash, hash_of
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.bundle_log import NoPayload, RedactedBatch
@@ -84,7 +84,7 @@ def _rows(batch: Batch) -> Iterator[ComparableRecord]:
 def has_hidden_offsets(batch: Batch) -> bool:
     """Return True if the records of a valid batch are not in the bundle, and neither its header nor hashes show which
     of its offsets they have, because compaction may have removed some."""
-    if not batch.lacks or batch.size == BATCH_HEADER.size or hashes_of(batch) is not None:
+    if not batch.lacks or batch.size == batch.format.header.size or hashes_of(batch) is not None:
         return False
     count = batch.recordCount
     return count is None or batch.baseOffset is None or count != last_record_offset(batch) - batch.baseOffset + 1

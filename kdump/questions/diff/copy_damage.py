@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from kdump.answer import INLINE, Doc, PathText
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.checksum import castagnoli
 from kdump.io.source import BYTES
 from kdump.io.window import Window
@@ -73,7 +72,7 @@ def header_bytes(batch: Batch) -> bytes:
     """Return the fields of a batch's header that are the same in all copies, with the checksum: not the base offset
     and, in v2, not the leader epoch, which it does not cover."""
     if isinstance(batch, DefaultRecordBatch):
-        return BATCH_HEADER.struct.pack(*batch.header)[BATCH_HEADER.positions["magic"] :]
+        return batch.header.packed()[batch.layout.positions["magic"] :]
     assert isinstance(batch, LegacyRecordBatch)
     return repr(batch.header[2:]).encode()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kdump.check.options import Options
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, BATCH_START, LAST_OFFSET, LEADER_EPOCH, RECORD_COUNT
 from kdump.core.header_columns import cleaned_batch, total, within
-from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.batch_formats import LARGEST_HEADER, format_at
 from kdump.io.errors import SourceError
 from kdump.io.hash_key import HashKey
 from kdump.io.run import Run
@@ -235,8 +235,9 @@ class CopyReader:
         if isinstance(source, BundleLog):
             head = source.header_at(end)
         else:
-            head = bytes(self._reader.window.peek(end, BATCH_HEADER.size))
-        if len(head) < BATCH_HEADER.size or head[16] != 2:
+            head = bytes(self._reader.window.peek(end, LARGEST_HEADER))
+        following = format_at(head)
+        if following is None or following.is_message:
             return False
         return expected <= int.from_bytes(head[:8], "big", signed=True) <= last
 

@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol, Union, runtime_checkable
 
 from kdump.core.record_columns import RecordColumns, each_header, each_row, headers
 from kdump.format.batch_header import (
-    BATCH_HEADER,
     CONTROL,
     MAX_SEQUENCE,
     NO_SEQUENCE,
@@ -156,7 +155,7 @@ def batch_line(batch: Batch) -> str:
         )
     head = batch.header
     fields = _attributes(head.attributes)
-    is_valid = batch.size >= BATCH_HEADER.size and batch.crcValid
+    is_valid = batch.size >= batch.headerSize and batch.crcValid
     return (
         f"baseOffset: {head.baseOffset} lastOffset: {int64(head.lastOffset)} count: {head.recordCount}"
         f" baseSequence: {head.baseSequence} lastSequence: {_last_sequence(head.baseSequence, head.lastOffsetDelta)}"

@@ -13,7 +13,6 @@ from typing import Annotated, NamedTuple
 from kdump.answer import Doc
 from kdump.check.engine.neighbor_files import MAX_BYTES_READ_AGAIN
 from kdump.check.options import Options
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.count_text import plain_count
 from kdump.io.errors import SourceError
 from kdump.kafka.errors import CorruptRecord, InvalidOffset, KafkaError, Overflow
@@ -260,7 +259,7 @@ def _take(
     """Take the next batch as LogSegment.recover does; return the RecoveryEnd if recovery stops at it."""
     last = batch.lastOffset
     description = f"the batch with offset {last}"
-    if not batch.format.is_message and batch.size < BATCH_HEADER.size:
+    if not batch.format.is_message and batch.size < batch.format.header.size:
         return RecoveryEnd(
             batch.position, f"a batch of {plain_count(batch.size, 'byte')}, less than a header", TRUNCATES
         )

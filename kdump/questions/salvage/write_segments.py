@@ -11,7 +11,7 @@ from bisect import bisect_right
 from contextlib import ExitStack
 from typing import BinaryIO, Protocol
 
-from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD
+from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.io.errors import SourceError
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.index_builder import IndexBuilder
@@ -167,8 +167,7 @@ def _home(head: SalvageCandidate) -> int:
 def write_batch(file: BinaryIO, batch: Batch) -> int:
     """Write the bytes of the batch with its corrected header; return their number."""
     if isinstance(batch, DefaultRecordBatch):
-        file.write(BATCH_HEADER.struct.pack(*batch.header))
-        start = BATCH_HEADER.size
+        start = file.write(batch.header.packed())
     else:
         assert isinstance(batch, LegacyRecordBatch)
         file.write(batch.header.offset.to_bytes(8, "big", signed=True))

@@ -278,7 +278,7 @@ class StatsReader:
             return
         if self.hidden:
             decoded = self._known(batch, count)
-            self._codec(header.compression, decoded, batch.size - BATCH_HEADER.size, 0)
+            self._codec(header.compression, decoded, batch.size - batch.headerSize, 0)
         else:
             decoded = self._decoded(batch, place)
         has_all = any(problem.code == "record-count-mismatch" for problem in batch.problems)  # all that there are
@@ -312,7 +312,7 @@ class StatsReader:
         self._codec(
             header.compression,
             decoded,
-            batch.size - BATCH_HEADER.size,
+            batch.size - batch.headerSize,
             stats.sums[RECORD_BYTES] - before[1],
         )
         return decoded

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kdump.format.batch_header import BATCH_HEADER
 from kdump.format.batch_writer import record_bytes, with_checksum
 from kdump.format.consumer_protocol import MESSAGES, PREFIX, PROTOCOL_TYPE, try_decode_nested
 from kdump.format.control_record import CONTROL_TYPES, KEY, VALUE, decode_control
@@ -36,7 +35,7 @@ def redacted_batch(batch: Batch, topic: str | None, names: Pseudonyms | None) ->
     try:
         for record in records(batch):
             payload += _encoded(record, topic, names)
-            if len(payload) > MAX_KEPT - BATCH_HEADER.size:
+            if len(payload) > MAX_KEPT - batch.headerSize:
                 return None
     except Undecodable:
         return None

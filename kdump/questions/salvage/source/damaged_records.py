@@ -20,7 +20,7 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.core.record_columns import each_row
-from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC_POSITION
+from kdump.format.batch_header import COMPRESSION, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC_POSITION
 from kdump.format.checksum import checksum
 from kdump.format.codec_ids import BY_NAME
 from kdump.format.crc_flip import single_bit_flips
@@ -110,12 +110,12 @@ def _records(batch: DefaultRecordBatch) -> tuple[Batch, int] | None:
     payload = b"".join(parts)
     appended = header.timestampType == "LogAppendTime"
     fields: dict[str, Any] = {
-        "batchLength": BATCH_HEADER.size - LOG_OVERHEAD + len(payload),
+        "batchLength": header.headerSize - LOG_OVERHEAD + len(payload),
         "attributes": header.attributes & KNOWN_ATTRIBUTES & ~COMPRESSION.mask,
         "maxTimestamp": header.maxTimestamp if appended else max(-1, header.baseTimestamp + largest),
         "recordCount": len(parts),
     }
-    data = bytearray(BATCH_HEADER.struct.pack(*header._replace(**fields)) + payload)
+    data = bytearray(header._replace(**fields).packed() + payload)
     data[17:21] = checksum(2, (data[21:],)).to_bytes(4, "big")
     made = _made(bytes(data), batch.position, batch.limits)
     claimed = header.recordCount if 0 <= header.recordCount <= header.lastOffsetDelta + 1 else len(parts)

@@ -13,7 +13,8 @@ from kdump.check.rule import SegmentContext
 from kdump.check.rules import records as record_rules
 from kdump.check.rules.bytes import first_offset
 from kdump.check.rules.records import OFFSET_DELTA_INVALID
-from kdump.format.batch_header import BATCH_HEADER, CRC_START, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
+from kdump.format.batch_formats import LARGEST_HEADER, format_at
+from kdump.format.batch_header import CRC_START, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.numbers import LONG_MAX
 from kdump.io.source import StreamSource
@@ -120,7 +121,7 @@ class SourceFile:
 
     def batch_at(self, position: int, size: int) -> Batch:
         """Return a batch that was found before at this position, with this size."""
-        data = self.window.view(position, BATCH_HEADER.size)
+        data = self.window.view(position, LARGEST_HEADER)
         other = as_magic_2(data)
         problem: Problem | None = None
         if other is not None and other.size == size:
@@ -160,10 +161,11 @@ class SourceFile:
 
     def successor(self, position: int) -> BatchHeader | None:
         """Return the header of a v2 batch at byte `position`; None if there is no plausible one."""
-        head = bytes(self.window.peek(position, BATCH_HEADER.size))
-        if len(head) < BATCH_HEADER.size or head[16] != 2:
+        head = bytes(self.window.peek(position, LARGEST_HEADER))
+        following = format_at(head)
+        if following is None or following.is_message:
             return None
-        header = BATCH_HEADER.read(head)
+        header: BatchHeader = following.header.read(head)
         return None if length_problem(header) else header
 
     def unread(self, region: Region) -> str:
