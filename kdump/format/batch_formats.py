@@ -22,12 +22,13 @@ class BatchFormat(NamedTuple):
     in_core: bool = False
 
 
-NEWEST = 2
+V2 = 2
 FORMATS: dict[int, BatchFormat] = {
     0: BatchFormat(legacy.MESSAGE_V0, legacy.CRC_START, "CRC-32", True, False),
     1: BatchFormat(legacy.MESSAGE_V1, legacy.CRC_START, "CRC-32", True, True),
-    NEWEST: BatchFormat(v2.BATCH_HEADER, v2.CRC_START, "CRC-32C", False, True, in_core=True),
+    V2: BatchFormat(v2.BATCH_HEADER, v2.CRC_START, "CRC-32C", False, True, in_core=True),
 }
+NEWEST = max(FORMATS)
 LARGEST_HEADER = max(each.header.size for each in FORMATS.values())
 """Bytes that contain the header of any format."""
 

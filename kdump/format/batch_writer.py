@@ -20,8 +20,8 @@ def record_bytes(
 
 def with_checksum(header: BatchHeader, payload: bytes | bytearray) -> bytes:
     """Return a header, with the checksum of it and what follows, and encoded records."""
-    crc = castagnoli(payload, castagnoli(BATCH_HEADER.struct.pack(*header._replace(crc=0))[CRC_START:]))
-    return BATCH_HEADER.struct.pack(*header._replace(crc=crc)) + payload
+    crc = castagnoli(payload, castagnoli(header.packed()[CRC_START:]))
+    return header._replace(crc=crc).packed() + payload
 
 
 def new_batch(

@@ -241,7 +241,7 @@ class BundleLog:
         taken = 0
         builder = _RunBuilder(self, limits)
         position = block.position
-        for row, header in enumerate(map(BatchHeader._make, BATCH_HEADER.struct.iter_unpack(headers))):
+        for row, header in enumerate(BATCH_HEADER.read_all(headers)):
             size = header.size
             if header.batchLength < MIN_BATCH_LENGTH:
                 raise DecodeError("Block", "batchLength", row, f"{header.batchLength} is below the minimum")

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from struct import error as StructError
 from typing import Any
 
-from kdump.format.batch_header import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BatchHeader
 from kdump.format.errors import DecodeError
-from kdump.format.legacy_message import MESSAGES, MessageHeader
+from kdump.format.legacy_message import MessageHeader
 from kdump.io.run import Limits
 from kdump.io.untrusted_json import integer, natural, optional_long, text
 from kdump.log.legacy_records import contents_of
@@ -88,7 +88,7 @@ def kept_size(row: Any, batch: Batch) -> int:
     """Return the number of bytes that a bundle has of a complete batch. Raises DecodeError."""
     try:
         size = natural(row.get("keptSize", batch.size))
-        if size < BATCH_HEADER.size and "keptSize" in row:
+        if size < batch.format.header.size and "keptSize" in row:
             raise ValueError(f"a batch of {size} bytes")
     except (TypeError, ValueError) as error:
         raise DecodeError(STRUCT, "keptSize", 0, str(error)) from error
@@ -117,17 +117,16 @@ def _broker_view(row: Any) -> BrokerView | None:
     if "brokerView" not in row:
         return None
     length, seen, crc = row["brokerView"]
-    found = None if seen is None else BATCH_HEADER.read(BATCH_HEADER.struct.pack(*seen))
+    found = None if seen is None else BatchHeader(*seen)
+    if found is not None:
+        found.packed()
     return BrokerView(integer(length, -MAX_LENGTH - 1, MAX_LENGTH), found, optional_long(crc))
 
 
 def _header(values: Any) -> BatchHeader | MessageHeader:
     """Return a header, with each number in the range of its field."""
-    if len(values) == len(BatchHeader._fields):
-        return BATCH_HEADER.read(BATCH_HEADER.struct.pack(*values))
-    header = MessageHeader(*values)
-    stored = tuple(header) if header.magic else (*header[:5], header.keySize)
-    MESSAGES[header.magic].struct.pack(*stored)
+    header = MessageHeader(*values) if len(values) == len(MessageHeader._fields) else BatchHeader(*values)
+    header.packed()
     return header
 
 

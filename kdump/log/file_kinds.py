@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from kdump.core.record_columns import RecordColumns, decode
-from kdump.format.batch_header import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.control_record import KEY, SNAPSHOT_HEADER_TYPE
 from kdump.format.errors import DecodeError
@@ -184,7 +184,7 @@ def _begins_snapshot(header: BatchHeader, data: bytes) -> bool:
         return False
     columns = RecordColumns(data)
     try:
-        decode(columns, BATCH_HEADER.size, len(data), 1, True)
+        decode(columns, header.headerSize, len(data), 1, True)
     except DecodeError:
         return False
     start, size = columns.key_start[0], columns.key_size[0]

@@ -12,8 +12,8 @@ from kdump.core.batch_scan import ValidRun, checksum_holds
 from kdump.core.record_columns import RecordColumns
 from kdump.format import batch_header as v2
 from kdump.format import legacy_message as legacy
-from kdump.format.batch_formats import FORMATS, NEWEST, format_of
-from kdump.format.batch_header import BATCH_HEADER, BatchHeader
+from kdump.format.batch_formats import FORMATS, NEWEST, V2, format_of
+from kdump.format.batch_header import BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.codec_ids import NAMES
 from kdump.format.count_text import count_text
@@ -119,7 +119,7 @@ class ZeroEntries(Region):
     """Padding before another entry of an index: a broker reads the zeros as entries."""
 
 
-_header = BATCH_HEADER.field
+_header = FORMATS[NEWEST].header.field
 
 
 class Batch(Region):
@@ -407,11 +407,11 @@ def as_magic_2(data: Bytes) -> BatchHeader | None:
     Kafka writes can have such a header. A checksum decides (see magic_problem)."""
     if (
         len(data) < v2.BATCH_HEADER.size
-        or data[v2.MAGIC_POSITION] == NEWEST
+        or data[v2.MAGIC_POSITION] == V2
         or data[v2.BATCH_HEADER.positions["attributes"]]
     ):
         return None
-    header = v2.BATCH_HEADER.read(data)._replace(magic=NEWEST)
+    header = v2.BATCH_HEADER.read(data)._replace(magic=V2)
     is_possible = 0 <= header.recordCount <= header.lastOffsetDelta + 1 and length_problem(header) is None
     return header if is_possible else None
 

@@ -53,10 +53,10 @@ def json_plans(target: Target, *, records: bool) -> tuple[RowPlan, ...]:
 
 def _plan(kind: str, target: Target, cells: Mapping[str, int | bytes]) -> RowPlan:
     """Return the layout of the JSON objects of a kind for that file: their keys are those of the declaration that are
-    always there, and those that have a cell."""
+    always there, and those that have a cell. Without a cell is what the format of these batches does not have."""
     keys = [key for key in answer_keys(ANSWERS[kind]) if not key.optional or key.name in cells]
     start = jsonl.line({"type": kind, "file": path_text(target.path)})[:-1].encode("utf-8", "backslashreplace")
-    return json_plan(start, {key.name: cells[key.name] for key in keys if key.name != "file"}, b"}\n")
+    return json_plan(start, {key.name: cells.get(key.name, b"null") for key in keys if key.name != "file"}, b"}\n")
 
 
 def table_plan(placed: SizedColumns, *, records: bool) -> RowPlan | None:

@@ -25,6 +25,7 @@ from kdump.core.column_numbers import (
     RECORD_COUNT,
 )
 from kdump.core.header_columns import HeaderColumns
+from kdump.format.batch_formats import FORMATS, NEWEST
 from kdump.format.batch_header import (
     COMPRESSION,
     CONTROL,
@@ -67,7 +68,7 @@ FROM_HEADS: dict[str, tuple[int, int, int]] = {
 }
 """Columns computed from kdump.core.column_numbers: the column, another one to subtract (-1: none), a constant to
 add."""
-NUMBERS = ("position", "magic", "crc", "lastSequence", *FROM_HEADS)
+NUMBERS = tuple(dict.fromkeys(("position", "lastSequence", *FROM_HEADS, *FORMATS[NEWEST].header.names)))
 FLAGS = {each.name: each for each in (TRANSACTIONAL, CONTROL, DELETE_HORIZON)}
 HORIZON = "deleteHorizonMs"
 NEEDS = dict.fromkeys(("compression", "timestampType", *FLAGS), ("attributes", "magic")) | {
@@ -75,6 +76,7 @@ NEEDS = dict.fromkeys(("compression", "timestampType", *FLAGS), ("attributes", "
 }
 """Derived columns, each with the columns that it is computed from."""
 CODECS = pa.array(ALL_NAMES)
+MESSAGE_MAGICS = pa.array([number for number, each in FORMATS.items() if each.is_message])
 TIMESTAMP_TYPES = pa.array([*TIMESTAMP_TYPE.meanings.values(), NO_TIMESTAMP_TYPE])
 
 
@@ -123,8 +125,11 @@ class BatchColumns:
                 batch_checksums(values, heads, first, stop)
             elif name == "lastSequence":
                 batch_last_sequences(values, heads, first, stop)
-            else:
+            elif name in FROM_HEADS:
                 batch_numbers(values, heads, first, stop, *FROM_HEADS[name])
+            else:  # the format of these batches does not have it
+                self.nulls[name].extend(range(self.count, self.count + stop - first))
+                values.extend(array("q", [0]) * (stop - first))
         if self.checks:
             self.valid.extend(b"\1" * (stop - first))
         return self._also(stop - first, common)
@@ -170,7 +175,7 @@ class BatchColumns:
             return TIMESTAMP_TYPES.take(pc.if_else(pc.equal(magic, 0), len(TIMESTAMP_TYPES) - 1, number))
         flag = FLAGS["hasDeleteHorizonMs" if name == HORIZON else name]
         is_set = pc.not_equal(pc.bit_wise_and(attributes, flag.mask), 0)
-        is_set = pc.if_else(pc.equal(magic, 2), is_set, pa.scalar(None, pa.bool_()))
+        is_set = pc.if_else(pc.is_in(magic, MESSAGE_MAGICS), pa.scalar(None, pa.bool_()), is_set)
         if name != HORIZON:
             return is_set
         return pc.if_else(is_set, self._array("baseTimestamp", pa.int64(), False), pa.scalar(None, pa.int64()))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kdump.answer import Key, keys_by_type
 from kdump.check.finding import Finding
 from kdump.cluster.lag import CommittedPosition
-from kdump.format.batch_header import BATCH_HEADER
+from kdump.format.batch_formats import FORMATS, NEWEST
 from kdump.format.index import INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.layout import Layout
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
@@ -101,6 +101,7 @@ PLACE = (
 )
 FROM_ENTRY = "from the entry; for leader-epoch-checkpoint from the name of its directory"
 STATE = SparkColumn("state", STRING, "", "state of the partition directory: live, delete, future or stray")
+HEADER = FORMATS[NEWEST].header
 COMMON = (*IDENTITY, *PLACE, STATE)
 
 FROM_BATCH = (
@@ -211,7 +212,7 @@ BATCHES = _table(
     "batches",
     "a record batch, or a message of magic 0 and 1",
     COMMON,
-    columns_of(TYPES["batch"], BATCH_HEADER),
+    columns_of(TYPES["batch"], HEADER),
     splits=True,
 )
 RECORDS = _table(
@@ -223,7 +224,7 @@ RECORDS = _table(
         RECORD,
         types={"key": BINARY, "value": BINARY, "crc": BIGINT},
     ),
-    columns_of((key for key in TYPES["batch"] if key.name in FROM_BATCH), BATCH_HEADER),
+    columns_of((key for key in TYPES["batch"] if key.name in FROM_BATCH), HEADER),
     splits=True,
 )._replace(
     on_request=tuple(
@@ -342,7 +343,7 @@ PRODUCERS = _table(
     "a producer ID and epoch in a segment, with what its batches add up to, without control batches and batches whose"
     " checksum does not match; if there are very many producers, one may have several rows",
     COMMON,
-    columns_of((key for key in TYPES["batch"] if key.name in ("file", "producerId", "producerEpoch")), BATCH_HEADER),
+    columns_of((key for key in TYPES["batch"] if key.name in ("file", "producerId", "producerEpoch")), HEADER),
     [
         SparkColumn("batches", BIGINT, "", "number of batches"),
         SparkColumn("records", BIGINT, "", "number of records"),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kdump.check.diagnosis.foreign_block import foreign_batch
 from kdump.format import batch_header as v2
 from kdump.format import legacy_message as legacy
-from kdump.format.batch_formats import NEWEST
+from kdump.format.batch_formats import V2
 from kdump.format.checksum import checksum
 from kdump.format.crc_flip import single_bit_flips
 from kdump.format.errors import DecodeError
@@ -103,7 +103,7 @@ def _magic(batch: Batch) -> Diagnosis | None:
     bytes they cover."""
     start = batch.position
     if not batch.format.has_timestamp and batch.size >= v2.BATCH_HEADER.size:
-        stored, magic = v2.BATCH_HEADER.positions["crc"], NEWEST
+        stored, magic = v2.BATCH_HEADER.positions["crc"], V2
         chunks: Iterator[bytes | memoryview] = batch.chunks(v2.CRC_START, batch.size)
     elif not batch.format.is_message:
         stored, magic = legacy.MESSAGE_V0.positions["crc"], 0

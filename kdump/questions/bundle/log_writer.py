@@ -169,10 +169,10 @@ class _LogWriter:
             row["diagnosis"] = UNKNOWN if self.keep.hides else diagnose(region)
         elif isinstance(region, Batch) and region.size <= MAX_KEPT:
             kept = self.keep.bytes_of(region)
+            row |= {"complete": True} if kept is not None else {}
+            if kept is not None and self._is_other(kept, region.size):
+                row |= {"header": region.format.header.read(kept), "keptSize": len(kept)}
         if kept is not None:
-            row["complete"] = True
-            if self._is_other(kept, region.size):
-                row |= {"header": BATCH_HEADER.read(kept), "keptSize": len(kept)}
             self._keep(kept)
         elif self.keep.hides and "header" in row:
             row["header"] = row["header"]._replace(crc=0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kdump.core.candidates import LEAST, find_candidates
 from kdump.format.batch_formats import FORMATS, LARGEST_HEADER
-from kdump.format.batch_header import BATCH_HEADER, BatchHeader
+from kdump.format.batch_header import BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.codec_ids import BY_ID
 from kdump.format.errors import DecodeError
@@ -121,7 +121,7 @@ class Search:
         header = claim.header
         if not isinstance(header, BatchHeader):
             return True
-        data = bytes(self.window.peek(claim.position + BATCH_HEADER.size, 10))
+        data = bytes(self.window.peek(claim.position + header.headerSize, 10))
         if header.compression in MARKS:
             return data.startswith(MARKS[header.compression])
         if header.compression != "none" or not header.recordCount:
@@ -130,7 +130,7 @@ class Search:
             length, size = read_varint(data, 0, len(data), "Record", "length")
         except DecodeError:
             return False
-        return MIN_RECORD_SIZE - 1 <= length <= claim.size - BATCH_HEADER.size - size
+        return MIN_RECORD_SIZE - 1 <= length <= claim.size - header.headerSize - size
 
     def _fills(self, position: int, header: MessageHeader) -> bool:
         """Return True if key and value fill the message exactly. This rejects most false headers before their bytes are
