@@ -5,8 +5,8 @@
 JARS is a directory with a release's jars, which contain the schemas (JSON with // comments, one message per file). The
 schemas of a jar become one package file, DIR/<its module>.json, which maps each message's name to its schema: all but
 those of requests and responses, which are on no disk. The keys and version ranges ("0+", "1-2", "none") are Kafka's,
-described in clients/src/main/resources/common/message/README.md. Descriptions are left out, as is everything that only
-Java's classes need. The script exits at a key that it does not know: a new release of Kafka might use it for something
+described in clients/src/main/resources/common/message/README.md. What a message is about is written here by hand, once:
+Kafka's descriptions are left out, as is everything that only Java's classes need. The script exits at a key that it does not know: a new release of Kafka might use it for something
 that the decoder has to support.
 
 Defaults are typed here: a number, a boolean, text, or null where Kafka writes "null". A JSON null is not a default
@@ -36,6 +36,7 @@ STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
 JAR = re.compile(r"kafka[-_](?P<module>.+?)-\d+\.\d+\.\d+.*\.jar")
 PACKAGES = {"clients": "control", "2.13": "core"}
 """Names of package files that are not those of Kafka's modules. Up to 3.9, the core has the coordinators' messages."""
+SCHEMAS = Path(__file__).resolve().parent.parent / "kdump" / "format" / "schemas"
 NOT_ON_DISK = {"request", "response", "header"}
 
 
@@ -147,19 +148,23 @@ def render(node: Any, indent: int = 0, before: int = 0) -> str:
     return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
 
 
-def condense(schemas: dict[str, dict[str, Any]]) -> str:
-    """Return the text of a package file. The same schemas always give the same bytes."""
-    return render({name: condense_message(schemas[name]) for name in sorted(schemas)}) + "\n"
+def condense(schemas: dict[str, dict[str, Any]], package: str = "") -> str:
+    """Return the text of a package file, whose messages are about what the file says that is there. The same schemas
+    always give the same bytes."""
+    written = SCHEMAS / f"{package}.json"
+    known = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
+    about = {name: message["about"] for name, message in known.items()}
+    messages = {name: {"about": about.get(name, ""), **condense_message(schemas[name])} for name in sorted(schemas)}
+    return render(messages) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="condense Kafka's message schemas into package data")
     parser.add_argument("jars", type=Path, help="directory with the jars of a release")
-    target = Path(__file__).resolve().parent.parent / "kdump" / "format" / "schemas"
-    parser.add_argument("--out", metavar="DIR", type=Path, default=target, help="default: %(default)s")
+    parser.add_argument("--out", metavar="DIR", type=Path, default=SCHEMAS, help="default: %(default)s")
     arguments = parser.parse_args()
     try:
-        texts = {name: condense(schemas) for name, schemas in in_jars(arguments.jars).items()}
+        texts = {name: condense(schemas, name) for name, schemas in in_jars(arguments.jars).items()}
     except (ValueError, KeyError, OSError) as error:
         parser.exit(2, f"{parser.prog}: {error}\n")
     arguments.out.mkdir(parents=True, exist_ok=True)

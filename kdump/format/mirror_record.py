@@ -9,21 +9,38 @@ from __future__ import annotations
 from kdump.format.schema import MessageSchema
 
 
-def _message(name: str, fields: str) -> MessageSchema:
+def _message(name: str, fields: str, about: str) -> MessageSchema:
     """Return a message; `fields`: name and type of each."""
     words = fields.split()
     listed = [{"name": name, "type": kind, "versions": "0+"} for name, kind in zip(words[::2], words[1::2])]
-    return MessageSchema(name, {"type": "data", "validVersions": "0", "flexibleVersions": "none", "fields": listed})
+    condensed = {"about": about, "type": "data", "validVersions": "0", "flexibleVersions": "none", "fields": listed}
+    return MessageSchema(name, condensed)
 
 
 MIRROR_MESSAGES = {
-    name: _message(name, fields)
-    for name, fields in (
-        ("OffsetSyncKey", "Topic string Partition int32"),
-        ("OffsetSyncValue", "UpstreamOffset int64 Offset int64"),
-        ("CheckpointKey", "Group string Topic string Partition int32"),
-        ("CheckpointValue", "Version int16 UpstreamOffset int64 Offset int64 Metadata string"),
-        ("HeartbeatKey", "SourceClusterAlias string TargetClusterAlias string"),
-        ("HeartbeatValue", "Version int16 Timestamp int64"),
+    name: _message(name, fields, about)
+    for name, fields, about in (
+        ("OffsetSyncKey", "Topic string Partition int32", "partition of the source cluster"),
+        (
+            "OffsetSyncValue",
+            "UpstreamOffset int64 Offset int64",
+            "offset in the source cluster, and the one of the same record in the target cluster",
+        ),
+        (
+            "CheckpointKey",
+            "Group string Topic string Partition int32",
+            "group, topic and partition in the target cluster",
+        ),
+        (
+            "CheckpointValue",
+            "Version int16 UpstreamOffset int64 Offset int64 Metadata string",
+            "committed offset of the group in the source cluster, and its translation",
+        ),
+        (
+            "HeartbeatKey",
+            "SourceClusterAlias string TargetClusterAlias string",
+            "clusters between which MirrorMaker runs",
+        ),
+        ("HeartbeatValue", "Version int16 Timestamp int64", "time at which it ran"),
     )
 }

@@ -111,10 +111,12 @@ class SchemaStruct(NamedTuple):
 
 
 class MessageSchema:
-    """The schema of a message. `apiKey` identifies it among those that share a log or topic; None for others."""
+    """The schema of a message. `apiKey` identifies it among those that share a log or topic; None for others. `about`:
+    what it states."""
 
     def __init__(self, name: str, condensed: dict[str, Any]) -> None:
         self.name = name
+        self.about: str = condensed.get("about", "")
         self.type: str = condensed["type"]
         self.apiKey: int | None = condensed.get("apiKey")
         self.valid = Versions.parse(condensed["validVersions"])

@@ -93,7 +93,7 @@ def knows(adopted: Adoption) -> Iterator[str]:
     compared, schemas = [], []
     for version in (adopted.before, adopted.version):
         jars = adopted.fetched(version)
-        condensed = {package: condense(schemas) for package, schemas in in_jars(jars).items()}
+        condensed = {package: condense(schemas, package) for package, schemas in in_jars(jars).items()}
         known = facts.facts(jars, version)
         schemas.append({package: json.loads(each) for package, each in condensed.items()})
         compared.append(report.flat(known, schemas[-1]))

@@ -359,8 +359,8 @@ def compared(path: Path, **options: Any) -> None:
         assert sum(segment.records for segment in each.segments) == theirs.records
     assert sum(records for _, time in made.series for _, (_, records) in time) + made.untimed == made.stats.records
     total = Stats("", partitions=0)
-    for one in stats.values():
-        total.add(one)
+    for each in stats.values():
+        total.add(each)
     assert made.stats.keys.top(50) == total.keys.top(50)
     assert made.stats.producers.top(50) == total.producers.top(50)
     for each in made.partitions:
