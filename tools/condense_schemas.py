@@ -5,9 +5,9 @@
 JARS is a directory with a release's jars, which contain the schemas (JSON with // comments, one message per file). The
 schemas of a jar become one package file, DIR/<its module>.json, which maps each message's name to its schema: all but
 those of requests and responses, which are on no disk. The keys and version ranges ("0+", "1-2", "none") are Kafka's,
-described in clients/src/main/resources/common/message/README.md. What a message is about is written here by hand, once:
-Kafka's descriptions are left out, as is everything that only Java's classes need. The script exits at a key that it does not know: a new release of Kafka might use it for something
-that the decoder has to support.
+described in clients/src/main/resources/common/message/README.md. What a message is `about` is written by hand, in the
+package file. Kafka's descriptions are left out, as is everything that only Java's classes need. The script exits at a
+key that it does not know: a new release of Kafka might use it for something that the decoder has to support.
 
 Defaults are typed here: a number, a boolean, text, or null where Kafka writes "null". A JSON null is not a default
 (FieldSpec reads it into a null String), so such a field has none here.
