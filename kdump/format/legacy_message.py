@@ -101,7 +101,7 @@ class MessageHeader(NamedTuple):
 
     @property
     def timestampType(self) -> str:
-        if self.magic == 0:
+        if self.timestamp is None:
             return NO_TIMESTAMP_TYPE
         return TIMESTAMP_TYPE.meanings[TIMESTAMP_TYPE.of(self.attributes)]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from kdump.format.batch_formats import NEWEST
 from kdump.format.errors import DecodeError
 from kdump.io.untrusted_json import integer, natural, optional_long, text
 
@@ -61,7 +62,7 @@ class HeaderTotals:
                 natural(values[name])
             for name in ("records", "first", "last", "oldest", "newest"):
                 optional_long(values[name])
-            values["formats"] = _shared(frozenset(integer(each, 0, 2) for each in values["formats"]))
+            values["formats"] = _shared(frozenset(integer(each, 0, NEWEST) for each in values["formats"]))
             values["codecs"] = _shared(frozenset(text(each) for each in values["codecs"]))
             values["damage"], values["tail"] = text(values["damage"]), text(values["tail"])
             values["partial"] = values["partial"] is True

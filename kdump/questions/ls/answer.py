@@ -40,6 +40,24 @@ UNFINISHED = "length of .cleaned files, of .swap files that a startup deletes, a
 SWAPS = "number of the segments that are .swap files: an interrupted compaction or split, which a startup completes"
 
 
+class FileSizes(NamedTuple):
+    """File sizes of a partition, or of several."""
+
+    segments: Annotated[int, Doc("number of live segments"), Shown(rank=5)]
+    size: Annotated[int, Doc("length of live segments", BYTES), Shown()]
+    besideSize: Annotated[
+        int,
+        Doc("length of all other live files: indexes, snapshots, checkpoints", BYTES),
+        Shown("others", 8, only="size"),
+    ]
+    deletedSize: Annotated[
+        int, Doc("length of .deleted files, which a broker deletes after file.delete.delay.ms", BYTES)
+    ]
+    unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES)]
+    swapSegments: Annotated[int, Doc(SWAPS)]
+    onDisk: Annotated[int, Doc("disk space of all files; less than their length if they are sparse", BYTES), Shown(only="size")]
+
+
 @answer("logDirectory")
 class ListedDirectory(NamedTuple):
     """A log directory."""
@@ -59,17 +77,7 @@ class ListedDirectory(NamedTuple):
     ]
     topics: Annotated[int, Doc("number of topics with a live partition here")]
     partitions: Annotated[int, Doc("number of live partitions")]
-    segments: Annotated[int, Doc("number of their segments")]
-    size: Annotated[int, Doc("length of the segments of live partitions", BYTES)]
-    besideSize: Annotated[
-        int, Doc("length of all other live files of partitions: indexes, snapshots, checkpoints", BYTES)
-    ]
-    deletedSize: Annotated[
-        int, Doc("length of .deleted files, which a broker deletes after file.delete.delay.ms", BYTES)
-    ]
-    unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES)]
-    swapSegments: Annotated[int, Doc(SWAPS)]
-    onDisk: Annotated[int, Doc("disk space of all partition files; less than their length if they are sparse", BYTES)]
+    sizes: Annotated[FileSizes, INLINE]
     remoteCacheSize: Annotated[int, Doc("length of the files in remote-log-index-cache", BYTES)]
     notLive: Annotated[list[NotLive], Doc("directories -delete, -future and -stray with all their files, each {…}")]
     unknown: Annotated[list[PathText], Doc("directories not named topic-partition, with which a broker does not start")]
@@ -79,22 +87,6 @@ class ListedDirectory(NamedTuple):
         list[PathText],
         Doc("partitions that the log directory had, and whose directories are missing (partition-missing)"),
     ]
-
-
-class FileSizes(NamedTuple):
-    """File sizes of a partition, or of several."""
-
-    segments: Annotated[int, Doc("number of live segments"), Shown(rank=5)]
-    size: Annotated[int, Doc("length of live segments", BYTES), Shown()]
-    besideSize: Annotated[
-        int,
-        Doc("length of all other live files: indexes, snapshots, checkpoints", BYTES),
-        Shown("others", 8, only="size"),
-    ]
-    deletedSize: Annotated[int, Doc("length of .deleted files", BYTES)]
-    unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES)]
-    swapSegments: Annotated[int, Doc(SWAPS)]
-    onDisk: Annotated[int, Doc("disk space of all files", BYTES), Shown(only="size")]
 
 
 class ListedBatches(NamedTuple):
@@ -219,7 +211,7 @@ def directory_object(facts: LogDirectorySummary) -> Object:
             dated=facts.dated,
             topics=len({each.topic for each in live}),
             partitions=len(live),
-            **_sizes(live)._asdict(),
+            sizes=_sizes(live),
             remoteCacheSize=facts.remote_cache,
             notLive=[
                 NotLive(each.name, each.partition.state, whole_size(each))

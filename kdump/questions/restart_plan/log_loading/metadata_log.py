@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 from kdump.check.advice import FETCH_METADATA_AGAIN
+from kdump.format.batch_formats import FORMATS
 from kdump.format.kafka_release import KafkaRelease
 from kdump.kafka.checkpoint_file import BadLine, topic_id
 from kdump.kafka.errors import CorruptRecord
@@ -28,7 +29,6 @@ from kdump.questions.restart_plan.log_loading.removed_bytes import bytes_of_dele
 from kdump.state.releases import FORMAT_IN_CHECKPOINT, QUORUM_STATE_CLEARED, SNAPSHOTS_REQUIRED
 
 SNAPSHOT = re.compile(r"(\d{20})-(\d{10}).*(\.checkpoint|\.checkpoint\.part|\.checkpoint\.deleted)$")
-CURRENT_MAGIC = 2
 
 
 class SnapshotId(NamedTuple):
@@ -164,5 +164,5 @@ def _readable(plan: PartitionPlan, path: str, how: LoadParameters, *, is_bootstr
 
 def _known_magic(position: int, magic: int) -> None:
     """Check a batch's magic as ByteBufferLogInputStream.nextBatchSize does. Raises CorruptRecord."""
-    if not 0 <= magic <= CURRENT_MAGIC:
+    if magic not in FORMATS:
         raise CorruptRecord(position, f"Invalid magic found in record: {magic}")
