@@ -55,7 +55,9 @@ class FileSizes(NamedTuple):
     ]
     unfinishedSize: Annotated[int, Doc(UNFINISHED, BYTES)]
     swapSegments: Annotated[int, Doc(SWAPS)]
-    onDisk: Annotated[int, Doc("disk space of all files; less than their length if they are sparse", BYTES), Shown(only="size")]
+    onDisk: Annotated[
+        int, Doc("disk space of all files; less than their length if they are sparse", BYTES), Shown(only="size")
+    ]
 
 
 @answer("logDirectory")
