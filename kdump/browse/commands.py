@@ -32,13 +32,13 @@ from kdump.browse.command_list import (
     parse_command,
 )
 from kdump.browse.key_search import Hit, KeySearch, plan, run_search, typed_key
+from kdump.browse.list_screens import findings_view, key_search_view, marks_view, sort_view, transactions_view
 from kdump.browse.listings import BrowseRow, Level, SortOrder, chosen_order
 from kdump.browse.main_screen import MainScreen, spot
 from kdump.browse.panes import Overlay, View, text_view
 from kdump.browse.save import PARTS, Exists, parse_saved, row_commands, row_json, save
 from kdump.browse.scopes import SCOPES, TOPIC, Here, scope_of
 from kdump.browse.time_histogram import Bin, HistogramView
-from kdump.browse.views import findings_view, key_search_view, marks_view, sort_view, transactions_view
 from kdump.check.finding import INFO, Finding
 from kdump.format.count_text import plain_count
 from kdump.format.numbers import parse_long

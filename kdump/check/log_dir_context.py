@@ -77,8 +77,8 @@ class LogDirContext:
         described = self.metadata.topics.get(topic) if self.metadata else None
         if self.metadata is None or described is None:
             return known
+        from kdump.state.effective_config import effective, is_tiered, size_config
         from kdump.state.other_replicas import other_replicas
-        from kdump.state.topic_config import effective, is_tiered, size_config
 
         node_id = parse_int(self.ids.get("node.id"))
         policy = effective(self.metadata, topic, "cleanup.policy", node_id)

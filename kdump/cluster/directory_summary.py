@@ -90,7 +90,7 @@ def partition_summary_in(
         start, first = facts.checkpoints.get("log-start-offset"), facts.first_offset
         if start is None or first is None or start >= first:
             return facts
-        from kdump.state.topic_config import is_tiered
+        from kdump.state.effective_config import is_tiered
 
         known = metadata()
         if is_tiered(known, place.topic):

@@ -25,9 +25,9 @@ from kdump.log.partition_directory import PartitionDirectory, log_start_offset
 from kdump.log.region import Batch
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Range, Selection
+from kdump.state.effective_config import is_tiered
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import log_end
-from kdump.state.topic_config import is_tiered
 from kdump.state.unknown_offsets import UNREADABLE
 
 MOST_COUNTED = 1000

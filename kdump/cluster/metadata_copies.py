@@ -21,8 +21,8 @@ from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.live_files import see
 
 if TYPE_CHECKING:  # a check of a single file does not need the cluster's state
+    from kdump.state.left_out_records import RecordChoice
     from kdump.state.metadata_image import MetadataImage
-    from kdump.state.record_choice import RecordChoice
 
 OF_QUORUM = (
     *("voters", "leader", "kraft_version", "end_offset", "features", "is_partial", "is_too_large"),

@@ -29,10 +29,10 @@ from kdump.log.record import Record
 from kdump.state import metadata_node_handlers
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_large
+from kdump.state.left_out_records import RecordChoice
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_node_handlers import TRANSACTION_TYPES
 from kdump.state.metadata_replay import MetadataReplay
-from kdump.state.record_choice import RecordChoice
 
 MAX_ABORTED_RANGES = 100_000
 """Maximum number of offset ranges that are ignored because their transaction was aborted."""

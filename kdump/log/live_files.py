@@ -22,7 +22,7 @@ from kdump.io import file_system
 from kdump.io.command_line_paths import existing_paths
 from kdump.io.directory_listing import is_url
 from kdump.io.errors import SourceError, SourceNotFound, went_away
-from kdump.io.first_looks import FirstLooks
+from kdump.io.file_identities import FirstLooks
 from kdump.io.source import FileSource, Identity, Source, identity_of, open_source
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.served_files import segments_in

@@ -17,8 +17,8 @@ from kdump.spark.arrow import TYPES, plain
 from kdump.spark.bundles import mount_for_task
 from kdump.spark.scan_setup import TaskReadLimits
 from kdump.spark.store import OWN, Store
+from kdump.state.effective_config import effective
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.topic_config import effective
 
 CLUSTERS = f"{OWN}/clusters"
 ASSIGNMENT = pa.schema(

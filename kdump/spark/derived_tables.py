@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from kdump.cluster import lag
 from kdump.spark.arrow import FIRST, LAST
 from kdump.spark.coordinator_logs import GROUP, OFFSET, SHARE
-from kdump.spark.result import view_tables
+from kdump.spark.result_views import view_tables
 from kdump.spark.scan import ScanResult
 from kdump.spark.scan_answer import (
     DirtyPartition,

@@ -15,7 +15,7 @@ from kdump.render.csv_rows import CsvWriter
 from kdump.render.escape import printable
 from kdump.render.stdout import Output
 from kdump.render.table import Column, Table
-from kdump.spark.result import EARLIER, named_in, open_result, scan_at
+from kdump.spark.result_views import EARLIER, named_in, open_result, scan_at
 from kdump.spark.session import reason, running
 from kdump.spark.store import Store
 

@@ -23,7 +23,7 @@ from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MIN_RECORD_SIZE
 from kdump.format.codec_ids import MAX_EXPANSION
 from kdump.spark.arrow import arrow_schema
-from kdump.spark.result import kept_views, view_tables
+from kdump.spark.result_views import kept_views, view_tables
 from kdump.spark.scan import ScanResult
 from kdump.spark.scan_answer import ReplicaDifference
 from kdump.spark.store import Store

@@ -183,7 +183,7 @@ class ScanCommand:
         return 2 if summary["unread"] else 0
 
     def _scan(self, stack: ExitStack, store: Any, began: float) -> dict[str, Any]:
-        from kdump.spark.result import require_readable
+        from kdump.spark.result_views import require_readable
         from kdump.spark.scan import finish_scan, scan
         from kdump.spark.session import is_for_this_process, require_java, running
         from kdump.spark.summary import info_counts, put_summary, summarize, units_with_findings

@@ -21,7 +21,7 @@ from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
 from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions, fleet_sums
 from kdump.spark.replica_differences import MAX_COPIES, not_compared, update_differences
-from kdump.spark.result import kept_views, view_clusters, view_tables
+from kdump.spark.result_views import kept_views, view_clusters, view_tables
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
 from kdump.spark.scan_answer import DiskCopy, FleetSummary, ScannedBroker, ScannedUnits
 from kdump.spark.scan_setup import task_read_limits

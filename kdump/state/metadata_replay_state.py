@@ -9,9 +9,9 @@ from kdump.format.count_text import plain_count
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
 from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
+from kdump.state.left_out_records import RecordChoice
 from kdump.state.metadata_image import MetadataImage, TopicImage
 from kdump.state.metadata_refusal import Refusal, Rule
-from kdump.state.record_choice import RecordChoice
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -17,7 +17,7 @@ from kdump.format.numbers import int64
 from kdump.spark.arrow import TYPES
 from kdump.spark.data_source_options import parse
 from kdump.spark.filters import PushedFilters
-from kdump.spark.result import scan_at
+from kdump.spark.result_views import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, finish_scan, scan
 from kdump.spark.store import Store
 from kdump.spark.table_read import TableRead

@@ -24,7 +24,7 @@ from kdump.io.run import Limits, Run
 from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.questions.groups.report import GroupDescription, describe_groups
 from kdump.spark.coordinator_logs import COORDINATORS, LogReplicas, divided
-from kdump.spark.result import open_result
+from kdump.spark.result_views import open_result
 from kdump.spark.scan import ScanOptions, finish_scan, scan
 from kdump.spark.store import Store
 from kdump.spark.summary import read_for_summary, summarize

@@ -28,7 +28,7 @@ from deltalake import DeltaTable
 
 from kdump.io.run import Limits
 from kdump.spark.read_chunk import read_chunk_file
-from kdump.spark.result import scan_at
+from kdump.spark.result_views import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, scan
 from kdump.spark.segment_split import opened
 from kdump.spark.small_tables import segment_rows

@@ -23,7 +23,7 @@ from crc32c import crc32c
 from kdump.cli import cli
 from kdump.spark import session
 from kdump.spark.replica_differences import POSSIBLE_RECORDS
-from kdump.spark.result import open_result, scan_at
+from kdump.spark.result_views import open_result, scan_at
 from kdump.spark.scan import ALL, ScanOptions
 from kdump.spark.store import Store, StoreError
 from kdump.spark.summary import SMALL_ROWS

@@ -15,8 +15,8 @@ from kdump.format.batch_writer import new_batch
 from kdump.format.kafka_release import LINES
 from kdump.format.known_releases import Line, known
 from kdump.state.image_records import image_records
+from kdump.state.left_out_records import RecordChoice
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.record_choice import RecordChoice
 from tests.conftest import DISKS, FIXTURES, ROOT
 from tests.each_case import each_case
 from tools import metadata_trials

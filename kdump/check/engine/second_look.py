@@ -17,7 +17,7 @@ from kdump.check.finding import INFO, Finding
 from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.io.errors import went_away
-from kdump.io.first_looks import stem
+from kdump.io.file_identities import stem
 from kdump.io.run import ignore
 from kdump.log.live_files import PAUSES, FileWatch, identity, is_young
 from kdump.log.log_directory import LogDirectory

@@ -26,8 +26,8 @@ from kdump.io.directory_listing import length
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict
+from kdump.state.effective_config import NOWHERE
 from kdump.state.partition_summary import partition_summary
-from kdump.state.topic_config import NOWHERE
 
 LITTLE = 256 << 20
 """Total size in bytes of segments up to which they are checked in one go."""

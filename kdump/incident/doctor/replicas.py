@@ -16,10 +16,10 @@ from kdump.log.lock_holder import lock_holder
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.retention.answer import PartitionRetention
 from kdump.questions.retention.run import retention
+from kdump.state.effective_config import replication_limits
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_problems import least_isr, trouble
 from kdump.state.partition_registrations import PartitionRegistration
-from kdump.state.topic_config import replication_limits
 
 NEVER_UNCLEAN = (
     "do not elect an unclean leader before you have compared the replicas (kdump diff): records that only the last "

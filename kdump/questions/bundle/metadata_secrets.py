@@ -15,9 +15,9 @@ from kdump.format.metadata_record import MetadataRecord, decode_metadata_record,
 from kdump.log.batch_records import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
+from kdump.state.effective_config import dynamic_synonyms
 from kdump.state.metadata_image import BROKER, TOPIC
 from kdump.state.secrets import is_secret
-from kdump.state.topic_config import dynamic_synonyms
 from kdump.state.transaction_marker import MARKER_SIZE
 
 SECRET_FIELDS = {

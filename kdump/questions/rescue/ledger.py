@@ -20,8 +20,8 @@ from kdump.questions.rescue.answer import (
     RescueCopy,
     RescueRecord,
 )
+from kdump.state.left_out_records import LeftOut, RecordChoice
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.record_choice import LeftOut, RecordChoice
 
 ASKED = "--leave-out"
 

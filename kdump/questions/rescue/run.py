@@ -32,10 +32,10 @@ from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest
 from kdump.questions.rescue.steps import steps, steps_of_copies
 from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.internal_records import ROOM_METADATA
+from kdump.state.left_out_records import RecordChoice, RuleOf
 from kdump.state.metadata_image import TOPIC, MetadataImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
-from kdump.state.record_choice import RecordChoice, RuleOf
 
 CONFIG = "ConfigRecord"
 

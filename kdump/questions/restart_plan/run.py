@@ -51,9 +51,9 @@ from kdump.questions.restart_plan.node.quorum import (
 from kdump.questions.restart_plan.node.refused_records import add_invalid_config, add_refused, controller_role
 from kdump.questions.restart_plan.node.release_change import refusals, release_change
 from kdump.questions.restart_plan.node.root_files import full_stop, full_warning, read_only_stop
+from kdump.state.effective_config import NOWHERE, is_tiered
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.releases import BOOTSTRAP_READ, META_ENSEMBLE, is_tried
-from kdump.state.topic_config import NOWHERE, is_tiered
 
 USE_NEWER = (
     "use a newer kdump, one that knows the release that ran here, and leave the file as it is; --kafka-version shows "

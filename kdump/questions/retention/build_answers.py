@@ -31,7 +31,7 @@ from kdump.questions.retention.deletion import UNKNOWN as IS_UNKNOWN
 from kdump.questions.retention.observed_segments import BATCH, FILE, ObservedSegment, Tombstones
 from kdump.questions.transactions.answer import PartitionTransactions
 from kdump.state.as_of import AsOf
-from kdump.state.topic_config import NOWHERE
+from kdump.state.effective_config import NOWHERE
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"

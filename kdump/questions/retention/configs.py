@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from kdump.format.known_releases import config_default
 from kdump.format.numbers import LONG_MAX
 from kdump.log.internal_topics import COMPACTED_TOPICS
+from kdump.state.effective_config import dynamic_synonyms
 from kdump.state.metadata_image import BROKER, MetadataImage
-from kdump.state.topic_config import dynamic_synonyms
 
 OPTION, TOPIC, BROKERS, CLUSTER, FILE = "option", "topic", "broker", "cluster default", "server.properties"
 DEFAULT, ASSUMED = "default", "assumed"

@@ -29,9 +29,9 @@ from kdump.questions.retention.observed_segments import ObservedSegment, Retenti
 from kdump.questions.retention.simulated_cleaning import MAX_ABORTED_TRANSACTIONS, simulate_cleaning
 from kdump.questions.transactions.answer import ABORTED, PartitionTransactions, Transaction
 from kdump.questions.transactions.ledger import TransactionLedger
+from kdump.state.effective_config import COPY_RATE, MOVE_RATE, broker_config
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.releases import DECOMPRESSED_LIMIT
-from kdump.state.topic_config import COPY_RATE, MOVE_RATE, broker_config
 
 RetentionAnswer = SegmentRetention | RetentionBlocker | PartitionRetention | Note
 KRAFT = "topic configs do not apply to the metadata log: a controller deletes what is below its snapshots"

@@ -19,7 +19,7 @@ from kdump.render.sink import Sink
 from kdump.render.state_tables import StateTables, style
 from kdump.render.stdout import Output
 from kdump.render.times import iso
-from kdump.state.topic_config import NOWHERE
+from kdump.state.effective_config import NOWHERE
 
 MAX_SEGMENT_ROWS = 1_000
 """Maximum number of segments of a partition that are kept until its verdict, except for held ones; the others are

@@ -21,9 +21,9 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.space.answer import JUDGE, NOTHING
 from kdump.questions.space.usage import PartitionUsage
+from kdump.state.effective_config import effective
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import log_end
-from kdump.state.topic_config import effective
 
 Key = tuple[str, int]
 UNCLEAN = "unclean.leader.election.enable"

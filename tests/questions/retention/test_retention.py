@@ -17,8 +17,8 @@ from kdump.questions.retention.compaction import compaction
 from kdump.questions.retention.configs import CONFIGS, STATIC, ConfigOverrides, Settings, settings
 from kdump.questions.retention.deletion import HELD, KEPT, LATER, NOW, LogFacts, deletions
 from kdump.questions.retention.observed_segments import ObservedSegment
+from kdump.state.effective_config import dynamic_synonyms
 from kdump.state.metadata_image import BROKER, MetadataImage, TopicImage
-from kdump.state.topic_config import dynamic_synonyms
 
 HERE = Path(__file__).parent
 CASES = [line.split("\t") for line in (HERE / "log_retention.tsv").read_text().splitlines()]

@@ -66,6 +66,7 @@ from kdump.questions.restart_plan.node.root_files import (
     write_stops,
     write_warning,
 )
+from kdump.state.effective_config import effective, is_tiered, size_config
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.other_replicas import other_replicas
 from kdump.state.releases import (
@@ -78,7 +79,6 @@ from kdump.state.releases import (
     STRAYS_DELETED,
     STRAYS_RENAMED,
 )
-from kdump.state.topic_config import effective, is_tiered, size_config
 
 REMEDY = (
     "before startup, look for the directory on file systems that are not mounted, in other directories and in backups, "

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kdump.io.first_looks import FirstLooks
+from kdump.io.file_identities import FirstLooks
 from kdump.io.source import Identity
 from tests.conftest import seeded
 
