@@ -87,17 +87,17 @@ def _run(screen: MainScreen, asked: BrowseCommand, argument: str) -> None:
         screen.trouble(str(error))
 
 
-def submit(screen: MainScreen, text: str) -> None:
+def submit(screen: MainScreen, typed: str) -> None:
     """Run what was typed into the prompt."""
     asked = screen.prompt.asked
-    screen.prompt.note(text)
+    screen.prompt.note(typed)
     screen.close_prompt()
     if asked.name != "command":
-        if text or asked.name in ("filter", "search", "find"):
-            _run(screen, asked, text)
+        if typed or asked.name in ("filter", "search", "find"):
+            _run(screen, asked, typed)
         return
     try:
-        parsed = parse_command(text)
+        parsed = parse_command(typed)
     except ValueError as error:
         screen.trouble(str(error))
         return
@@ -171,29 +171,29 @@ def command_(screen: MainScreen, argument: str) -> None:
     "g",
     argument="WHERE",
 )
-def go(screen: MainScreen, text: str) -> None:
-    word = text.removeprefix("offset").removeprefix("--offset").strip()
-    number, position = parse_long(word), parse_long(text[1:].strip()) if text[0] == "@" else None
+def go(screen: MainScreen, typed: str) -> None:
+    word = typed.removeprefix("offset").removeprefix("--offset").strip()
+    number, position = parse_long(word), parse_long(typed[1:].strip()) if typed[0] == "@" else None
     if number is not None and number >= 0:
         offset(screen, word)
     elif position is not None and position >= 0:
-        screen.look(f"looking for byte {text[1:]}", lambda job: screen.browser.to_position(position, job.run))
+        screen.look(f"looking for byte {typed[1:]}", lambda job: screen.browser.to_position(position, job.run))
     else:
-        time(screen, text)
+        time(screen, typed)
 
 
 @command("go to the record with this offset, or the next one", GO, argument="OFFSET")
-def offset(screen: MainScreen, text: str) -> None:
-    number = parse_long(text)
+def offset(screen: MainScreen, typed: str) -> None:
+    number = parse_long(typed)
     if number is None or number < 0:
-        raise ValueError(f"{text!r} is not an offset")
-    screen.look(f"looking for offset {text}", lambda job: screen.browser.to_offset(number, job.run))
+        raise ValueError(f"{typed!r} is not an offset")
+    screen.look(f"looking for offset {typed}", lambda job: screen.browser.to_offset(number, job.run))
 
 
 @command("go to the first record that is not older", GO, argument="TIME")
-def time(screen: MainScreen, text: str) -> None:
-    first = screen.typed.time(text)
-    screen.look(f"looking for {text}", lambda job: screen.browser.to_time(first, job.run))
+def time(screen: MainScreen, typed: str) -> None:
+    first = screen.typed.time(typed)
+    screen.look(f"looking for {typed}", lambda job: screen.browser.to_time(first, job.run))
 
 
 @command(
@@ -204,11 +204,11 @@ def time(screen: MainScreen, text: str) -> None:
     "/",
     "REGEX",
 )
-def search(screen: MainScreen, text: str) -> None:
-    text = text or screen.state.searched
-    if text:
-        screen.state.searched = text
-        screen.look(f"searching for {text}", lambda job: screen.browser.search(text, job.run))
+def search(screen: MainScreen, typed: str) -> None:
+    typed = typed or screen.state.searched
+    if typed:
+        screen.state.searched = typed
+        screen.look(f"searching for {typed}", lambda job: screen.browser.search(typed, job.run))
 
 
 def _visit(
@@ -349,9 +349,9 @@ def transactions(screen: MainScreen, argument: str) -> None:
     argument="KEY",
     completes=KEY,
 )
-def find(screen: MainScreen, text: str) -> None:
-    if text:
-        _find(screen, text)
+def find(screen: MainScreen, typed: str) -> None:
+    if typed:
+        _find(screen, typed)
     search = screen.state.last_find
     if search is None:
         raise ValueError("type a key to search for")
@@ -369,11 +369,11 @@ def find(screen: MainScreen, text: str) -> None:
     _show(screen, key_search_view(search, progress, screen.browser.places.maker.zone, screen.jobs), chosen)
 
 
-def _find(screen: MainScreen, text: str) -> None:
+def _find(screen: MainScreen, typed: str) -> None:
     here = Here.of(screen.browser)
     if here.directory is None and here.segment is None:
         raise ValueError("no topic is selected; select one of its partitions to search it for a key")
-    search = screen.state.last_find = KeySearch(text, typed_key(text))
+    search = screen.state.last_find = KeySearch(typed, typed_key(typed))
 
     def work(job: Job) -> None:
         try:
@@ -389,7 +389,7 @@ def _find(screen: MainScreen, text: str) -> None:
         if isinstance(screen.app.screen, Overlay):
             screen.app.screen.look()
 
-    screen.jobs.start("find", f"searching for key {printable(text)}", work, done)
+    screen.jobs.start("find", f"searching for key {printable(typed)}", work, done)
 
 
 def _keys_shown(screen: MainScreen) -> list[str]:
@@ -496,9 +496,9 @@ def _to_mark(screen: MainScreen, mark: Mark, description: str) -> None:
     argument="OPTIONS",
     completes=OPTION,
 )
-def filter(screen: MainScreen, text: str) -> None:
-    screen.browser.places.selection = screen.typed.selection(text)
-    screen.state.filter, screen.state.dumped = text, None
+def filter(screen: MainScreen, typed: str) -> None:
+    screen.browser.places.selection = screen.typed.selection(typed)
+    screen.state.filter, screen.state.dumped = typed, None
     screen.look("filtering", lambda job: screen.browser.again(job.run))
 
 

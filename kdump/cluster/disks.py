@@ -119,16 +119,16 @@ class Disks:
 
     def _search(self, paths: list[str], run: Run, nested: bool) -> Iterator[Place]:
         collector = UnlistedCollector(run)
-        found = []
+        listed = []
         for path in paths:
             here = None if nested or path == "-" or is_url(path) else directory_at(path)
             try:
                 for place in find_directories(path, collector.run) if here is None else (here,):
-                    found.append(place.path)
+                    listed.append(place.path)
                     yield place
             except SourceError as error:
                 run.unreadable(error)
-        self._unlisted = unlisted(paths, found, collector)
+        self._unlisted = unlisted(paths, listed, collector)
 
     @cached_property
     def found(self) -> list[Place]:
@@ -168,44 +168,44 @@ class Disks:
     @cached_property
     def nodes(self) -> list[Node]:
         """The nodes in the order of their IDs, and the directories of each in the order of their real paths."""
-        found: list[Node] = []
+        nodes: list[Node] = []
         for directory in sorted(self.directories, key=_order):
-            for node in found:
+            for node in nodes:
                 if all(self._belong_together(directory, each) for each in node.directories):
                     node.directories.append(directory)
                     break
             else:
-                is_copy = any(self._of_one_node(directory, node.directories[0]) for node in found)
+                is_copy = any(self._of_one_node(directory, node.directories[0]) for node in nodes)
                 _, node_id = self._node_key(directory)
                 ids = self.ids(directory) | ({} if node_id is None else {"node.id": node_id})
-                found.append(Node([directory], ids, is_copy))
-        found = self._with_nameless(found)
-        return sorted(found, key=lambda node: (node.node_id is None, node.node_id, _order(node.directories[0])))
+                nodes.append(Node([directory], ids, is_copy))
+        nodes = self._with_nameless(nodes)
+        return sorted(nodes, key=lambda node: (node.node_id is None, node.node_id, _order(node.directories[0])))
 
     @cached_property
     def clusters(self) -> list[list[LogDirectory]]:
         """The log directories by cluster, in the order of its first node. Those that do not state theirs are of the
         only one or, if there are several, the last."""
-        found: dict[str | None, list[LogDirectory]] = {}
+        by_cluster: dict[str | None, list[LogDirectory]] = {}
         for node in self.nodes:
-            found.setdefault(node.cluster_id, []).extend(node.directories)
-        unknown = found.pop(None, [])
-        if len(found) == 1:
-            return [next(iter(found.values())) + unknown]
-        return [*found.values(), *([unknown] if unknown else [])]
+            by_cluster.setdefault(node.cluster_id, []).extend(node.directories)
+        unknown = by_cluster.pop(None, [])
+        if len(by_cluster) == 1:
+            return [next(iter(by_cluster.values())) + unknown]
+        return [*by_cluster.values(), *([unknown] if unknown else [])]
 
     def one_cluster(self) -> str | None:
         """Return the cluster ID of the log directories; None if none states it. Raises SourceError for those of
         several clusters."""
-        found: dict[str, str] = {}
+        by_cluster: dict[str, str] = {}
         for each in self.directories:
             cluster = self.ids(each).get("cluster.id")
             if cluster:
-                found.setdefault(cluster, each.path)
-        if len(found) > 1:
-            names = ", ".join(f"{path} of {cluster}" for cluster, path in found.items())
+                by_cluster.setdefault(cluster, each.path)
+        if len(by_cluster) > 1:
+            names = ", ".join(f"{path} of {cluster}" for cluster, path in by_cluster.items())
             raise SourceError(f"these log directories are of different clusters: {names}; pass those of one")
-        return next(iter(found), None)
+        return next(iter(by_cluster), None)
 
     def node_of(self, directory: LogDirectory) -> Node:
         """Return the node of a log directory."""
@@ -223,11 +223,11 @@ class Disks:
 
     def of_cluster(self, *paths: str) -> list[str]:
         """Return the paths of all log directories of the clusters of these log directories, these among them."""
-        found = {path: self._nodes_by_path.get(real_path(path)) for path in paths}
-        nodes = [node for node in found.values() if node is not None]
+        owners = {path: self._nodes_by_path.get(real_path(path)) for path in paths}
+        nodes = [node for node in owners.values() if node is not None]
         clusters = {node.cluster_id for node in nodes} - {None}
         nodes += [node for node in self.nodes if node.cluster_id in clusters]
-        others = [path for path, node in found.items() if node is None]
+        others = [path for path, node in owners.items() if node is None]
         return list(dict.fromkeys((*others, *(each.path for node in nodes for each in node.directories))))
 
     def newest_metadata(self, *paths: str, run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:

@@ -42,12 +42,12 @@ def refusals(metadata: MetadataImage, release: KafkaRelease) -> list[Refusal]:
     cannot read comes first: since 3.8, a node reads all before it applies any."""
     if release.mode not in (None, KRAFT) or release.is_newer:
         return []
-    known = at_most(release.line)
-    found = [each for each in metadata.refusals if each.holds(known.line)]
-    found += _levels(metadata, known)
-    found += _frames(metadata, known)
-    found += _without_level(metadata, known)
-    return sorted(found, key=lambda each: (not each.reader, -1 if each.offset is None else each.offset))
+    nearest = at_most(release.line)
+    refused = [each for each in metadata.refusals if each.holds(nearest.line)]
+    refused += _levels(metadata, nearest)
+    refused += _frames(metadata, nearest)
+    refused += _without_level(metadata, nearest)
+    return sorted(refused, key=lambda each: (not each.reader, -1 if each.offset is None else each.offset))
 
 
 def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
@@ -56,10 +56,10 @@ def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
     problems = list(metadata.problems)
     for each in refusals(metadata, release):
         start = f"at offset {each.offset}: "
-        found = next((number for number, text in enumerate(problems) if text.startswith(start)), None)
-        if found is not None:
+        place = next((number for number, text in enumerate(problems) if text.startswith(start)), None)
+        if place is not None:
             where = f" (byte {each.position} of {os.path.basename(each.file)})" if each.file else ""
-            problems[found] += f"; a node cannot apply it: {each.exception}{where}"
+            problems[place] += f"; a node cannot apply it: {each.exception}{where}"
         elif each.record:
             problems.append(f"{refused_text(each, metadata)}: a node cannot apply it: {each.exception}")
     return problems
@@ -78,50 +78,50 @@ def _placed(metadata: MetadataImage, record: str, offset: int | None) -> Refusal
     return Refusal(record, offset, *metadata.places.get(offset, ("", 0)))
 
 
-def _levels(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
+def _levels(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:
     """Yield the records that set a feature to a level that the release does not know, even if a later one lowers it."""
     for (name, level), offset in metadata.levels.items():
-        rule = _level_rule(name, level, known)
+        rule = _level_rule(name, level, release)
         if rule is not None:
             placed = _placed(metadata, FEATURE_LEVEL, offset)
             yield placed._replace(controller=rule.controller, loader=rule.loader)
 
 
-def _level_rule(name: str, level: int, known: KnownRelease) -> Rule | None:
-    if name.startswith(OF_DISTRIBUTIONS) or known.takes(name, level):
+def _level_rule(name: str, level: int, release: KnownRelease) -> Rule | None:
+    if name.startswith(OF_DISTRIBUTIONS) or release.takes(name, level):
         return None
-    levels = known.features.get(name)
+    levels = release.features.get(name)
     lowest, highest = (0, 0) if levels is None else levels
     supported = f"{lowest}-{highest}" if highest > lowest else f"{highest}"
     record = f"{FEATURE_LEVEL}(name='{name}', featureLevel={level})"
     controller = f"RuntimeException: Tried to apply {FEATURE_LEVEL} {record}, but this controller only supports"
     controller += f" versions {supported}"
-    return Rule(controller, unknown_level(level, known) if name == LEVEL else "")
+    return Rule(controller, unknown_level(level, release) if name == LEVEL else "")
 
 
-def unknown_level(level: int, known: KnownRelease) -> str:
+def unknown_level(level: int, release: KnownRelease) -> str:
     """Return the exception with which MetadataLoader reads a level of metadata.version of which the release does not
     even have an unstable name; empty if it has one."""
-    if level in known.levels or level in known.unstable or (level == BEFORE_KRAFT and known.line < WRAPPED):
+    if level in release.levels or level in release.unstable or (level == BEFORE_KRAFT and release.line < WRAPPED):
         return ""
-    if known.line >= WRAPPED:
+    if release.line >= WRAPPED:
         return "IllegalArgumentException: Unsupported metadata version"
-    what = "metadata version" if known.line < NAMED_LEVEL else "feature level"
+    what = "metadata version" if release.line < NAMED_LEVEL else "feature level"
     return f"IllegalArgumentException: No MetadataVersion with {what} {level}"
 
 
-def _frames(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
+def _frames(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:
     """Yield the first record of each type that the release does not know, and of each version that it does not read."""
     for (api_key, version, is_nested), offset in metadata.frames.items():
-        name, rule = _frame_rule(api_key, version, is_nested, known)
+        name, rule = _frame_rule(api_key, version, is_nested, release)
         if rule is not None:
             yield _placed(metadata, name, offset)._replace(reader=rule.reader)
 
 
-def _frame_rule(api_key: int, version: int, is_nested: bool, known: KnownRelease) -> tuple[str, Rule | None]:
+def _frame_rule(api_key: int, version: int, is_nested: bool, release: KnownRelease) -> tuple[str, Rule | None]:
     """Return the name of a type of records, and why a release cannot read this version of it."""
     names = by_api_key("metadata")
-    messages = known.messages["metadata"]
+    messages = release.messages["metadata"]
     name = names[api_key].name if api_key in names else f"UNKNOWN({api_key})"
     exception = ""
     if name not in messages or not messages[name].each:
@@ -132,30 +132,30 @@ def _frame_rule(api_key: int, version: int, is_nested: bool, known: KnownRelease
     return name, Rule(reader=f"MetadataParseException: {exception}{api_key}") if exception else None
 
 
-def record_rule(value: bytes, known: KnownRelease) -> Rule | None:
+def record_rule(value: bytes, release: KnownRelease) -> Rule | None:
     """Return why a release refuses a record with this value whatever the state is: a level, type or version that it
     does not know; None if it does not."""
     try:
         frame = read_frame(value)
     except DecodeError:
         return None  # which the replay refuses itself
-    name, rule = _frame_rule(frame.apiKey, frame.version, False, known)
+    name, rule = _frame_rule(frame.apiKey, frame.version, False, release)
     if rule is not None or not (name == FEATURE_LEVEL or name in NESTED):
         return rule
     values = decode_metadata_record(value).values or {}
     if name == FEATURE_LEVEL and "featureLevel" in values:
-        return _level_rule(values["name"], values["featureLevel"], known)
+        return _level_rule(values["name"], values["featureLevel"], release)
     is_nested = any(values.get(each) for each in NESTED.get(name, ()))
-    return _frame_rule(frame.apiKey, frame.version, is_nested, known)[1]
+    return _frame_rule(frame.apiKey, frame.version, is_nested, release)[1]
 
 
 def activation_refusal(metadata: MetadataImage, release: KafkaRelease) -> Refusal | None:
     """Return why a controller halts when it is elected, if it can replay the log: it does not abort a transaction if
     the metadata.version has none (ActivationRecordsGenerator)."""
-    known, begun = at_most(release.line), metadata.open_transaction
-    if release.mode not in (None, KRAFT) or release.is_newer or begun is None or known.line < WITH_TRANSACTIONS:
+    nearest, begun = at_most(release.line), metadata.open_transaction
+    if release.mode not in (None, KRAFT) or release.is_newer or begun is None or nearest.line < WITH_TRANSACTIONS:
         return None
-    level = metadata.features.get(LEVEL, 0 if known.line >= WRAPPED else OLDEST_LEVEL)
+    level = metadata.features.get(LEVEL, 0 if nearest.line >= WRAPPED else OLDEST_LEVEL)
     if not 0 < level < TRANSACTION_LEVEL or metadata.is_partial:
         return None
     exception = f"RuntimeException: Detected in-progress transaction at offset {begun}, but the {LEVEL} "
@@ -163,10 +163,10 @@ def activation_refusal(metadata: MetadataImage, release: KafkaRelease) -> Refusa
     return _placed(metadata, "BeginTransactionRecord", begun)._replace(controller=exception)
 
 
-def _without_level(metadata: MetadataImage, known: KnownRelease) -> Iterator[Refusal]:
+def _without_level(metadata: MetadataImage, release: KnownRelease) -> Iterator[Refusal]:
     """Yield that nothing states the level, without which MetadataLoader makes no image; it makes none before an open
     transaction ends."""
     is_whole = metadata.frames and not metadata.is_partial and metadata.open_transaction is None
-    if known.line >= WRAPPED and is_whole and LEVEL not in metadata.features:
+    if release.line >= WRAPPED and is_whole and LEVEL not in metadata.features:
         exception = "IllegalStateException: Unknown metadata version for FeaturesImage"
         yield Refusal("", metadata.end_offset - 1, "", 0, loader=exception)

@@ -82,11 +82,11 @@ class Candidate:
         self.version = version
         self._reader: Reader | str | None = None
 
-    def reader(self, known: KnownSchemas) -> Reader:
+    def reader(self, registry: KnownSchemas) -> Reader:
         """Return the reader. Raises FormatError if there is none."""
         if self._reader is None:
             try:
-                self._reader = _reader(known, self.version)
+                self._reader = _reader(registry, self.version)
             except DecoderError as error:
                 self._reader = str(error)[:300]
         if isinstance(self._reader, str):
@@ -157,15 +157,15 @@ class RegistryDecoder:
         is_named = self.source.is_named
         if not is_named and mark.where == PREFIX and (mark.id == 0 or own_format_of(context.topic)):
             return NOTHING
-        known = self.source.known()
-        if known is None:
+        registry = self.source.known()
+        if registry is None:
             return DecodedPart(note=self.source.problem)
-        mirrored = known.mirrored_from(context.topic)
+        mirrored = registry.mirrored_from(context.topic)
         if mirrored and not is_named:
             return DecodedPart(
                 note=f"{_named(mark)} is of the registry of {mirrored}, from which the topic is mirrored"
             )
-        candidates = self._candidates(known, mark, context)
+        candidates = self._candidates(registry, mark, context)
         if not candidates:
             if is_named or mark.where == HEADER:
                 raise FormatError(f"no schema with {_named(mark)} in {self.source.place}")
@@ -173,7 +173,7 @@ class RegistryDecoder:
                 return NOTHING
             return self._other(data, f"no schema with {_named(mark)} in {self.source.place}")
         try:
-            return self._decoded(known, mark, candidates, data, context, mirrored)
+            return self._decoded(registry, mark, candidates, data, context, mirrored)
         except FormatError as error:
             if is_named or mark.where == HEADER:
                 raise
@@ -186,7 +186,7 @@ class RegistryDecoder:
 
     def _decoded(
         self,
-        known: KnownSchemas,
+        registry: KnownSchemas,
         mark: SchemaMark,
         candidates: list[Candidate],
         data: bytes,
@@ -204,7 +204,7 @@ class RegistryDecoder:
         for each in candidates:
             version = each.version
             try:
-                fits.append((version, each.reader(known)(data, start, head, at)))
+                fits.append((version, each.reader(registry)(data, start, head, at)))
             except FormatError as error:
                 reasons.append(f"{_named(mark)}, {version.subject} version {version.version}: {error.reason}")
         if not fits:
@@ -225,19 +225,19 @@ class RegistryDecoder:
             note = "; ".join(filter(None, (reading.note, note, mirrored and origin)))
         return DecodedPart(shown, note=note) if note else DecodedPart(shown)
 
-    def _candidates(self, known: KnownSchemas, mark: SchemaMark, context: RecordContext) -> list[Candidate]:
+    def _candidates(self, registry: KnownSchemas, mark: SchemaMark, context: RecordContext) -> list[Candidate]:
         """Return the schemas with different texts that the mark may stand for, the likeliest first."""
         place = mark.id if mark.guid is None else mark.guid
-        found = self._found.get(place)
-        if found is None:
+        candidates = self._found.get(place)
+        if candidates is None:
             if len(self._found) >= MAX_CACHED:
                 self._found.clear()
             by_text: dict[str, SchemaVersion] = {}
-            for each in known.find_all(mark):
+            for each in registry.find_all(mark):
                 by_text.setdefault(each.text, each)
-            self._found[place] = found = list(map(Candidate, by_text.values()))
-        if len(found) < 2:
-            return found
+            self._found[place] = candidates = list(map(Candidate, by_text.values()))
+        if len(candidates) < 2:
+            return candidates
         usual = f"{context.topic}-{context.part}"
 
         def likeliness(candidate: Candidate) -> tuple[int, int, bool]:
@@ -247,18 +247,18 @@ class RegistryDecoder:
             subject = 0 if split_subject(each.subject)[1] == usual else 1
             return certainty, subject, each.context != DEFAULT_CONTEXT
 
-        return sorted(found, key=likeliness)
+        return sorted(candidates, key=likeliness)
 
 
-def _reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
+def _reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
     if version.schema_type == "JSON":
         return _json_reader(version.text)
     if version.schema_type == "PROTOBUF":
-        return _protobuf_reader(known, version)
+        return _protobuf_reader(registry, version)
     if version.schema_type != "AVRO":
         raise DecoderError(f"schemas of type {version.schema_type[:40]} are not supported")
     needs_fastavro()
-    texts = [each.text for each in _with_references(known, version)]
+    texts = [each.text for each in _with_references(registry, version)]
     try:
         schemas = [json.loads(text) for text in texts]
     except (ValueError, RecursionError) as error:
@@ -274,48 +274,48 @@ def _reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
     return read
 
 
-def _protobuf_reader(known: KnownSchemas, version: SchemaVersion) -> Reader:
+def _protobuf_reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
     from kdump.decode.proto_compiler import compiled
     from kdump.decode.protobuf import descriptors_payload
 
     texts: dict[str, str] = {}
-    for each in _with_references(known, version):
+    for each in _with_references(registry, version):
         for name, place in each.referenced():
-            other = known.version(*place)
+            other = registry.version(*place)
             if other is not None and texts.setdefault(name, other.text) != other.text:
                 raise DecoderError(f"two schemas are referenced as {name[:100]}")
     payload = descriptors_payload(compiled(version.text, texts), f"{version.subject} version {version.version}")
     return partial(_read_protobuf, payload)
 
 
-def _with_references(known: KnownSchemas, version: SchemaVersion) -> list[SchemaVersion]:
+def _with_references(registry: KnownSchemas, version: SchemaVersion) -> list[SchemaVersion]:
     """Return what a schema references, each after what it references itself, and the schema at the end. Raises
     DecoderError for references that are missing, in a circle, or too many."""
-    found: dict[tuple[str, int], SchemaVersion] = {}
+    versions: dict[tuple[str, int], SchemaVersion] = {}
     open_: set[tuple[str, int]] = set()
     stack = [((version.subject, version.version), version)]
     while stack:
         place, each = stack[-1]
-        if place in found:
+        if place in versions:
             stack.pop()
             continue
         if place in open_:
             stack.pop()
-            found[place] = each
+            versions[place] = each
             continue
         open_.add(place)
         for _, needed in each.referenced():
-            if needed in found:
+            if needed in versions:
                 continue
-            other = known.version(*needed)
+            other = registry.version(*needed)
             if other is None:
                 raise DecoderError(f"it references {needed[0]} version {needed[1]}, which is not there")
             if needed in open_:
                 raise DecoderError(f"its references are in a circle: {needed[0]} version {needed[1]}")
             stack.append((needed, other))
-        if len(stack) + len(found) > MAX_REFERENCES:
+        if len(stack) + len(versions) > MAX_REFERENCES:
             raise DecoderError(f"it references more than {MAX_REFERENCES} schemas")
-    return list(found.values())
+    return list(versions.values())
 
 
 def _json_reader(text: str) -> Reader:
@@ -364,13 +364,13 @@ def _message_paths(head: bytes, at: int, reasons: list[FormatError]) -> Iterator
     before = None
     for zigzag in (True, False):
         try:
-            found = message_path(head, at, zigzag=zigzag)
+            path = message_path(head, at, zigzag=zigzag)
         except FormatError as error:
             reasons.append(error)
             continue
-        if found != before:
-            yield found
-        before = found
+        if path != before:
+            yield path
+        before = path
 
 
 def _named(mark: SchemaMark) -> str:

@@ -66,20 +66,20 @@ def regions(
     """
     if isinstance(window.source, BundleLog):
         return window.source.stored_regions(start, limits or Limits(), runs=bool(run_mode))
-    found = Reader(
+    reading = Reader(
         window, name_offset, limits or Limits(), run_mode, unordered=unordered, known_runs=known_runs
     ).regions(start)
-    return _recognized(window, found) if window.is_nameless and start == 0 else found
+    return _recognized(window, reading) if window.is_nameless and start == 0 else reading
 
 
-def _recognized(window: Window, found: Iterator[Region]) -> Iterator[Region]:
+def _recognized(window: Window, reading: Iterator[Region]) -> Iterator[Region]:
     """Yield the regions once one of them, a batch or the beginning of one, shows that the file is a log."""
     unrecognized: list[Region] = []
-    for region in found:
+    for region in reading:
         unrecognized.append(region)
         if region.kind not in (JUNK, PADDING) or len(unrecognized) == MAX_UNRECOGNIZED_REGIONS:
             yield from unrecognized
-            yield from found
+            yield from reading
             return
     if window.source.error is None:
         problem = f"no record batch in {window.source.size} bytes" if window.source.size else "is empty"
@@ -117,9 +117,9 @@ class Reader:
 
     def regions(self, position: int) -> Iterator[Region]:
         while True:
-            for found in self._known(position):
-                yield found
-                position = found.end
+            for batch_run in self._known(position):
+                yield batch_run
+                position = batch_run.end
             self.window.release(position)
             self.resync.walked(position)
             head = self.window.view(position, LARGEST_HEADER)
@@ -147,7 +147,7 @@ class Reader:
         if at + max(size, LARGEST_HEADER) > len(buffer):
             return self._large(position, buffer[at : at + LARGEST_HEADER], lowest, highest)
         end = window.source.size
-        found = scan_valid_batches(
+        run = scan_valid_batches(
             buffer,
             at,
             source_end=len(buffer) if end is None else end - position + at,
@@ -159,10 +159,10 @@ class Reader:
             check=self.run_mode == CHECKED,
             reach=self.reach,
         )
-        if found is None:
+        if run is None:
             return None
-        self._adopt(found)
-        return BatchRun(self.limits, position, at, found, self.run_mode == CHECKED)
+        self._adopt(run)
+        return BatchRun(self.limits, position, at, run, self.run_mode == CHECKED)
 
     def _large(self, position: int, header: bytes, lowest: int, highest: int) -> BatchRun | None:
         """Return a batch that is not in the window, if only headers are needed and the next one confirms it."""
@@ -176,29 +176,29 @@ class Reader:
             return None
         if size > (self.limits.max_batch_size or FURTHEST) or not self.resync.follows(position + size, last, REACH):
             return None
-        found = ValidRun(size, heads, count, first, last, latest, 0)
-        self._adopt(found)
-        return BatchRun(self.limits, position, 0, found, False)
+        run = ValidRun(size, heads, count, first, last, latest, 0)
+        self._adopt(run)
+        return BatchRun(self.limits, position, 0, run, False)
 
     def _known(self, position: int) -> Iterator[BatchRun]:
         """Yield the batch runs from `position` on that are known, as far as this reader would have accepted them."""
-        for known in self.known_runs(position) if self.known_runs else ():
-            self.resync.walked(known.position)
-            found = known.run
+        for batch_run in self.known_runs(position) if self.known_runs else ():
+            self.resync.walked(batch_run.position)
+            run = batch_run.run
             latest = -1 if self.latest is None else self.latest
-            if found.unchained > self.resync.work_left or found.first_offset <= latest:
+            if run.unchained > self.resync.work_left or run.first_offset <= latest:
                 return
-            self._adopt(found)
-            yield known
+            self._adopt(run)
+            yield batch_run
 
-    def _adopt(self, found: ValidRun) -> None:
+    def _adopt(self, run: ValidRun) -> None:
         """Record the offsets of a batch run."""
-        if found.batches > 1:
-            self.last_good = found.before
+        if run.batches > 1:
+            self.last_good = run.before
         elif self.latest is not None:
             self.last_good = self.latest
-        self.latest = found.last_offset
-        self.resync.work_left -= found.unchained
+        self.latest = run.last_offset
+        self.resync.work_left -= run.unchained
 
     def _next(self, position: int, head: memoryview) -> Iterator[Region]:
         if not any(head[:LEAST]):

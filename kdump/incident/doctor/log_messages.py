@@ -106,11 +106,11 @@ class LogMessages:
         of_startup = self._of_startup if item.question == STARTUP else []
         named = (each for name in predicted for each in self._by_name.get(name, ()))
         near = [*self._by_code.get(item.code, ()), *of_startup, *named]
-        found = {id(each): each for each in near if states(item, predicted, each, several=self.several_brokers)}
-        new = [each for each in self._open if id(each) in found]
+        stated = {id(each): each for each in near if states(item, predicted, each, several=self.several_brokers)}
+        new = [each for each in self._open if id(each) in stated]
         if not new:
             return item
-        self._open = [each for each in self._open if id(each) not in found]
+        self._open = [each for each in self._open if id(each) not in stated]
         self._stated += len(new)
         lines = [self._line(each) for each in new[:JOINED]]
         if len(new) > JOINED:
@@ -155,44 +155,44 @@ class LogMessages:
             whole=False,  # which are questions of their own
         )
 
-    def _item(self, found: Explanation, paths: dict[str, str], disks: Disks, on: Examination) -> None:
-        log = self._of_log[id(found)]
-        name = PARTITION.match(found.about.get("partition", ""))
+    def _item(self, logged: Explanation, paths: dict[str, str], disks: Disks, on: Examination) -> None:
+        log = self._of_log[id(logged)]
+        name = PARTITION.match(logged.about.get("partition", ""))
         file = paths.get("file") or paths.get("path")
-        at: Evidence | None = next(
-            (each for each in found.evidence if each.path == file and each.position is not None), None
+        place: Evidence | None = next(
+            (each for each in logged.evidence if each.path == file and each.position is not None), None
         )
         on.item(
-            _priority(found),
-            "error" if found.level in ERRORS else "warning",
-            found.message or "",
+            _priority(logged),
+            "error" if logged.level in ERRORS else "warning",
+            logged.message or "",
             log,
-            found.meaning,
-            titleForAll=found.meaning,
-            impact=found.impact,
+            logged.meaning,
+            titleForAll=logged.meaning,
+            impact=logged.impact,
             topic=name["topic"] if name is not None else None,
             partition=int(name["partition"]) if name is not None else None,
-            group=found.about.get("group"),
-            evidence=(self._line(found), *(each.shown for each in found.evidence)),
+            group=logged.about.get("group"),
+            evidence=(self._line(logged), *(each.shown for each in logged.evidence)),
             file=file,
-            position=None if at is None else at.position,
-            offset=None if at is None else at.offset,
-            findings=found.count,
-            commands=tuple(found.commands),
+            position=None if place is None else place.position,
+            offset=None if place is None else place.offset,
+            findings=logged.count,
+            commands=tuple(logged.commands),
             commandForAll=_explain([log], disks.paths),
-            actions=(found.action,),
-            never=(found.never,) if found.never else (),
+            actions=(logged.action,),
+            never=(logged.never,) if logged.never else (),
         )
 
-    def _line(self, found: Explanation) -> str:
+    def _line(self, logged: Explanation) -> str:
         """Return where a message is in the log, how often, and when."""
-        parts = [f"{_name(self._of_log[id(found)])} line {found.line}: {found.level}"]
-        if found.count > 1:
-            parts.append(count_text(found.count, "time"))
-        if found.first is not None:
-            until = f" to {iso(found.last, self.zone)}" if found.last != found.first else ""
-            parts.append(iso(found.first, self.zone) + until)
-        texts = [found.text, *found.exceptions[-1:]]  # the innermost exception says why
+        parts = [f"{_name(self._of_log[id(logged)])} line {logged.line}: {logged.level}"]
+        if logged.count > 1:
+            parts.append(count_text(logged.count, "time"))
+        if logged.first is not None:
+            until = f" to {iso(logged.last, self.zone)}" if logged.last != logged.first else ""
+            parts.append(iso(logged.first, self.zone) + until)
+        texts = [logged.text, *logged.exceptions[-1:]]  # the innermost exception says why
         shown = "; ".join(text if len(text) <= SHORT else text[:SHORT] + "…" for text in dict.fromkeys(texts))
         return f"{', '.join(parts)}: {shown}"
 
@@ -220,14 +220,16 @@ class LogMessages:
         for log in self.logs:
             if not log.lines:
                 continue
-            known = [each for each in log.groups.explanations() if each.message is not None]
-            errors = sum(each.level in ERRORS for each in known)
-            warnings = sum(each.level in SEVERE for each in known) - errors
+            explained = [each for each in log.groups.explanations() if each.message is not None]
+            errors = sum(each.level in ERRORS for each in explained)
+            warnings = sum(each.level in SEVERE for each in explained) - errors
             text = f"{_name(log.path)}: {count_text(log.lines, 'line')}, "
             text += (
-                f"{count_text(log.groups.known, 'message')} explained as {len(known):,}" if known else "none explained"
+                f"{count_text(log.groups.known, 'message')} explained as {len(explained):,}"
+                if explained
+                else "none explained"
             )
-            if known:
+            if explained:
                 text += f" ({count_text(errors, 'error')}, {count_text(warnings, 'warning')})"
             if log.groups.first is not None:
                 text += f", {iso(log.groups.first, self.zone)} to {iso(log.groups.last, self.zone)}"
@@ -238,18 +240,18 @@ class LogMessages:
         return "; ".join(texts)
 
 
-def _partitions(found: Iterable[Explanation]) -> set[str]:
+def _partitions(messages: Iterable[Explanation]) -> set[str]:
     """Return the partitions that messages name; without internal topics, which are on most disks."""
-    named = {each.about["partition"] for each in found if "partition" in each.about}
+    named = {each.about["partition"] for each in messages if "partition" in each.about}
     return {name for name in named if not name.startswith("__")}
 
 
-def _priority(found: Explanation) -> int:
+def _priority(logged: Explanation) -> int:
     """Return how urgent a message is: first what a broker says about its startup and its storage."""
-    if found.level not in ERRORS:
+    if logged.level not in ERRORS:
         return Priority.WARNING
-    message = by_name().get(found.message or "")
-    return Priority.LOG if found.level == "FATAL" or (message is not None and message.plan) else Priority.DAMAGE
+    message = by_name().get(logged.message or "")
+    return Priority.LOG if logged.level == "FATAL" or (message is not None and message.plan) else Priority.DAMAGE
 
 
 def _name(path: str) -> str:

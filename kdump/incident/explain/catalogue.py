@@ -68,7 +68,7 @@ class Match(NamedTuple):
 @cache
 def messages() -> tuple[Message, ...]:
     """Return all messages, by family."""
-    return tuple(message for found in by_family().values() for message in found)
+    return tuple(message for members in by_family().values() for message in members)
 
 
 @cache
@@ -97,7 +97,7 @@ def _value(value: Any) -> Any:
 
 @cache
 def _families() -> dict[str, str]:
-    return {message.name: family for family, found in by_family().items() for message in found}
+    return {message.name: family for family, members in by_family().items() for message in members}
 
 
 def family_of(message: Message) -> str:
@@ -142,13 +142,13 @@ def without_context(text: str) -> tuple[str, dict[str, str]]:
 def matches(text: str) -> Iterator[Match]:
     """Yield the messages that a text is: one, and then those inside it."""
     for _ in range(DEEPEST):
-        found = _match(text)
-        if found is None:
+        match = _match(text)
+        if match is None:
             return
-        yield found
-        if CAUSE not in found.parts:
+        yield match
+        if CAUSE not in match.parts:
             return
-        text = found.parts[CAUSE]
+        text = match.parts[CAUSE]
 
 
 def alternatives(text: str) -> list[Match]:
@@ -156,15 +156,15 @@ def alternatives(text: str) -> list[Match]:
     text, context = without_context(text)
     exception = _EXCEPTION.match(text)
     texts = [text] if exception is None else [text[exception.end() :], text]
-    found: dict[str, tuple[int, Match]] = {}
+    best: dict[str, tuple[int, Match]] = {}
     for candidate in texts:
         for message, pattern in _wordings(candidate):
-            known = found.get(message.name)
-            if known is None or known[0] < pattern.weight:
+            before = best.get(message.name)
+            if before is None or before[0] < pattern.weight:
                 parts = pattern.match(candidate)
                 if parts is not None:
-                    found[message.name] = pattern.weight, Match(message, {**context, **parts})
-    return [match for _, match in sorted(found.values(), key=lambda each: -each[0])]
+                    best[message.name] = pattern.weight, Match(message, {**context, **parts})
+    return [match for _, match in sorted(best.values(), key=lambda each: -each[0])]
 
 
 BEGINNING = 4
@@ -174,12 +174,12 @@ BEGINNING = 4
 @cache
 def _by_beginning() -> dict[str, list[tuple[Message, Pattern]]]:
     """Return the wordings by their beginning; those that begin with a part, or shortly before one, under ""."""
-    found: dict[str, list[tuple[Message, Pattern]]] = {}
+    patterns: dict[str, list[tuple[Message, Pattern]]] = {}
     for message in messages():
         for pattern in message.patterns:
             first = pattern.literals[0]
-            found.setdefault(first[:BEGINNING] if len(first) >= BEGINNING else "", []).append((message, pattern))
-    return found
+            patterns.setdefault(first[:BEGINNING] if len(first) >= BEGINNING else "", []).append((message, pattern))
+    return patterns
 
 
 def _wordings(text: str) -> Iterator[tuple[Message, Pattern]]:
@@ -189,15 +189,15 @@ def _wordings(text: str) -> Iterator[tuple[Message, Pattern]]:
 
 
 def _match(text: str) -> Match | None:
-    found = alternatives(text)
-    if found:
-        return found[0]
+    fitting = alternatives(text)
+    if fitting:
+        return fitting[0]
     stripped, context = without_context(text)
     exception = _EXCEPTION.match(stripped)
     if exception is not None:
-        known = by_exception().get(exception["name"])
-        if known is not None:
-            return Match(known, context)
+        thrown = by_exception().get(exception["name"])
+        if thrown is not None:
+            return Match(thrown, context)
         inner = stripped[exception.end() :]
         if inner != stripped and _EXCEPTION.match(inner):
             return _match(inner)  # RuntimeException: java.nio.file.NoSuchFileException: …
@@ -221,8 +221,8 @@ def search(text: str) -> Match | None:
     if by_words is not None:
         return Match(by_words, {})
     words = re.findall(r"\b(?:[A-Z]\w{2,80}(?:Exception|Error)|[A-Z]{2,40}(?:_[A-Z]{1,40}){1,8})\b", text)
-    known = next((by_exception()[word] for word in words if word in by_exception()), None)
-    return None if known is None else Match(known, {})
+    thrown = next((by_exception()[word] for word in words if word in by_exception()), None)
+    return None if thrown is None else Match(thrown, {})
 
 
 WORDS = 16

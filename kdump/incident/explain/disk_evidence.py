@@ -87,13 +87,13 @@ def _first(
 
 
 def _describe(region: Region, path: str, head: str, offset: int | None) -> Evidence:
-    at = f"{count_text(region.size, 'byte')} at byte {region.position}"
+    place = f"{count_text(region.size, 'byte')} at byte {region.position}"
     if not isinstance(region, Batch):
         what = {"torn": "an incomplete batch", "padding": "zeros"}.get(region.kind, "bytes that belong to no batch")
         reason = f" ({region.reason})" if region.reason else ""
-        return Evidence(BATCH, path, region.position, offset, f"{head}{what}, {at}{reason}")
+        return Evidence(BATCH, path, region.position, offset, f"{head}{what}, {place}{reason}")
     first = region.lastOffset if region.baseOffset is None else region.baseOffset
-    parts = [f"a batch with offsets {first}..{region.lastOffset}", at]
+    parts = [f"a batch with offsets {first}..{region.lastOffset}", place]
     if region.recordCount is not None:
         parts.append(count_text(region.recordCount, "record"))
     if region.producerId is not None and region.producerId >= 0:
@@ -174,34 +174,34 @@ class DiskEvidence:
         self._summaries: dict[str, PartitionSummary] = {}
         self._states: LogDirectoryStates = {}
 
-    def expect(self, found: list[Explanation]) -> None:
+    def expect(self, explanations: list[Explanation]) -> None:
         """Note what will be asked for, so that the startup is predicted once, and for these topics alone."""
-        for each in found:
-            name = NAME.match(each.about.get("partition", ""))
+        for explanation in explanations:
+            name = NAME.match(explanation.about.get("partition", ""))
             if name is not None:
                 self._topics.add(name["topic"])
 
-    def directory_of(self, found: Explanation) -> str | None:
+    def directory_of(self, explanation: Explanation) -> str | None:
         """Return the log directory on this disk that a message is about; None if it is unknown which."""
-        place = self._partition(found)
+        place = self._partition(explanation)
         if place is not None:
             return os.path.dirname(os.path.abspath(place.path)) if place.source in ("", place.path) else place.source
-        directory = self._directory(found)
+        directory = self._directory(explanation)
         return None if directory is None else directory.path
 
-    def look(self, found: Explanation, message: Message | None) -> tuple[list[Evidence], dict[str, str]]:
+    def look(self, explanation: Explanation, message: Message | None) -> tuple[list[Evidence], dict[str, str]]:
         """Return what is on the disk where a message points to, and the paths there of its partition and files, by the
         names that they have in commands."""
         paths: dict[str, str] = {}
         try:
-            evidence = list(self._look(found, message, paths))
+            evidence = list(self._look(explanation, message, paths))
         except SourceError as error:
             evidence = [Evidence(FILE, "", None, None, f"not read: {error}")]
         return list(dict.fromkeys(evidence)), paths
 
-    def _look(self, found: Explanation, message: Message | None, paths: dict[str, str]) -> Iterator[Evidence]:
-        about = found.about
-        place, directory = self._partition(found), self._directory(found)
+    def _look(self, explanation: Explanation, message: Message | None, paths: dict[str, str]) -> Iterator[Evidence]:
+        about = explanation.about
+        place, directory = self._partition(explanation), self._directory(explanation)
         if place is not None:
             paths["path"] = place.path
         yield from self._files(about, paths)
@@ -216,10 +216,10 @@ class DiskEvidence:
         if message is not None and message.plan and self.whole:
             yield from self._startup(place, directory)
 
-    def _partition(self, found: Explanation) -> PartitionDirectory | None:
-        about = found.about
+    def _partition(self, explanation: Explanation) -> PartitionDirectory | None:
+        about = explanation.about
         name = about.get("partition")
-        message = None if name is not None or found.message is None else find(found.message)
+        message = None if name is not None or explanation.message is None else find(explanation.message)
         if message is not None and family_of(message) == "kraft":
             name = METADATA_LOG
         if name is not None and "file" in about and partition_of({"file": about["file"]}) is None:
@@ -229,8 +229,8 @@ class DiskEvidence:
         hint = about.get("file") or about.get("directory") or ""
         return None if name is None else self.places.partition(name, hint)
 
-    def _directory(self, found: Explanation) -> LogDirectory | None:
-        about = found.about
+    def _directory(self, explanation: Explanation) -> LogDirectory | None:
+        about = explanation.about
         return self.places.directory(about.get("directory") or about.get("file") or "")
 
     def findings(self, code: Code) -> Iterator[Evidence]:
@@ -293,14 +293,14 @@ class DiskEvidence:
         limits = self.options.limits
         log = self.places.file(about.get("file", ""))
         if "position" in about and log is not None and log[1]:
-            at = at_position(log[0], int(about["position"]), limits)
-            if at is not None:
-                yield at
+            batch_there = at_position(log[0], int(about["position"]), limits)
+            if batch_there is not None:
+                yield batch_there
         for part in OFFSETS:
             if part in about and int(about[part]) >= 0:
-                found = at_offset(place, int(about[part]), facts.log_start, limits)
-                if found is not None:
-                    yield found
+                batch = at_offset(place, int(about[part]), facts.log_start, limits)
+                if batch is not None:
+                    yield batch
                 break
         yield from self._damage(place.path, place, message, about)
 
@@ -345,12 +345,12 @@ class DiskEvidence:
                 for finding in unit.run(totals)
                 if finding.severity != INFO
             ]
-        found = [finding for finding in self._every if finding.code in codes]
-        for each in found[:MOST_FINDINGS]:
+        matching = [finding for finding in self._every if finding.code in codes]
+        for each in matching[:MOST_FINDINGS]:
             text = f"{each.severity} {each.code}: {each.message}"
             yield Evidence(FINDING, each.file, each.position, each.offset, text)
-        if len(found) > MOST_FINDINGS:
-            more = count_text(len(found) - MOST_FINDINGS, "more finding")
+        if len(matching) > MOST_FINDINGS:
+            more = count_text(len(matching) - MOST_FINDINGS, "more finding")
             yield Evidence(FINDING, directory.path, None, None, f"and {more}: kdump verify {directory.path}")
 
     # --- Findings ------------------------------------------------------------------------------------------------
@@ -379,9 +379,9 @@ class DiskEvidence:
         for each in shown:
             text = f"{each.severity} {each.code}: {each.message}"
             yield Evidence(FINDING, each.file, each.position, each.offset, text)
-        found = sum(count for (severity, code), count in counts.items() if severity != INFO or code in codes)
-        if found > len(shown):
-            more = count_text(found - len(shown), "more finding" if shown else "warning")
+        total = sum(count for (severity, code), count in counts.items() if severity != INFO or code in codes)
+        if total > len(shown):
+            more = count_text(total - len(shown), "more finding" if shown else "warning")
             yield Evidence(FINDING, path, None, None, f"{'and ' if shown else ''}{more}: kdump verify {path}")
         for problem in totals.unread[:MOST_FINDINGS]:
             yield Evidence(FINDING, path, None, None, f"not read: {problem}")

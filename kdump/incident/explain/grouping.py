@@ -37,31 +37,31 @@ class Reading(NamedTuple):
 
 def read_entry(entry: Entry, *, anywhere: bool = False) -> Reading | None:
     """Return what an entry is; None if it is not known. `anywhere`: the text was pasted, perhaps from the middle."""
-    found = list(matches(entry.text))
+    matched = list(matches(entry.text))
     _, context = without_context(entry.text)
-    if not found and anywhere:
+    if not matched and anywhere:
         pasted = search(entry.text)
-        found = [] if pasted is None else [pasted]
+        matched = [] if pasted is None else [pasted]
     for cause in entry.causes:
-        found += matches(cause)
-    if not found:
+        matched += matches(cause)
+    if not matched:
         return None
-    return _reading(found, context)
+    return _reading(matched, context)
 
 
-def _reading(found: list[Match], context: dict[str, str]) -> Reading:
-    root = next((match for match in found if not match.message.general), found[0])
-    if found[0].message.general:  # what failed is in the exception, and the innermost one says why
-        root = next((match for match in reversed(found) if not match.message.general), found[0])
-    root = next((match for match in reversed(found) if match.message.decides), root)
+def _reading(matched: list[Match], context: dict[str, str]) -> Reading:
+    root = next((match for match in matched if not match.message.general), matched[0])
+    if matched[0].message.general:  # what failed is in the exception, and the innermost one says why
+        root = next((match for match in reversed(matched) if not match.message.general), matched[0])
+    root = next((match for match in reversed(matched) if match.message.decides), root)
     inner = next(
-        (each for each in reversed(found) if not each.message.general and each.message is not root.message), None
+        (each for each in reversed(matched) if not each.message.general and each.message is not root.message), None
     )
-    carriers = dict.fromkeys(match.message.name for match in found if match.message is not root.message)
+    carriers = dict.fromkeys(match.message.name for match in matched if match.message is not root.message)
     if inner is not None:
         carriers.pop(inner.message.name, None)
     parts = dict(root.parts)
-    for match in (*found, Match(root.message, context)):
+    for match in (*matched, Match(root.message, context)):
         for name, value in match.parts.items():
             parts.setdefault(name, value)
     parts.pop(CAUSE, None)
@@ -74,7 +74,7 @@ def _reading(found: list[Match], context: dict[str, str]) -> Reading:
         tuple(carriers),
         None if inner is None else inner.message,
         parts,
-        any(match.message.at_info for match in found),
+        any(match.message.at_info for match in matched),
     )
 
 
@@ -108,48 +108,48 @@ class Groups:
         key = (reading.message.name, subject)
         if key not in self._known and len(self._known) >= MAX_GROUPS:
             key = (reading.message.name, "")
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = _explanation(entry, reading.message.name, reading.parts)
-            _describe(found, reading.message)
+        group = self._known.get(key)
+        if group is None:
+            group = self._known[key] = _explanation(entry, reading.message.name, reading.parts)
+            _describe(group, reading.message)
             if reading.message.general:
                 self._general.add(reading.message.name)
-        _count(found, entry)
-        found.loggedAs = tuple(dict.fromkeys((*found.loggedAs, *reading.carriers)))
-        if found.causedBy is None and reading.inner is not None:
-            found.causedBy = reading.inner.name
-        missing = [MessagePart(*part) for part in reading.parts.items() if part[0] not in found.about]
-        found.parts = (*found.parts, *missing)
+        _count(group, entry)
+        group.loggedAs = tuple(dict.fromkeys((*group.loggedAs, *reading.carriers)))
+        if group.causedBy is None and reading.inner is not None:
+            group.causedBy = reading.inner.name
+        missing = [MessagePart(*part) for part in reading.parts.items() if part[0] not in group.about]
+        group.parts = (*group.parts, *missing)
 
     def add_message(self, message: Message) -> None:
         """Add a message without an entry."""
-        found = self._known[(message.name, "")] = _explanation(Entry("", number=0), message.name, {})
-        _describe(found, message)
+        group = self._known[(message.name, "")] = _explanation(Entry("", number=0), message.name, {})
+        _describe(group, message)
 
     def _add_unknown(self, entry: Entry) -> None:
         self.unknown += 1
         shape = entry.logger + _VARIABLE.sub("#", without_context(entry.text)[0][:200])
-        found = self._unknown.get(shape)
-        if found is None:
+        group = self._unknown.get(shape)
+        if group is None:
             if len(self._unknown) >= MAX_UNKNOWN:
                 self.unknown_more += 1
                 return
-            found = self._unknown[shape] = _explanation(entry, None, without_context(entry.text)[1])
-        _count(found, entry)
+            group = self._unknown[shape] = _explanation(entry, None, without_context(entry.text)[1])
+        _count(group, entry)
 
     def explanations(self) -> list[Explanation]:
         """Return all in the order in which to look at them: errors before warnings; after them what only reports that
         something else failed; then by line, because the first error usually causes the others. The unknown ones come
         at the end. Drops what passed within the time that is usual (Message.after)."""
-        for key, found in list(self._known.items()):
+        for key, group in list(self._known.items()):
             after = by_name()[key[0]].after
-            if found.first is not None and found.last is not None and found.last - found.first < after:
+            if group.first is not None and group.last is not None and group.last - group.first < after:
                 self.known -= self._known.pop(key).count
         return [*sorted(self._known.values(), key=self._order), *sorted(self._unknown.values(), key=self._order)]
 
-    def _order(self, found: Explanation) -> tuple[int, bool, int]:
-        level = LEVELS.index(found.level) if found.level in LEVELS else 1
-        return max(level, 1), found.message in self._general, found.line  # FATAL is as urgent as ERROR
+    def _order(self, group: Explanation) -> tuple[int, bool, int]:
+        level = LEVELS.index(group.level) if group.level in LEVELS else 1
+        return max(level, 1), group.message in self._general, group.line  # FATAL is as urgent as ERROR
 
 
 def _subject(parts: dict[str, str]) -> str:
@@ -173,16 +173,16 @@ def _explanation(entry: Entry, name: str | None, parts: dict[str, str]) -> Expla
     )
 
 
-def _describe(found: Explanation, message: Message) -> None:
-    found.meaning, found.reason, found.impact = message.meaning, message.cause, message.impact
-    found.action, found.never, found.codes = message.action, message.never, message.codes
-    found.incident, found.source, found.releases = message.incident, message.source, message.releases
+def _describe(group: Explanation, message: Message) -> None:
+    group.meaning, group.reason, group.impact = message.meaning, message.cause, message.impact
+    group.action, group.never, group.codes = message.action, message.never, message.codes
+    group.incident, group.source, group.releases = message.incident, message.source, message.releases
 
 
-def _count(found: Explanation, entry: Entry) -> None:
-    found.count += 1
-    if entry.level in LEVELS and (found.level not in LEVELS or LEVELS.index(entry.level) < LEVELS.index(found.level)):
-        found.level = entry.level
+def _count(group: Explanation, entry: Entry) -> None:
+    group.count += 1
+    if entry.level in LEVELS and (group.level not in LEVELS or LEVELS.index(entry.level) < LEVELS.index(group.level)):
+        group.level = entry.level
     if entry.time is not None:
-        found.first = entry.time if found.first is None else min(found.first, entry.time)
-        found.last = entry.time if found.last is None else max(found.last, entry.time)
+        group.first = entry.time if group.first is None else min(group.first, entry.time)
+        group.last = entry.time if group.last is None else max(group.last, entry.time)

@@ -69,44 +69,44 @@ class DiskState:
         path = f"{directory.path.rstrip('/')}/{META}"
         if file is None:
             return Evidence(IDENTITY, path, None, None, f"{META} is missing")
-        found = properties(file)
-        text = ", ".join(f"{key}={found[key]}" for key in ID_KEYS if key in found)
+        identity = properties(file)
+        text = ", ".join(f"{key}={identity[key]}" for key in ID_KEYS if key in identity)
         return Evidence(IDENTITY, path, None, None, f"{META}: {text or 'has none of the values that Kafka needs'}")
 
     def node(self, number: int) -> Iterator[Evidence]:
         """Yield what the metadata has of a node: its registration, or its place in the quorum."""
         if self.metadata is None:
             return
-        path, found = self.metadata
+        path, image = self.metadata
         texts = []
-        broker, controller, voter = found.brokers.get(number), found.controllers.get(number), found.voters.get(number)
+        broker, controller, voter = image.brokers.get(number), image.controllers.get(number), image.voters.get(number)
         if broker is not None:
             state = "fenced" if broker.fenced else "not fenced"
             texts.append(f"registered as a broker, {state}, at {_addresses(broker.endPoints)}")
         if controller is not None:
             texts.append(f"registered as a controller at {_addresses(controller.endPoints)}")
         if voter is not None:
-            leads = found.leader is not None and found.leader.leaderId == number
+            leads = image.leader is not None and image.leader.leaderId == number
             texts.append("a voter of the quorum" + (" and its last known leader" if leads else ""))
-        text = f"node {number}: {'; '.join(texts) or 'not in the metadata'} (metadata up to offset {found.end_offset})"
-        yield Evidence(NODE, path, None, found.end_offset, text)
+        text = f"node {number}: {'; '.join(texts) or 'not in the metadata'} (metadata up to offset {image.end_offset})"
+        yield Evidence(NODE, path, None, image.end_offset, text)
 
     def quorum(self) -> Iterator[Evidence]:
         """Yield the quorum's voters and its last known leader."""
         if self.metadata is None:
             return
-        path, found = self.metadata
-        voters = ", ".join(map(str, sorted(found.voters))) or "unknown"
-        leader = "unknown" if found.leader is None else f"{found.leader.leaderId} epoch {found.leader.leaderEpoch}"
-        text = f"quorum: voters {voters}; last known leader {leader}; metadata up to offset {found.end_offset}"
-        yield Evidence(NODE, path, None, found.end_offset, text)
+        path, image = self.metadata
+        voters = ", ".join(map(str, sorted(image.voters))) or "unknown"
+        leader = "unknown" if image.leader is None else f"{image.leader.leaderId} epoch {image.leader.leaderEpoch}"
+        text = f"quorum: voters {voters}; last known leader {leader}; metadata up to offset {image.end_offset}"
+        yield Evidence(NODE, path, None, image.end_offset, text)
 
     def topic(self, name: str | None, ids: tuple[str, ...], partition: int | None) -> Iterator[Evidence]:
         """Yield what the metadata has of a topic with that name or one of these IDs, and of one partition."""
         if self.metadata is None:
             return
-        path, found = self.metadata
-        topics = [found.topics.get(name or ""), *(found.by_id.get(each) for each in ids)]
+        path, image = self.metadata
+        topics = [image.topics.get(name or ""), *(image.by_id.get(each) for each in ids)]
         for topic in {each.id: each for each in topics if each is not None}.values():
             text = f"topic {topic.name}: ID {topic.id}, {count_text(len(topic.partitions), 'partition')}"
             info = None if partition is None else topic.partitions.get(partition)
@@ -114,12 +114,12 @@ class DiskState:
                 leader = "no leader" if info.leader < 0 else f"leader {info.leader}"
                 text += f"; partition {partition}: {leader} epoch {info.leaderEpoch}"
                 text += f", replicas {_numbers(info.replicas)}, ISR {_numbers(info.isr)}"
-            yield Evidence(TOPIC, path, None, found.end_offset, text)
+            yield Evidence(TOPIC, path, None, image.end_offset, text)
         for each in ids:
-            if each not in found.by_id:
-                yield Evidence(TOPIC, path, None, found.end_offset, f"no topic has the ID {each}")
-        if name is not None and name not in found.topics and not any(topics) and name != METADATA_TOPIC:
-            yield Evidence(TOPIC, path, None, found.end_offset, f"topic {name} is not in the metadata")
+            if each not in image.by_id:
+                yield Evidence(TOPIC, path, None, image.end_offset, f"no topic has the ID {each}")
+        if name is not None and name not in image.topics and not any(topics) and name != METADATA_TOPIC:
+            yield Evidence(TOPIC, path, None, image.end_offset, f"topic {name} is not in the metadata")
 
     def group(self, name: str) -> Iterator[Evidence]:
         """Yield what the coordinators' logs have of a group."""
@@ -147,17 +147,17 @@ class DiskState:
             text = f"transactional ID {name}: no partition of {TRANSACTION_TOPIC} is on this disk"
             yield Evidence(TRANSACTION, "", None, None, text)
             return
-        found, last = coordinator.by_id.get(name), coordinator.history.last_records.get(name)
+        current, last = coordinator.by_id.get(name), coordinator.history.last_records.get(name)
         path = next((each.path for each in self._of(TRANSACTION_TOPIC) if last and each.name == last.name), "")
-        if found is None:
+        if current is None:
             text = f"transactional ID {name}: not in {count_text(len(coordinator.partitions), 'partition')} of "
             yield Evidence(TRANSACTION, path, None, None, text + f"{TRANSACTION_TOPIC} on this disk")
             return
-        text = f"transactional ID {name}: producer {found.producerId} epoch {found.producerEpoch}, {found.state}"
-        places = [f"{topic}-{number}" for topic, numbers in found.partitions.items() for number in numbers]
+        text = f"transactional ID {name}: producer {current.producerId} epoch {current.producerEpoch}, {current.state}"
+        places = [f"{topic}-{number}" for topic, numbers in current.partitions.items() for number in numbers]
         if places:
             text += f", partitions {first_of(places, MOST_PARTITIONS)}"
-            text += "; not completed: its producer gets CONCURRENT_TRANSACTIONS" if found.state in PREPARED else ""
+            text += "; not completed: its producer gets CONCURRENT_TRANSACTIONS" if current.state in PREPARED else ""
         yield Evidence(TRANSACTION, path, None, None if last is None else last.offset, text)
 
     def prepared(self) -> Iterator[Evidence]:
@@ -172,12 +172,12 @@ class DiskState:
 
     def producer(self, number: int, place: PartitionDirectory) -> Iterator[Evidence]:
         """Yield what a partition has of a producer ID."""
-        found = False
+        has_batches = False
         query = ProducersQuery(producer_ids=frozenset((number,)))
         for row in producers(place.path, query, run=Run(self.limits, ignore)):
             if not isinstance(row, Producer):
                 continue
-            found = True
+            has_batches = True
             text = f"producer {number}: {count_text(row.batches, 'batch', 'batches')}"
             if row.transactionalId is not None:
                 text += f", transactional ID {row.transactionalId}"
@@ -190,14 +190,14 @@ class DiskState:
                 fenced = plain_count(row.fenced, "fenced batch", "fenced batches")
                 text += f"; {plain_count(row.gaps, 'gap')}, {duplicates}, {fenced}"
             yield Evidence(PRODUCER, row.file, row.position, row.lastOffset, text)
-        if not found:
+        if not has_batches:
             text = f"producer {number}: no batch in this log: retention or compaction deleted them, or it never wrote"
             yield Evidence(PRODUCER, place.path, None, None, text)
 
 
-def _addresses(found: tuple[Endpoint, ...]) -> str:
-    return ", ".join(f"{each.host}:{each.port}" for each in found) or "no address"
+def _addresses(endpoints: tuple[Endpoint, ...]) -> str:
+    return ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints) or "no address"
 
 
-def _numbers(found: tuple[int, ...]) -> str:
-    return ", ".join(map(str, found)) or "none"
+def _numbers(nodes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, nodes)) or "none"

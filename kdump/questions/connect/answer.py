@@ -134,16 +134,16 @@ class MirrorCheckpoint(NamedTuple):
     timestamp: Annotated[RecordTime, Shown("time", 5)]
 
 
-def connectors(found: ConnectCluster, state: ConnectState) -> Iterator[Connector]:
+def connectors(cluster: ConnectCluster, state: ConnectState) -> Iterator[Connector]:
     """Yield all connectors, those that were deleted after the others."""
     for name in sorted({*state.configs, *state.statuses}):
-        yield _connector(found, state, name, state.configs.get(name), None)
+        yield _connector(cluster, state, name, state.configs.get(name), None)
     for name, each in sorted(state.removed.items()):
-        yield _connector(found, state, name, each.config, each.removed)
+        yield _connector(cluster, state, name, each.config, each.removed)
 
 
 def _connector(
-    found: ConnectCluster, state: ConnectState, name: str, config: Stored | None, removed: Stored | None
+    cluster: ConnectCluster, state: ConnectState, name: str, config: Stored | None, removed: Stored | None
 ) -> Connector:
     status = state.statuses.get(name)
     fields = {} if status is None else status.value
@@ -151,7 +151,7 @@ def _connector(
     kind = connector_type(state, name)
     target, count = state.target_states.get(name), state.task_counts.get(name)
     return Connector(
-        connectCluster=found.name,
+        connectCluster=cluster.name,
         name=name,
         connectorType=kind,
         targetState=None if target is None else target.value,
@@ -165,18 +165,18 @@ def _connector(
         version=_text(fields, "version"),
         trace=_text(fields, "trace"),
         deleted=removed is not None,
-        **_place(found, config),
+        **_place(cluster, config),
         removedAt=None if removed is None else removed.offset,
         removedTime=None if removed is None else removed.timestamp,
-        remarks=tuple(_remarks(found, state, name, removed)),
+        remarks=tuple(_remarks(cluster, state, name, removed)),
     )
 
 
-def _remarks(found: ConnectCluster, state: ConnectState, name: str, removed: Stored | None) -> Iterator[str]:
+def _remarks(cluster: ConnectCluster, state: ConnectState, name: str, removed: Stored | None) -> Iterator[str]:
     if removed is not None:
         return
     config, applied = state.configs.get(name), state.applied.get(name)
-    if config is None and any(each.kind == CONFIGS for each in found.logs):
+    if config is None and any(each.kind == CONFIGS for each in cluster.logs):
         yield "no config is left"
     if name in state.inconsistent:
         yield "the last commit lacks configs of tasks: workers run no task"
@@ -207,7 +207,7 @@ def consumer_group(state: ConnectState, name: str) -> str:
     return str(named.get("consumer.override.group.id") or f"connect-{name}")
 
 
-def tasks(found: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTask]:
+def tasks(cluster: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTask]:
     """Yield the tasks with a config in effect, those whose config no commit follows, and those that only have a
     status."""
     for name in sorted({*state.tasks, *state.deferred, *state.task_statuses}):
@@ -220,7 +220,7 @@ def tasks(found: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTask]
             status = statuses.get(number)
             fields = {} if status is None else status.value
             yield ConnectorTask(
-                connectCluster=found.name,
+                connectCluster=cluster.name,
                 connector=name,
                 task=number,
                 state=_text(fields, "state"),
@@ -230,22 +230,22 @@ def tasks(found: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTask]
                 generation=fields.get("generation"),
                 version=_text(fields, "version"),
                 trace=_text(fields, "trace"),
-                **_place(found, config),
+                **_place(cluster, config),
             )
 
 
-def source_offsets(found: ConnectCluster, state: ConnectState) -> Iterator[ConnectorOffset]:
+def source_offsets(cluster: ConnectCluster, state: ConnectState) -> Iterator[ConnectorOffset]:
     """Yield the offsets of sources, by connector, in the order of their records."""
     order = sorted((offset_key(key)[0], each.at, each.offset, key) for key, each in state.offsets.items())
     for name, _, _, key in order:
         each, partition = state.offsets[key], offset_key(key)[1]
         yield ConnectorOffset(
-            connectCluster=found.name,
+            connectCluster=cluster.name,
             connector=name,
             partition=without_secrets(partition),
             offset=without_secrets(connect_value(each.value)),
             state=DELETED if each.removed else state.state_of(name),
-            source=found.logs[each.at].log.path,
+            source=cluster.logs[each.at].log.path,
             recordOffset=each.offset,
             timestamp=each.timestamp,
             removedAt=each.removed.offset if each.removed else None,
@@ -294,10 +294,10 @@ def checkpoint_answer(log: CoordinatorLog, each: Checkpoint, groups: GroupCoordi
     )
 
 
-def _place(found: ConnectCluster, stored: Stored | None) -> dict[str, Any]:
+def _place(cluster: ConnectCluster, stored: Stored | None) -> dict[str, Any]:
     if stored is None:
         return {"source": None, "offset": None, "timestamp": None}
-    return {"source": found.logs[stored.at].log.path, "offset": stored.offset, "timestamp": stored.timestamp}
+    return {"source": cluster.logs[stored.at].log.path, "offset": stored.offset, "timestamp": stored.timestamp}
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:
