@@ -10,7 +10,7 @@ from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.batch_records import records
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import is_valid
 from kdump.log.entries import Entry, Item
 from kdump.log.entries import entries as read_entries
 from kdump.log.file_kinds import BATCHES, by_content
@@ -67,7 +67,7 @@ class Log:
         """Yield the valid batches (v2) and messages of magic 0 and 1; with `damaged`, also those whose checksum does
         not match or whose length is contradicted, as crcValid and `problems` show. Raises SourceError."""
         for region in self.regions():
-            if isinstance(region, Batch) and (damaged or is_intact(region)):
+            if isinstance(region, Batch) and (damaged or is_valid(region)):
                 yield region
 
     def records(self, *, damaged: bool = False) -> Iterator[Record]:

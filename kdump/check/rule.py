@@ -42,9 +42,8 @@ def may_hide_batches(part: SegmentContext, region: Region) -> bool:
 
 
 class BatchContext(NamedTuple):
-    """A batch as passed to the rules. `is_valid`: its checksum matches and nothing contradicts its length, so that its
-    fields are reliable; `damage`: position of bytes between this batch and the previous one that are not part of a
-    valid batch, None if there are none."""
+    """A batch as passed to the rules. `is_valid`: see kdump.log.batch_validity; `damage`: position of bytes between it
+    and the previous batch that are not part of a valid batch, None if there are none."""
 
     part: SegmentContext
     batch: Batch

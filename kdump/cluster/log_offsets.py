@@ -19,7 +19,7 @@ from kdump.kafka.checkpoint_file import BadLine, epochs
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.kafka.small_files import offsets
 from kdump.log.batch_records import records
-from kdump.log.batch_validity import damage_of
+from kdump.log.batch_validity import is_valid
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, log_start_offset
 from kdump.log.region import Batch
@@ -142,7 +142,7 @@ def _tail(place: PartitionDirectory, first: int, end: LogOffsets) -> tuple[int, 
             window = scan.open(log)
             with closing(window.source):
                 for region in scan.chosen(log, window):
-                    if not isinstance(region, Batch) or damage_of(region) is not None:
+                    if not isinstance(region, Batch) or not is_valid(region):
                         offsets, known = array("q"), False
                         continue
                     if not known:

@@ -9,7 +9,7 @@ from kdump.io.window import Window
 from kdump.kafka.index_judge import ZEROS, Fault
 from kdump.kafka.offset_index_judge import OffsetIndexJudge
 from kdump.kafka.time_index_judge import TimeIndexJudge
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import is_valid
 from kdump.log.entries import entry_runs
 from kdump.log.file_kinds import INDEX, FileKind
 from kdump.log.paths import Target
@@ -45,7 +45,7 @@ def wrong_entries(
         run.at(region.position, log_window.source.size)
         if not isinstance(region, Batch):
             judge.gap(region.end)
-        elif not is_intact(region):
+        elif not is_valid(region):
             judge.invalid_batch(region)
         else:
             judge.batch(region)

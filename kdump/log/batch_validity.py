@@ -24,27 +24,41 @@ CHECKSUM = Invalid("crc-mismatch", "its checksum does not match")
 OFFSETS = Invalid("offset-invalid", "its offsets are impossible")
 
 
-def is_intact(batch: Batch) -> bool:
-    """Return True if the checksum of a batch matches and nothing contradicts its length. Reads all of the batch."""
-    return not batch.problems and bool(batch.crcValid)
+def is_valid(batch: Batch) -> bool:
+    """Return True if a batch is valid (see `invalidity`)."""
+    return has_valid_header(batch) and bool(batch.crcValid)
+
+
+def invalidity(batch: Batch) -> Invalid | None:
+    """Return why a batch is not valid; None if it is: its checksum matches (RecordBatch.isValid), and nothing
+    contradicts what no checksum covers, its length, magic and base offset. Reads all of it.
+
+    A valid batch is part of the log: its offsets count for where that begins and ends. Whether they fit those of the
+    batches around it, and whether its records decode, is not decided here; but problems that decoding has noted since
+    count, too."""
+    return damage_of(batch) or (None if has_possible_offsets(batch) else OFFSETS)
+
+
+def has_valid_header(batch: Batch) -> bool:
+    """Return True if a batch is valid as far as its header shows. Reads nothing."""
+    return not batch.problems and has_possible_offsets(batch)
 
 
 def damage_of(batch: Batch) -> Invalid | None:
-    """Return why a batch is not intact; None if it is. Problems that decoding has noted since count, too."""
+    """Return what contradicts the bytes of a batch, except for its offsets; None if nothing does."""
     if batch.problems:
         return Invalid(batch.problems[0].code, batch.problems[0].reason)
     return None if batch.crcValid else CHECKSUM
 
 
-def invalidity(batch: Batch) -> Invalid | None:
-    """Return why a batch is not valid; None if it is: it is intact, its offsets and record count are possible, and the
-    messages inside it (magic 0 and 1) can be parsed. Whether its offsets fit those of the batches around it is not
-    decided here."""
+def records_unknown(batch: Batch) -> Invalid | None:
+    """Return why the records of a batch cannot be told apart, or their offsets not known; None if they can: the bytes
+    are not damaged, the record count is possible, and the messages inside it (magic 0 and 1) can be parsed."""
     found = damage_of(batch)
     if found is None and isinstance(batch, LegacyRecordBatch):
         read_wrapper(batch)
         found = damage_of(batch)
-    return found or impossible_count(batch) or (None if has_possible_offsets(batch) else OFFSETS)
+    return found or impossible_count(batch) or (None if _have_possible_offsets(batch) else OFFSETS)
 
 
 def impossible_count(batch: Batch) -> Invalid | None:
@@ -88,7 +102,12 @@ def cleaner_trace(batch: Batch) -> str:
 
 
 def has_possible_offsets(batch: Batch) -> bool:
-    """Return True if the offsets of a batch ascend from a base offset of at least 0. For magic 0 and 1, read_wrapper
-    must have been called before."""
+    """Return True if the offsets of a batch ascend from at least 0, as far as they are known: those in a wrapper are
+    once it has been read."""
+    return batch.lastOffset >= 0 and (batch.baseOffset is None or _have_possible_offsets(batch))
+
+
+def _have_possible_offsets(batch: Batch) -> bool:
+    """Return True if the offsets of the records ascend from at least 0. Of a wrapper, its own does not count."""
     base = batch.baseOffset
     return base is not None and 0 <= base <= last_record_offset(batch)

@@ -8,7 +8,7 @@ from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, header_sums
 from kdump.format.batch_header import DELETE_HORIZON, TIMESTAMP_TYPE
 from kdump.format.codec_ids import BY_NAME, codec_name
-from kdump.log.batch_validity import impossible_count, is_intact
+from kdump.log.batch_validity import has_valid_header, impossible_count, is_valid
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, LegacyRecordBatch, Region
@@ -42,7 +42,7 @@ class RegionTotals:
             self.headers(region.headers, region.batches)
             self.is_end_checked = region.checked
         elif isinstance(region, Batch):
-            self._batch(region, not region.problems if not self.checksums else is_intact(region))
+            self._batch(region, is_valid(region) if self.checksums else has_valid_header(region))
         elif region.kind == PADDING:
             found.padding += region.size
             found.tail = PADDING
@@ -69,12 +69,12 @@ class RegionTotals:
         found.times(sums.oldest, sums.newest)
         self._codecs |= sums.codecs
 
-    def _batch(self, batch: Batch, intact: bool) -> None:
+    def _batch(self, batch: Batch, valid: bool) -> None:
         found = self.found
         if isinstance(batch, LegacyRecordBatch) and found.first is None:
             read_wrapper(batch)
         base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
-        if not intact or min(base, batch.lastOffset) < 0:
+        if not valid:
             self._damaged(batch)
         elif found.last is not None and base <= found.last:
             self._damaged(batch, f"offsets decrease to {base}")
@@ -86,7 +86,7 @@ class RegionTotals:
             found.records = None if batch.recordCount is None else found.records + batch.possible_records
         # Also that of a damaged batch: mostly, only headers are read.
         found.first = base if found.first is None else found.first
-        if intact and batch.lastOffset >= 0:
+        if valid:
             found.last = batch.lastOffset
             self.is_end_checked = True
         found.used(batch.magic, batch.compression)

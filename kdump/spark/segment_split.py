@@ -18,7 +18,7 @@ from kdump.io.fault_tolerant import fault_tolerant
 from kdump.io.run import Limits
 from kdump.io.source import BYTES, open_source
 from kdump.io.window import DEFAULT_SIZE, Window
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import is_valid
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.region import Batch, BatchRun, Region
@@ -84,7 +84,7 @@ def _doubtful(region: Region) -> bool:
     """Return True if the result here may depend on earlier bytes."""
     if isinstance(region, BatchRun):
         return False
-    return not isinstance(region, Batch) or not is_intact(region)
+    return not isinstance(region, Batch) or not is_valid(region)
 
 
 def _begin(part: SegmentSplit, window: Window, first_offset: int | None) -> int:

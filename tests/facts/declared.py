@@ -159,8 +159,11 @@ def of_all_logs(key: str) -> States:
 # --- Subjects and conditions ------------------------------------------------------------------------------------------
 
 
+DISKS = "all disks"
+
+
 def the_disk(row: Row) -> Hashable:
-    return "all disks"
+    return DISKS
 
 
 def directory(row: Row) -> str:
@@ -233,6 +236,24 @@ def undamaged(states: States) -> States:
 
     words = "no batch is damaged"
     return states._replace(find=find, only_if=f"{states.only_if}, and {words}" if states.only_if else words)
+
+
+def decoded(states: States) -> States:
+    """Return that a command, which counts the records that decode, states a fact about batches whose records do."""
+
+    def find(everything: Everything) -> Iterator[Statement]:
+        wrong = {
+            os.path.dirname(os.path.abspath(row["file"])) for row in everything["verify"]["finding"] if is_odd(row)
+        }
+        return (each for each in states.find(everything) if each[0] not in wrong and not (each[0] == DISKS and wrong))
+
+    words = "each valid batch has as many records as it counts, and they decode"
+    return states._replace(find=find, only_if=f"{states.only_if}, and {words}" if states.only_if else words)
+
+
+def is_odd(finding: Row) -> bool:
+    """Return True for a finding about the records of a batch."""
+    return CATALOGUE[finding["code"]].family == "records" and finding["severity"] == "error"
 
 
 def of_one_node(states: States) -> States:
@@ -612,7 +633,7 @@ FACTS: list[Fact] = [
         "RecordBatch.countOrNull",
         "log.batch_validity:invalidity",
         (
-            of_all_logs("records"),
+            decoded(of_all_logs("records")),
             at("stats", "stats.records", of=the_disk, only_if=TOTAL),
         ),
     ),
@@ -636,7 +657,7 @@ FACTS: list[Fact] = [
         "log.batch_validity:invalidity",
         (
             undamaged(at("ls", "partitionLog.records", of="partitionDirectory")),
-            at("stats", "stats.records", of=partition_below, only_if=NAMED),
+            decoded(at("stats", "stats.records", of=partition_below, only_if=NAMED)),
             total("retention", "retentionSegment.records", partition_of_file),
         ),
     ),

@@ -7,10 +7,12 @@ import re
 import shutil
 from functools import reduce
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests import craft
 from tests.command import run
 from tests.conftest import FIXTURES, RELEASES, SEED, sample
 from tests.facts.compare import Contradiction, contradictions, differences, run_all, run_on_bundles, unexplained
@@ -140,15 +142,42 @@ def test_the_page() -> None:
     assert (facts_reference.DOCS / "facts.md").read_text() == facts_reference.page()
 
 
-def test_an_intact_batch_with_a_negative_offset(tmp_path: Path) -> None:
-    """No checksum covers its base offset: it is damage, and ends no log."""
-    disk = shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk")
-    log = disk / "ledger-0" / f"{0:020}.log"
-    batches = [json.loads(line) for line in run("inspect", log, "--json").stdout.splitlines()]
-    data = bytearray(log.read_bytes())
-    data[batches[-1]["position"]] ^= 0x80
-    log.write_bytes(data)
+def impossible(name: str, data: bytes) -> bytes:
+    """Return a batch or message with a matching checksum of which something is impossible."""
+    is_v2 = data[16] == 2
+    count = int.from_bytes(data[57:61], "big")
+    changes = {
+        "sign": lambda: craft.flip(data, 0),
+        "offset": lambda: craft.rebase(data, -1),
+        "delta": lambda: craft.patch(data, lastOffsetDelta=-1) if is_v2 else craft.rebase(data, -5),
+        "negative count": lambda: craft.patch(data, recordCount=-1) if is_v2 else craft.fix_crc(data[:-1] + b"U"),
+        "large count": lambda: craft.patch(data, recordCount=1 << 30) if is_v2 else data,
+        "other count": lambda: craft.patch(data, recordCount=count + 1) if is_v2 else data,
+        "content": lambda: craft.fix_crc(data[:-20] + bytes(byte ^ 0x5A for byte in data[-20:])),
+    }
+    return changes[name]()
+
+
+IMPOSSIBLE = ("sign", "offset", "delta", "negative count", "large count", "other count", "content")
+LOGS = ("clean-2/ledger-0", "clean-1/payments-0", "legacy/v0-client09-gzip-0", "legacy/v1-client010-none-0")
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("name", "place", "what"), sample(product(LOGS, (0, 1, -1), IMPOSSIBLE), 28, "impossible batches")
+)
+def test_one_meaning_of_valid(name: str, place: int, what: str, tmp_path: Path) -> None:
+    """Every command that counts batches, ends logs or checks them takes the same batches for valid."""
+    disk = tmp_path / "disk"
+    log = shutil.copytree(FIXTURES / name, disk / Path(name).name) / f"{0:020}.log"
+    shutil.copy(FIXTURES / "disk-1" / "meta.properties", disk)
+    batches = craft.split(log.read_bytes())
+    batches[place] = impossible(what, batches[place])
+    log.write_bytes(b"".join(batches))
     everything = run_all([disk])
-    assert [str(each) for each in contradictions(everything)] == []
-    (row,) = [each for each in everything["ls"]["partitionLog"] if each["topic"] == "ledger"]
-    assert row["logEndOffset"] == batches[-1]["baseOffset"]
+    assert [*map(str, contradictions(everything)), *unexplained(everything)] == []
+    assert [str(each) for each in differences(everything, run_on_bundles([disk]))] == []
+    if place == -1 and what in ("sign", "offset", "delta"):
+        (row,) = everything["ls"]["partitionLog"]
+        before = [json.loads(line)["lastOffset"] for line in run("inspect", log, "--json").stdout.splitlines()]
+        assert row["logEndOffset"] == before[-2] + 1

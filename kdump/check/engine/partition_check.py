@@ -31,7 +31,7 @@ from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.io.errors import ReadingStopped, SourceError
 from kdump.io.source import RECORDS, FileSource
 from kdump.io.window import Window
-from kdump.log.batch_validity import impossible_count, is_intact
+from kdump.log.batch_validity import impossible_count, is_valid
 from kdump.log.bundle_log import BundleLog
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.legacy_records import read_wrapper
@@ -250,8 +250,7 @@ class PartitionCheck(Resumable):
                     yield from _findings(observer.region(part, region) for observer in observers)
                 continue
             yield from self._batch(part, region, damage)
-            is_valid = is_intact(region)
-            damage = None if is_valid else region.position if damage is None else damage
+            damage = None if is_valid(region) else region.position if damage is None else damage
         if source.error:
             self.totals.unread.append(source.error)
         yield from unreadable_bytes(part.target, source)
@@ -271,26 +270,26 @@ class PartitionCheck(Resumable):
     def _batch(self, part: SegmentContext, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are
         none."""
-        is_valid = is_intact(batch)
-        if not is_valid or min(batch.lastOffset, batch.baseOffset or 0, batch.lastOffsetDelta or 0) < 0:
+        valid = is_valid(batch)
+        if not valid:
             for finding in batch_findings(part, batch):
                 yield from self._hold(part, finding)
         marker = None
-        if is_valid and not self.options.headers_only:
+        if valid and not self.options.headers_only:
             if isinstance(batch, LegacyRecordBatch):
                 read_wrapper(batch)
             if "records" in self.options.chosen and RECORDS not in self._lacks:
                 yield from record_rules.findings(part, self.known, batch)
             marker = marker_of(batch)
-        if is_valid:
+        if valid:
             yield from record_rules.count_findings(part.target, batch)
             base = batch.lastOffset if batch.baseOffset is None else batch.baseOffset
             self._count(1, 0 if batch.problems else batch.possible_records, base, batch.lastOffset)
         else:
             self.totals.batches += 1
-        if not is_valid or batch.problems or impossible_count(batch) is not None:
+        if not valid or batch.problems or impossible_count(batch) is not None:
             self.totals.add_damaged(batch)
-        yield from self._observe(BatchContext(part, batch, is_valid, marker, damage))
+        yield from self._observe(BatchContext(part, batch, valid, marker, damage))
 
     def _marker(self, part: SegmentContext, batch: DefaultRecordBatch, marker: EndTxnMarker) -> Iterator[Finding]:
         """Yield all findings for a batch with a transaction marker that plain_marker has examined."""
@@ -317,8 +316,7 @@ class PartitionCheck(Resumable):
         self.totals.records += records
         self._records += records
         self.log_start = first if self.log_start is None else min(self.log_start, first)
-        if last >= 0 or self.log_end is None:  # else a batch with an impossible offset, which ends no log
-            self.log_end = max(self._base, last + 1)
+        self.log_end = max(self._base, last + 1)
         self.reached = max(self.reached, first, last)
 
     def _grows(self, part: SegmentContext, source: FileSource) -> bool:

@@ -15,7 +15,7 @@ from kdump.check.totals import CheckTotals
 from kdump.format.control_record import decode_control
 from kdump.io.errors import SourceError
 from kdump.log.batch_records import records
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import is_valid
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch
@@ -98,7 +98,7 @@ def kraft_snapshot(target: Target, known: PartitionContext, options: Options, to
                 yield region_finding(part, region, window.source.size)._replace(consequence=so)
                 continue
             totals.batches += 1
-            if not is_intact(region):
+            if not is_valid(region):
                 damaged = True
                 totals.add_damaged(region)
                 yield from (each._replace(consequence=CORRUPT) for each in batch_findings(part, region))

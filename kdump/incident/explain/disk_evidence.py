@@ -32,7 +32,7 @@ from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.run import Limits
 from kdump.log import file_kinds
-from kdump.log.batch_validity import damage_of
+from kdump.log.batch_validity import invalidity
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
@@ -98,7 +98,7 @@ def _describe(region: Region, path: str, head: str, offset: int | None) -> Evide
         parts.append(count_text(region.recordCount, "record"))
     if region.producerId is not None and region.producerId >= 0:
         parts.append(f"producer {region.producerId} epoch {region.producerEpoch}, sequence {region.baseSequence}")
-    damage = damage_of(region)
+    damage = invalidity(region)
     if damage is None:
         parts.append("its checksum matches")
     elif not region.crcValid:

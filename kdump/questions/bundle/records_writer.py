@@ -15,7 +15,7 @@ from kdump.core.column_numbers import BATCH_START, NEWEST
 from kdump.core.header_columns import is_plain_batch
 from kdump.format.bundle_container import ContainerWriter
 from kdump.log.batch_records import records
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import is_valid
 from kdump.log.bundle_index import KnownRecords
 from kdump.log.bundle_rows import Located, RowsWriter
 from kdump.log.bundle_verdicts import verdict_row
@@ -59,7 +59,7 @@ class RecordsWriter:
         self._reader.region(self.target, copy_of(region) if isinstance(region, Batch) else region, last=False)
         if isinstance(region, BatchRun):
             self._add_run(region)
-        elif isinstance(region, Batch) and is_intact(region):
+        elif isinstance(region, Batch) and is_valid(region):
             batch = copy_of(region)
             if isinstance(batch, LegacyRecordBatch):
                 read_wrapper(batch)

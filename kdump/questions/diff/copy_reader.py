@@ -14,7 +14,7 @@ from kdump.io.errors import SourceError
 from kdump.io.hash_key import HashKey
 from kdump.io.run import Run
 from kdump.io.source import BYTES, CHECKSUMS
-from kdump.log.batch_validity import cleaner_trace, invalidity
+from kdump.log.batch_validity import cleaner_trace, invalidity, records_unknown
 from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_reader import PartitionReader
@@ -83,7 +83,7 @@ class CopyReader:
         self._first: int | None = None
         self._named: int | None = None
         self._end = 0
-        """The offset after the last batch of the segment whose checksum matches."""
+        """The offset after the last valid batch of the segment."""
         self._epoch: int | None = None
         self._misplaced: Batch | None = None
         self._stream = self._regions()
@@ -142,7 +142,7 @@ class CopyReader:
 
     def _passed(self, batch: Batch) -> None:
         self.last = last_record_offset(batch)
-        self._end = self.last + 1
+        self._end = batch.lastOffset + 1
         if batch.problems and self._rows is not None:
             assert self.target is not None
             base, last = batch.baseOffset or 0, self.last
@@ -217,8 +217,11 @@ class CopyReader:
         return (self.start or 0) if self.last is None else self.last + 1
 
     def _invalidity(self, batch: Batch) -> str:
-        """Return why the batch is not valid; empty if it is."""
+        """Return why the batch is not valid, or cannot be compared; empty if it can."""
         invalid = invalidity(batch)
+        if invalid is None:
+            self._end = batch.lastOffset + 1
+            invalid = records_unknown(batch)
         if invalid is not None:
             return invalid.reason
         base = batch.baseOffset or 0

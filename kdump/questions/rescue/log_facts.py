@@ -20,7 +20,7 @@ from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
 from kdump.log import file_kinds
-from kdump.log.batch_validity import is_intact
+from kdump.log.batch_validity import is_valid
 from kdump.log.entries import Entry, entries
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, Region
@@ -89,7 +89,7 @@ class LogFacts:
                 if not attributes & CONTROL.mask:
                     self.append_time = bool(attributes & TIMESTAMP_TYPE.mask)
                     break
-        elif isinstance(region, Batch) and is_intact(region):
+        elif isinstance(region, Batch) and is_valid(region):
             self.producer_id = max(self.producer_id, -1 if region.producerId is None else region.producerId)
             self._led(region.partitionLeaderEpoch or 0, region.lastOffset - (region.lastOffsetDelta or 0))
             self._next = region.lastOffset + 1

@@ -14,7 +14,7 @@ from kdump.format.numbers import INT_MAX
 from kdump.format.varint import varint
 from kdump.io.errors import SourceError
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.batch_validity import CHECKSUM, damage_of, impossible_count
+from kdump.log.batch_validity import CHECKSUM, impossible_count, invalidity
 from kdump.log.file_kinds import INDEX
 from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.legacy_records import read_wrapper
@@ -163,7 +163,7 @@ class RetentionObserver(Observer):
         if not seen.is_valid:
             if self.deep and not batch.problems:
                 _read_records(batch)  # to find out whether it still decodes
-            damage = damage_of(batch) or CHECKSUM
+            damage = invalidity(batch) or CHECKSUM
             facts.note_damage(DamagedRange(batch.position, damage.reason, not batch.problems))
             return
         facts.end = batch.end
@@ -173,8 +173,7 @@ class RetentionObserver(Observer):
             facts.first_timestamp = timestamp
         if timestamp > facts.largest:
             facts.largest, facts.largest_at, facts.largest_offsets = timestamp, batch.position, (base, batch.lastOffset)
-        if batch.lastOffset >= 0:
-            facts.last = batch.lastOffset
+        facts.last = batch.lastOffset
         facts.batches += 1
         facts.records += batch.possible_records
         impossible = impossible_count(batch)

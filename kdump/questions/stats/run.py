@@ -41,7 +41,7 @@ from kdump.io.run import Run
 from kdump.io.source import RECORDS as PAYLOADS
 from kdump.io.source import Source
 from kdump.log.batch_records import decode_columns, records
-from kdump.log.batch_validity import OFFSETS, damage_of, has_possible_offsets, impossible_count
+from kdump.log.batch_validity import invalidity, undecoded_count_problem
 from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
@@ -255,15 +255,13 @@ class StatsReader:
         """Add a batch that is not part of a batch run: it may be damaged, or of an old format."""
         self.stats.batches += 1
         place = FilePosition(self.path, batch.position, batch.size)
-        damage = damage_of(batch) or impossible_count(batch)
+        damage = invalidity(batch)
         if damage is not None:
             self.stats.miss(place, damage.reason)
         elif isinstance(batch, LegacyRecordBatch):
             self._legacy(batch, place)
         elif isinstance(batch, DefaultRecordBatch):
             self._v2(batch)
-            if not has_possible_offsets(batch):
-                self.stats.miss(place, OFFSETS.reason)
 
     def _v2(self, batch: DefaultRecordBatch) -> None:
         stats, header = self.stats, batch.header
@@ -276,7 +274,11 @@ class StatsReader:
             stats.controlRecords += count
             self._codec(batch.compression, count, 0, 0)
             return
-        if self.hidden:
+        if (problem := undecoded_count_problem(batch)) is not None:
+            batch.note(problem)
+            decoded = 0
+            self._codec(header.compression, 0, batch.size - BATCH_HEADER.size, 0)
+        elif self.hidden:
             decoded = self._known(batch, count)
             self._codec(header.compression, decoded, batch.size - batch.headerSize, 0)
         else:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from kdump.io.run import Limits
 from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.log_segment import LogSegment
-from kdump.log.batch_validity import impossible_count, is_intact
+from kdump.log.batch_validity import impossible_count, is_valid
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch
 from kdump.log.region_reader import CHECKED, regions
@@ -30,7 +30,7 @@ def removed_bytes(
                 if isinstance(region, LegacyRecordBatch):
                     read_wrapper(region)
                 first = region.lastOffset if region.baseOffset is None else region.baseOffset
-                if is_intact(region):
+                if is_valid(region):
                     records = region.possible_records if impossible_count(region) is None else None
                     found.add(1, records, region.size, first, region.lastOffset)
                 else:

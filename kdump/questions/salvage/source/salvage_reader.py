@@ -19,7 +19,7 @@ from kdump.io.directory_listing import length
 from kdump.io.errors import SourceError, is_gone
 from kdump.io.source import FileSource
 from kdump.log import region as regions_of
-from kdump.log.batch_validity import OFFSETS, cleaner_trace, is_intact
+from kdump.log.batch_validity import OFFSETS, cleaner_trace, damage_of
 from kdump.log.header_candidate import REACH
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region
@@ -257,7 +257,7 @@ class SalvageReader:
         is_possible = True
         if isinstance(batch, DefaultRecordBatch):
             first, last_, records = self._claims(batch.header, batch.end)
-            if first is None and is_intact(batch):
+            if first is None and damage_of(batch) is None:
                 first, records = batch.header.baseOffset, batch.possible_records
                 last_ = first + batch.header.lastOffsetDelta  # a broker's sum would wrap around
                 is_possible = 0 <= last_ - first < MAX_OFFSET_DELTA and self._has_room(first, last_, batch.end)

@@ -19,7 +19,7 @@ from kdump.format.checksum import checksum
 from kdump.format.numbers import LONG_MAX
 from kdump.io.source import StreamSource
 from kdump.io.window import Window
-from kdump.log.batch_validity import CHECKSUM, invalidity, is_intact
+from kdump.log.batch_validity import CHECKSUM, damage_of, records_unknown
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.region import (
@@ -178,10 +178,11 @@ class SourceFile:
 
 
 def without_sign(batch: Batch, expected: int) -> Batch | None:
-    """Return an intact batch without the sign of its base offset, if that is then the expected one; else None."""
+    """Return a batch without the sign of its base offset, if that is then the expected one and nothing else is damaged;
+    else None."""
     if not isinstance(batch, DefaultRecordBatch) or batch.header.baseOffset & LONG_MAX != expected:
         return None
-    return with_fields(batch, baseOffset=expected) if batch.header.baseOffset < 0 and is_intact(batch) else None
+    return with_fields(batch, baseOffset=expected) if batch.header.baseOffset < 0 and damage_of(batch) is None else None
 
 
 def is_one_bit(difference: int) -> bool:
@@ -205,7 +206,7 @@ def _sized(batch: Batch) -> Batch:
 
 def _invalid_reason(batch: Batch) -> tuple[str, str]:
     """Return code and reason of an invalid header or checksum; empty if both are valid."""
-    invalid = invalidity(batch)
+    invalid = records_unknown(batch)
     if invalid is None:
         return "", ""
     diagnosis = diagnose(batch).text if invalid is CHECKSUM else ""
