@@ -189,6 +189,7 @@ def test_no_line_while_a_reader_is_waited_for(monkeypatch: pytest.MonkeyPatch) -
 
 CHILD = """
 import threading
+from kdump.io import source
 from kdump.io.source import FileSource
 from kdump.render import progress
 from kdump.status_line import StatusLine
@@ -204,6 +205,7 @@ def reads(self, count, position):
     return pread(self, count, position)
 StatusLine.show, FileSource._pread = shows, reads
 progress.PATIENCE, progress.PERIOD = 0.0, 0.001
+source.SMALL = 0
 from kdump.cli import main
 main()
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from bisect import bisect_right
 
 from kdump.format.count_text import plain_count
@@ -36,8 +37,8 @@ class FaultTolerantSource(FileSource):
     are bounded by the logarithm of the size.
     """
 
-    def __init__(self, path: str, fd: int) -> None:
-        super().__init__(path, fd)
+    def __init__(self, path: str, fd: int, status: os.stat_result | None = None) -> None:
+        super().__init__(path, fd, status)
         self.unreadable: list[tuple[int, int]] = []
         self.fault: str | None = None
         """The device's message for the last failed read."""
@@ -141,7 +142,7 @@ class FaultTolerantSource(FileSource):
     def _is_bad(self, position: int) -> bool:
         assert self.size is not None
         count = min(BLOCK, self.size - position)
-        self._low_impact_reads().again(position, count, self.size)
+        self._reads.again(position, count, self.size)
         return self._try(position, count) is None
 
     def _mark(self, start: int, stop: int) -> tuple[int, int]:
@@ -165,19 +166,9 @@ class FaultTolerantSource(FileSource):
         super().close()
 
 
-def fault_tolerant(source: Source) -> Source:
-    """Return a FaultTolerantSource for the same file; a source that is not a file (a pipe, an object store) is returned
-    unchanged. Pass it as open_source's `wrap`, to be in place before the first byte, which may be bad, is read."""
-    if not isinstance(source, FileSource) or isinstance(source, FaultTolerantSource):
-        return source
-    found = FaultTolerantSource(source.name, source.fd)
-    found.adopt(source)
-    return found
-
-
 def careful_source(path: str) -> Source:
     """Open the file at `path`, to be read past bad sectors. Raises SourceError."""
-    return open_source(path, wrap=fault_tolerant)
+    return open_source(path, FaultTolerantSource)
 
 
 def read_problem(source: Source) -> str:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kdump.io.page_cache import PageCache
+from kdump.io.page_cache import PageCache, readahead
 from kdump.io.token_bucket import TokenBucket
 
 if TYPE_CHECKING:  # slow to import
@@ -68,8 +69,8 @@ def after_read(count: int) -> None:
 class LowImpactReads:
     """The reads of one open file: call `before` and `after` around each one, and `close` while the file is open."""
 
-    def __init__(self, fd: int) -> None:
-        self._cache = PageCache(fd)
+    def __init__(self, fd: int, status: os.stat_result) -> None:
+        self._cache = PageCache(fd, readahead(status))
 
     def before(self, position: int, count: int, size: int) -> None:
         """Wait until `count` bytes at `position` of a file of `size` bytes may be read."""

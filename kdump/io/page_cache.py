@@ -78,23 +78,17 @@ class PageCache:
     from ours, so no more is noted in advance than readahead can reach.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, readahead: int) -> None:
         self.fd = fd
-        self.works = _can_be_asked(fd)
-        """Whether pages are dropped at all."""
         self._zones: list[ByteRange] = []  # being read, the latest last: pages not cached before are in _ours
         self._ours: list[ByteRange] = []
         self._late: list[ByteRange] = []
-        if self.works:
-            readahead = _readahead(fd)
-            self._reach = 2 * readahead  # one readahead in progress, and the next one
-            self._granule = max(GRANULE, 1 << (readahead - 1).bit_length())
+        self._reach = 2 * readahead  # one readahead in progress, and the next one
+        self._granule = max(GRANULE, 1 << (readahead - 1).bit_length())
 
     def before(self, position: int, count: int, size: int) -> None:
         """Prepare to read the bytes position..position+count of a file of `size` bytes: note the pages that are not
         cached, and drop ours that reading has moved past."""
-        if not self.works:
-            return
         ahead = position + count + self._reach
         if self._zones:
             start, stop = self._zones[-1]
@@ -102,6 +96,9 @@ class PageCache:
                 return
         # Not beyond the end: the pages that a broker appends there are not ours.
         requested = (_down(position, ALIGN), min(_up(ahead, self._granule), _up(size, PAGE)))
+        if not self._zones:
+            self._zones, self._ours = [requested], merged(self._absent(*requested))
+            return
         absent = [run for gap in without([requested], merged(self._zones)) for run in self._absent(*gap)]
         self._ours = merged([*self._ours, *absent])
         self._move(position, requested)
@@ -138,7 +135,7 @@ class PageCache:
     def _cached(self, start: int, stop: int) -> int:
         try:
             return cached_pages(self.fd, start, stop)
-        except OSError:  # it was available at first; "all cached" means that none is dropped
+        except OSError:  # "all cached" means that none is dropped
             return (stop - start) // PAGE
 
     def _drop(self, runs: list[ByteRange]) -> list[ByteRange]:
@@ -166,17 +163,8 @@ def _up(position: int, unit: int) -> int:
     return -(-position // unit) * unit
 
 
-def _can_be_asked(fd: int) -> bool:
-    try:
-        cached_pages(fd, 0, PAGE)
-    except OSError:
-        return False
-    return True
-
-
-def _readahead(fd: int) -> int:
-    """Return the maximum number of bytes that the kernel reads ahead in this file."""
-    status = os.fstat(fd)
+def readahead(status: os.stat_result) -> int:
+    """Return the maximum number of bytes that the kernel reads ahead in a file with this status."""
     return _readahead_of(status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev)
 
 

@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 from collections import deque
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from kdump.extras import how_to_install
@@ -21,6 +21,8 @@ from kdump.io.low_impact_reads import LowImpactReads, after_read, before_read
 from kdump.io.unreadable_paths import note
 
 BLOCK = 256 * 1024
+SMALL = 64 * 1024
+"""Maximum bytes of a file that is read at once."""
 MEMORY = 16 * 1024 * 1024
 """Maximum number of bytes of a pipe kept in memory. Beyond that, bytes that the reader still needs, as for looking back
 after a damaged length, go to a temporary file in $TMPDIR."""
@@ -83,36 +85,39 @@ class FileSource:
 
     lacks = NOTHING
 
-    def __init__(self, path: str, fd: int) -> None:
+    def __init__(self, path: str, fd: int, status: os.stat_result | None = None) -> None:
+        """`status`: that of the open file, if it is known."""
         self.name = path
         self.error: str | None = None
         self.keep = True
         self.fd = fd
-        self._reads: LowImpactReads | None = None
+        status = status or os.fstat(fd)
+        self._reads = LowImpactReads(fd, status)
+        self._whole = b""
+        """All bytes of a small file, once `start` has read them."""
         try:
-            self.size: int | None = os.lseek(fd, 0, os.SEEK_END)
+            self.size: int | None = status.st_size if stat.S_ISREG(status.st_mode) else os.lseek(fd, 0, os.SEEK_END)
         except OSError as error:
             raise SourceError(f"{path}: {error.strerror}") from error
+
+    def start(self, count: int) -> bytes:
+        """Return the first bytes. A small file is read as a whole then, and not again. Raises SourceError."""
+        if self.size is not None and self.size <= SMALL:
+            with suppress(SourceError):
+                self._whole = self.read_at(0, self.size)
+        return self.read_at(0, count)
 
     def read_at(self, position: int, count: int) -> bytes:
         assert self.size is not None
         count = min(count, self.size - position)
         if count <= 0:
             return b""
-        reads = self._low_impact_reads()
-        reads.before(position, count, self.size)
+        if position + count <= len(self._whole):
+            return self._whole[position : position + count]
+        self._reads.before(position, count, self.size)
         data = self._read(position, count)
-        reads.after(len(data))
+        self._reads.after(len(data))
         return data
-
-    def adopt(self, other: FileSource) -> None:
-        """Take the place of another source of the same open file."""
-        self.size, self._reads = other.size, other._low_impact_reads()
-
-    def _low_impact_reads(self) -> LowImpactReads:
-        if self._reads is None:
-            self._reads = LowImpactReads(self.fd)
-        return self._reads
 
     def _read(self, position: int, count: int) -> bytes:
         """Read bytes below the end. Raises SourceError."""
@@ -156,15 +161,15 @@ class FileSource:
         return os.fstat(self.fd).st_nlink == 0
 
     def extend(self) -> None:
-        """Extend the size to the current end of the file."""
+        """Extend the size to the current end of the file, whose bytes may have changed."""
         self.size = os.fstat(self.fd).st_size
+        self._whole = b""
 
     def release(self, position: int) -> None:
         pass
 
     def close(self) -> None:
-        if self._reads is not None:
-            self._reads.close()
+        self._reads.close()
         os.close(self.fd)
 
 
@@ -320,11 +325,10 @@ class StreamSource:
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -> Source:
+def open_source(path: str, of_file: type[FileSource] = FileSource) -> Source:
     """Open what `path` names: `-` is standard input, a URL goes to fsspec; gzip and zstd files are decompressed.
 
-    `wrap` may replace the source of a file before any of it is read (as fault_tolerant does). Raises SourceError with a
-    one-line reason.
+    `of_file`: the class of the source of a file. Raises SourceError with a one-line reason.
     """
     if path == "-":
         if sys.stdin is None:
@@ -345,15 +349,14 @@ def open_source(path: str, wrap: Callable[[FileSource], Source] | None = None) -
             raise SourceNotFound(text) from error
         note(path, text)
         raise SourceError(text) from error
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISDIR(mode):
+    status = os.fstat(fd)
+    if stat.S_ISDIR(status.st_mode):
         os.close(fd)
         raise SourceError(f"{path}: is a directory")
-    if stat.S_ISREG(mode) or stat.S_ISBLK(mode):
-        file = FileSource(path, fd)
-        source = wrap(file) if wrap else file
-        if not source.read_at(0, 4).startswith((GZIP, ZSTD)):
-            return source
+    if stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode):
+        file = of_file(path, fd, status)
+        if not file.start(4).startswith((GZIP, ZSTD)):
+            return file
         return _stream(path, io.BufferedReader(FileStream(file), BLOCK))
     return _stream(path, os.fdopen(fd, "rb"))
 

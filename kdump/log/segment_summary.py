@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kdump.core.batch_scan import read_one_header
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
 from kdump.io.run import PLAIN_RUN, Limits, Run, ignore
-from kdump.io.source import FileSource
+from kdump.io.source import SMALL, FileSource
 from kdump.io.window import LARGE, Window
 from kdump.log.bundle_log import BundleLog
 from kdump.log.file_kinds import INDEX, TIME_INDEX
@@ -72,10 +72,10 @@ def summarize_headers(
 
 def _last_indexed(target: Target, window: Window, totals: RegionTotals) -> int:
     """Count the first batch, and return the position of the last entry of the .index. Return 0, with nothing counted,
-    if the index does not lead to a batch after the first, or if reading all batches is as cheap, as estimated from the
-    length of the first. Only v2 batches can be skipped."""
+    if the index does not lead to a batch after the first, or if reading all batches is as cheap: those of a small file
+    have been read, else this is estimated from the length of the first. Only v2 batches can be skipped."""
     head, size = window.view(0, BATCH_HEADER.size), window.source.size or 0
-    if len(head) < BATCH_HEADER.size:
+    if len(head) < BATCH_HEADER.size or size <= SMALL:
         return 0
     length = max(LOG_OVERHEAD + int.from_bytes(head[8:LOG_OVERHEAD], "big", signed=True), BATCH_HEADER.size)
     if size // (BLOCK if length < LARGE else length) <= FEW_READS and size // length <= FEW_HEADERS:

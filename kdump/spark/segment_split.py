@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kdump.core.column_numbers import BATCH_END, BATCH_START, LAST_OFFSET
-from kdump.io.fault_tolerant import fault_tolerant
+from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import Limits
-from kdump.io.source import BYTES, open_source
+from kdump.io.source import BYTES
 from kdump.io.window import DEFAULT_SIZE, Window
 from kdump.log.batch_validity import is_valid
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
@@ -44,7 +44,7 @@ def opened(target: Target, size: int = DEFAULT_SIZE) -> Window:
     """Open the file with the precautions for a live broker: reads past bad sectors, and leaves the page cache
     unchanged. Raises SourceError."""
     reject_pipe(target)
-    return Window(open_source(target.path, wrap=fault_tolerant), size)
+    return Window(careful_source(target.path), size)
 
 
 def own_regions(

@@ -15,9 +15,9 @@ from kdump.answer import Unknown
 from kdump.format.count_text import plain_count
 from kdump.io import file_system
 from kdump.io.errors import SourceError, is_gone, unread
-from kdump.io.fault_tolerant import FaultTolerantSource, fault_tolerant
+from kdump.io.fault_tolerant import FaultTolerantSource, careful_source
 from kdump.io.run import PLAIN_RUN, Run
-from kdump.io.source import FileSource, Source, open_source
+from kdump.io.source import FileSource, Source
 from kdump.io.window import Window
 from kdump.log import file_kinds
 from kdump.log.header_totals import HeaderTotals
@@ -33,11 +33,7 @@ Open = Callable[[Target], Window]
 
 def open_window(target: Target) -> Window:
     """Open a file as is right next to a running broker: the page cache is left unchanged. Raises SourceError."""
-    return Window(open_target(target, _careful))
-
-
-def _careful(path: str) -> Source:
-    return open_source(path, wrap=fault_tolerant)
+    return Window(open_target(target, careful_source))
 
 
 @dataclass(slots=True)

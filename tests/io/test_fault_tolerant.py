@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import io
 import mmap
 import os
 import random
@@ -18,8 +17,8 @@ from hypothesis import strategies as st
 from kdump.io import fault_tolerant as module
 from kdump.io import low_impact_reads
 from kdump.io.errors import SourceError
-from kdump.io.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, fault_tolerant
-from kdump.io.source import FileSource, SeekableSource, StreamSource, open_source
+from kdump.io.fault_tolerant import BLOCK, NEAR, FaultTolerantSource, careful_source
+from kdump.io.source import FileSource, open_source
 from kdump.io.token_bucket import TokenBucket
 from kdump.io.window import Window
 from kdump.log.region import Batch
@@ -263,7 +262,7 @@ def test_the_reader_walks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wi
         return pread(self, count, position)
 
     monkeypatch.setattr(FaultTolerantSource, "_pread", broken)
-    source = open_source(str(path), fault_tolerant)
+    source = careful_source(str(path))
     assert isinstance(source, FaultTolerantSource)
     hurt, whole, count = 0, set(), 0
     for region in regions(Window(source, window), name_offset=0):
@@ -289,7 +288,7 @@ def test_every_byte_is_counted_and_paid_for(tmp_path: Path, monkeypatch: pytest.
     rate = TokenBucket(1000, clock=clock, sleep=clock.sleep)
     monkeypatch.setattr(low_impact_reads, "_rate", rate)
     before = low_impact_reads.bytes_read()
-    source = open_source(str(path), fault_tolerant)
+    source = careful_source(str(path))
     assert low_impact_reads.bytes_read() - before == 4, "the look whether it is a compressed file"
     found = list(regions(Window(source), name_offset=0))
     assert tiles(found, size)
@@ -299,20 +298,43 @@ def test_every_byte_is_counted_and_paid_for(tmp_path: Path, monkeypatch: pytest.
     source.close()
 
 
-def test_what_is_no_file_stays_as_it_is(tmp_path: Path) -> None:
-    stream = StreamSource("-", io.BytesIO(b"x"))
-    assert fault_tolerant(stream) is stream
-    seekable = SeekableSource("bytes", io.BytesIO(b"x"))
-    assert fault_tolerant(seekable) is seekable
+def test_a_small_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it was when it was opened, unless more of it is asked for."""
     path = tmp_path / "file"
     path.write_bytes(b"x" * 100)
-    source = fault_tolerant(open_source(str(path)))
+    reads = []
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda *asked: reads.append(asked[1:]) or pread(*asked))
+    source = careful_source(str(path))
     assert isinstance(source, FaultTolerantSource)
-    assert fault_tolerant(source) is source
     assert (source.name, source.size, source.read_at(90, 100)) == (str(path), 100, b"x" * 10)
     path.write_bytes(b"y" * 120)
     assert source.grown() == 20
+    assert source.read_at(0, 200) == b"x" * 100
+    assert reads == [(100, 0)]
+    source.extend()
+    assert source.read_at(0, 200) == b"y" * 120
+    assert reads == [(100, 0), (120, 0)]
     path.unlink()
     assert source.is_deleted()
-    assert isinstance(source, FileSource), "so that what looks for a file finds one"
+    source.close()
+
+
+def test_the_beginning_of_a_small_file_whose_end_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (BLOCK + 1))
+    pread = FileSource._pread
+
+    def broken(self: FileSource, count: int, position: int) -> bytes:
+        if position + count > BLOCK:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return pread(self, count, position)
+
+    monkeypatch.setattr(FileSource, "_pread", broken)
+    source = open_source(str(path))
+    assert source.read_at(0, BLOCK) == b"x" * BLOCK
+    with pytest.raises(SourceError, match="cannot read at byte 4000"):
+        source.read_at(4000, 200)
     source.close()

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdump.io import page_cache
-from kdump.io.fault_tolerant import fault_tolerant
+from kdump.io.fault_tolerant import careful_source
 from kdump.io.page_cache import PAGE, PageCache, cached_pages, merged, without
-from kdump.io.source import open_source
 from kdump.io.window import Window
 from kdump.log.region import Batch
 from kdump.log.region_reader import regions
@@ -96,14 +95,13 @@ def test_any_reads(present: set[int], size: int, reads: list[tuple[int, int, int
         mock.patch.multiple(
             page_cache,
             cached_pages=kernel.cached,
-            _readahead=lambda fd: 4 * PAGE,
             GRANULE=8 * PAGE,
             ALIGN=4 * PAGE,
         ),
         mock.patch.object(os, "posix_fadvise", kernel.fadvise),
         mock.patch("time.sleep"),
     ):
-        cache = PageCache(-1)
+        cache = PageCache(-1, 4 * PAGE)
         position = 0
         for at, count, ahead in reads:
             position = position if walk else at
@@ -137,7 +135,7 @@ def test_nothing_is_dropped_where_the_kernel_cannot_be_asked(
     monkeypatch.setattr(os, "posix_fadvise", drop)
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10 * PAGE)
-    source = open_source(str(path), fault_tolerant)
+    source = careful_source(str(path))
     assert source.read_at(0, MIB) == b"x" * 10 * PAGE
     source.close()
 
@@ -262,7 +260,7 @@ def test_the_kernels_cache(
         warm(reader, total)
         os.close(reader)
         before = settled(fd, total)
-        source = open_source(str(log), fault_tolerant)
+        source = careful_source(str(log))
         read(Window(source, size))
         source.close()
         after = cached(fd, total)

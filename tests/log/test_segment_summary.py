@@ -87,6 +87,7 @@ def test_a_stream_says_the_same_as_a_file() -> None:
 def every_segment_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `quick` use the indexes of small fixtures, too."""
     monkeypatch.setattr(module, "FEW_READS", -1)
+    monkeypatch.setattr(module, "SMALL", 0)
 
 
 @pytest.mark.usefixtures("every_segment_is_long")
@@ -153,7 +154,8 @@ def test_quick_is_never_dearer() -> None:
     [
         (1, 300, False),
         (128, 300, False),
-        (129, 300, True),
+        (129, 300, False),  # a small file
+        (229, 300, True),
         (128, 16_000, False),
         (129, 16_000, True),
         (15, 200_000, False),
