@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -103,7 +104,11 @@ _BY_GROUP = (None, *KINDS.values())
 def by_name(path: str) -> tuple[FileKind | None, int | None]:
     """Return the kind and the base offset that a file name implies, None for each that it does not. A broker parses the
     digits as a long, so a name with a larger number is not a Kafka file name."""
-    name = os.path.basename(path) if "/" in path else path
+    return _by_name(os.path.basename(path) if "/" in path else path)
+
+
+@lru_cache(4096)  # the directories of partitions have many names in common
+def _by_name(name: str) -> tuple[FileKind | None, int | None]:
     match = _NAME.fullmatch(name)
     if match is None:
         return None, None

@@ -7,7 +7,6 @@ Source: org.apache.kafka.storage.internals.log.LogFileUtils and LocalLog for the
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,6 @@ from kdump.log.served_files import is_served, swaps_in
 
 ValueT = TypeVar("ValueT")
 
-NAME = re.compile("[^/]+")
 IN_SEGMENTS = frozenset((file_kinds.SEGMENT, *file_kinds.INDEXES))
 LIVE = frozenset((".log", ".index", ".timeindex", ".txnindex"))
 """Endings of the files of a segment."""
@@ -39,8 +37,8 @@ NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 """Reason why a given partition directory cannot be read."""
 
 
-Endings = tuple[tuple[str, FileKind], ...]
-"""Endings of the files with one name, and their kinds; segments with the same ones share the tuple."""
+Endings = dict[FileKind, str]
+"""Endings of the files with one name, by their kinds; segments with the same ones share the dictionary."""
 
 
 class SegmentFiles:
@@ -55,11 +53,12 @@ class SegmentFiles:
         self.name, self.offset = name, offset
         self._log, self._indexes = log, indexes or {}
         self._place: Target | None = None
-        self._endings: Endings = ()
+        self._endings: Endings = {}
 
     @classmethod
     def of_names(cls, name: str, offset: int, place: Target, endings: Endings) -> SegmentFiles:
-        """Return the files of one name in a directory; `place` has its path and what its files have in common."""
+        """Return the files of one name in a directory; `place` has its path, with a slash at its end, and what its
+        files have in common."""
         found = cls(name, offset)
         found._place, found._endings = place, endings
         return found
@@ -68,20 +67,21 @@ class SegmentFiles:
     def log(self) -> Target | None:
         if self._place is None:
             return self._log
-        return next((self._target(ending, kind) for ending, kind in self._endings if kind is file_kinds.SEGMENT), None)
+        ending = self._endings.get(file_kinds.SEGMENT)
+        return None if ending is None else self._target(ending, file_kinds.SEGMENT)
 
     @property
     def indexes(self) -> dict[FileKind, Target]:
         if self._place is None:
             return self._indexes
-        return {kind: self._target(ending, kind) for ending, kind in self._endings if kind is not file_kinds.SEGMENT}
+        return {kind: self._target(self._endings[kind], kind) for kind in self.index_kinds}
 
     @property
     def index_kinds(self) -> list[FileKind]:
         """The kinds of its indexes."""
         if self._place is None:
             return list(self._indexes)
-        return [kind for _, kind in self._endings if kind is not file_kinds.SEGMENT]
+        return [kind for kind in self._endings if kind is not file_kinds.SEGMENT]
 
     def with_log(self, log: Target) -> SegmentFiles:
         """Return the same with another .log."""
@@ -90,8 +90,7 @@ class SegmentFiles:
     def _target(self, ending: str, kind: FileKind) -> Target:
         place = self._place
         assert place is not None
-        path = os.path.join(place.path, self.name + ending)
-        return Target(path, self.offset, place.topic, place.partition, kind, place.source)
+        return Target(place.path + self.name + ending, self.offset, place.topic, place.partition, kind, place.source)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SegmentFiles):
@@ -314,23 +313,23 @@ def _packed(names: list[str]) -> bytes:
     return zlib.compress("/".join(names).encode("utf-8", "surrogatepass"), 1) if names else b""
 
 
-def _names(packed: bytes) -> Iterator[str]:
-    text = zlib.decompress(packed).decode("utf-8", "surrogatepass") if packed else ""
-    return (found.group() for found in NAME.finditer(text))
+def _names(packed: bytes) -> list[str]:
+    return zlib.decompress(packed).decode("utf-8", "surrogatepass").split("/") if packed else []
 
 
 @lru_cache(8)
 def _grouped(path: str, source: str, topic: str | None, number: int | None, names: bytes) -> PartitionFiles:
     found = PartitionFiles()
-    place = Target(path, None, topic, number, None, source)
+    above = os.path.join(path, "")
+    place = Target(above, None, topic, number, None, source)
     segments: dict[str, tuple[str, ...]] = {}
-    listed = [*_names(names)]
+    listed = _names(names)
     swaps = swaps_in(path, listed)
     for name in listed:
         stem, ending = name[:DIGITS], name[DIGITS:]
-        if swaps.replaces(name):
+        if swaps.installed and swaps.replaces(name):
             kind, offset = by_name(name)
-            found.replaced.append(Target(os.path.join(path, name), offset, topic, number, kind, source))
+            found.replaced.append(Target(above + name, offset, topic, number, kind, source))
             continue
         if ending in LIVE and stem <= HIGHEST and stem.isdigit() and stem.isascii():  # most names; by_name takes longer
             segments[stem] = (*segments.get(stem, ()), ending)
@@ -340,18 +339,16 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
             stem = name.partition(".")[0]
             segments[stem] = (*segments.get(stem, ()), name[len(stem) :])
             if name in swaps.installed:
-                found.installed.append(Target(os.path.join(path, name), offset, topic, number, kind, source))
+                found.installed.append(Target(above + name, offset, topic, number, kind, source))
         else:
-            target = Target(os.path.join(path, name), offset, topic, number, kind, source)
-            _sort_in(found, name, target)
+            getattr(found, _list_of(name)).append(Target(above + name, offset, topic, number, kind, source))
     for stem, names_end in segments.items():
         offset = int(stem) if len(stem) == DIGITS else by_name(stem + names_end[0])[1] or 0
         own, others = _own_and_others(names_end)
         for ending in others:
-            at = Target(os.path.join(path, stem + ending), offset, topic, number, file_kinds.SEGMENT, source)
-            found.others.append(at)
+            found.others.append(Target(above + stem + ending, offset, topic, number, file_kinds.SEGMENT, source))
         segment = SegmentFiles.of_names(stem, offset, place, own)
-        if any(kind is file_kinds.SEGMENT for _, kind in own):
+        if file_kinds.SEGMENT in own:
             found.segments.append(segment)
         else:
             found.orphans.extend(segment.indexes.values())
@@ -376,17 +373,17 @@ def _own_and_others(endings: tuple[str, ...]) -> tuple[Endings, tuple[str, ...]]
                 continue
         found.pop(kind, None)
         found[kind] = ending
-    return tuple((ending, kind) for kind, ending in found.items()), tuple(others)
+    return found, tuple(others)
 
 
-def _sort_in(files: PartitionFiles, name: str, target: Target) -> None:
+@lru_cache(1024)
+def _list_of(name: str) -> str:
+    """Return the list of PartitionFiles that a file with this name belongs to, which is none of a segment's."""
     if not is_live(name):
-        (files.unfinished if name.endswith((".swap", ".cleaned")) else files.others).append(target)
-    elif target.kind is file_kinds.PRODUCER_SNAPSHOT:
-        files.snapshots.append(target)
-    elif target.kind is file_kinds.KRAFT_SNAPSHOT:
-        files.kraft_snapshots.append(target)
-    elif target.kind is None or name != ENDINGS.sub("", name):
-        files.others.append(target)
-    else:
-        files.texts.append(target)
+        return "unfinished" if name.endswith((".swap", ".cleaned")) else "others"
+    kind = by_name(name)[0]
+    if kind is file_kinds.PRODUCER_SNAPSHOT:
+        return "snapshots"
+    if kind is file_kinds.KRAFT_SNAPSHOT:
+        return "kraft_snapshots"
+    return "others" if kind is None or name != ENDINGS.sub("", name) else "texts"
