@@ -23,14 +23,15 @@ from kdump.incident.doctor.disks import Broker, Disks
 from kdump.incident.doctor.examination import Examination, command
 from kdump.incident.doctor.startup import NEVER_MISSING, MissingPartition
 from kdump.io.directory_listing import length
+from kdump.io.low_impact_reads import max_rate
 from kdump.log.internal_topics import REMOTE_METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.space.replica_copies import ReplicaCopies, stray_verdict
 from kdump.state.effective_config import NOWHERE
 from kdump.state.partition_summary import partition_summary
 
-LITTLE = 256 << 20
-"""Total size in bytes of segments up to which they are checked in one go."""
+LITTLE = 16 << 20
+"""Bytes of segments, for each second of the time, up to which they are checked in one go: each is then read once."""
 HEADERS_SHARE = 0.4
 """Maximum share of the time that is spent on headers: a few records say more than the rest of many headers."""
 SHOWN = 2
@@ -110,7 +111,7 @@ class DamageExamination:
             for unit in units:
                 if unit.directory is not None:
                     self._check(unit, self.on)
-            if sum(unit.size for unit in parts) > LITTLE:
+            if sum(unit.size for unit in parts) > min(LITTLE, max_rate() or LITTLE) * self.on.limit.left:
                 self._headers(parts)
                 self._thoroughly([unit for unit in parts if unit.name in self._suspects])
                 self._newest_segments(parts)

@@ -23,9 +23,14 @@ class TimeLimit:
     def is_over(self) -> bool:
         return self._clock() >= self._end
 
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._end - self._clock())
+
     def part(self, share: float) -> TimeLimit:
         """Return a limit of a share of what is left."""
-        return TimeLimit(max(0.0, self._end - self._clock()) * share, self._clock)
+        return TimeLimit(self.left * share, self._clock)
 
     def raise_if_over(self) -> None:
         """Raise OutOfTime if the time is over."""
