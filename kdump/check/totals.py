@@ -46,6 +46,11 @@ class CheckTotals:
         states = "states" if self.damaged_batches == 1 else "state"
         return f"{text} in valid batches ({batches} {states} {self.damaged_records:,} more)"
 
+    def count_file(self, size: int | None) -> None:
+        """Count a file of so many bytes that was read."""
+        self.files += 1
+        self.bytes += size or 0
+
     def add_damaged(self, batch: Batch) -> None:
         """Count a batch whose records are not counted."""
         self.damaged_batches += 1

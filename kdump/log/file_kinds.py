@@ -37,7 +37,10 @@ class FileKind(NamedTuple):
 
 # Kafka pads an offset to 20 digits (LogFileUtils.filenamePrefixFromOffset); copies in remote storage and the cache of
 # remote indexes append the segment's ID.
-_DIGITS = r"[0-9]{20}"
+DIGITS = 20
+"""Length of a base offset in a file's name."""
+_ZERO = "0" * DIGITS
+_DIGITS = rf"[0-9]{{{DIGITS}}}"
 _UUID = r"(?:[-_][\w-]{22})?"
 _OFFSET = _DIGITS + _UUID
 
@@ -104,20 +107,21 @@ _BY_GROUP = (None, *KINDS.values())
 def by_name(path: str) -> tuple[FileKind | None, int | None]:
     """Return the kind and the base offset that a file name implies, None for each that it does not. A broker parses the
     digits as a long, so a name with a larger number is not a Kafka file name."""
-    return _by_name(os.path.basename(path) if "/" in path else path)
-
-
-@lru_cache(4096)  # the directories of partitions have many names in common
-def _by_name(name: str) -> tuple[FileKind | None, int | None]:
-    match = _NAME.fullmatch(name)
-    if match is None:
-        return None, None
-    kind = _BY_GROUP[match.lastindex or 0]
-    digits = _OFFSET_NAME.match(name)
-    if digits is None:
+    name = os.path.basename(path) if "/" in path else path
+    stem = name[:DIGITS]
+    is_offset = len(stem) == DIGITS and stem.isdigit() and stem.isascii()
+    kind, has_offset = _by_pattern(_ZERO + name[DIGITS:] if is_offset else name)
+    if not has_offset:
         return kind, None
-    offset = int(digits[1])
+    offset = int(stem)
     return (kind, offset) if offset <= LONG_MAX else (None, None)
+
+
+@lru_cache(256)  # the same endings occur 200,000 times
+def _by_pattern(name: str) -> tuple[FileKind | None, bool]:
+    """Return the kind that a file name implies, and whether the name contains a base offset."""
+    match = _NAME.fullmatch(name)
+    return (None, False) if match is None else (_BY_GROUP[match.lastindex or 0], bool(_OFFSET_NAME.match(name)))
 
 
 INDEXES: dict[FileKind, Layout[Any]] = {TXN_INDEX: TXN_INDEX_ENTRY, INDEX: INDEX_ENTRY, TIME_INDEX: TIME_INDEX_ENTRY}

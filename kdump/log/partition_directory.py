@@ -21,7 +21,7 @@ from kdump.io.errors import listing_error
 from kdump.io.remote_paths import remote_partition
 from kdump.io.source import Identity
 from kdump.log import file_kinds
-from kdump.log.file_kinds import ENDINGS, FileKind, by_name
+from kdump.log.file_kinds import DIGITS, ENDINGS, FileKind, by_name
 from kdump.log.live_files import identity
 from kdump.log.paths import PARTITION, Target, is_live
 from kdump.log.served_files import is_served, swaps_in
@@ -31,8 +31,8 @@ ValueT = TypeVar("ValueT")
 IN_SEGMENTS = frozenset((file_kinds.SEGMENT, *file_kinds.INDEXES))
 LIVE = frozenset((".log", ".index", ".timeindex", ".txnindex"))
 """Endings of the files of a segment."""
-DIGITS, HIGHEST = 20, f"{LONG_MAX:020}"
-"""Length of a base offset in a file's name, and the highest one that a broker can parse."""
+HIGHEST = f"{LONG_MAX:020}"
+"""The highest base offset in a file's name that a broker can parse."""
 NO_SEGMENT = "no segment (<20 digits>.log) in this directory"
 """Reason why a given partition directory cannot be read."""
 
@@ -341,7 +341,8 @@ def _grouped(path: str, source: str, topic: str | None, number: int | None, name
             if name in swaps.installed:
                 found.installed.append(Target(above + name, offset, topic, number, kind, source))
         else:
-            getattr(found, _list_of(name)).append(Target(above + name, offset, topic, number, kind, source))
+            its_list = _list_of(name if offset is None else HIGHEST + ending)
+            getattr(found, its_list).append(Target(above + name, offset, topic, number, kind, source))
     for stem, names_end in segments.items():
         offset = int(stem) if len(stem) == DIGITS else by_name(stem + names_end[0])[1] or 0
         own, others = _own_and_others(names_end)
@@ -376,7 +377,7 @@ def _own_and_others(endings: tuple[str, ...]) -> tuple[Endings, tuple[str, ...]]
     return found, tuple(others)
 
 
-@lru_cache(1024)
+@lru_cache(256)
 def _list_of(name: str) -> str:
     """Return the list of PartitionFiles that a file with this name belongs to, which is none of a segment's."""
     if not is_live(name):

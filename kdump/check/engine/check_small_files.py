@@ -42,8 +42,7 @@ def read(target: Target, options: Options, totals: CheckTotals, *, count: bool =
     with closing(window.source):
         kind = target.kind or file_kinds.by_content(window)
         if count:
-            totals.files += 1
-            totals.bytes += window.source.size or 0
+            totals.count_file(window.source.size)
         yield from entries(kind, window, target.name_offset or 0)
 
 

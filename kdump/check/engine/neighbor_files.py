@@ -42,6 +42,8 @@ class NeighborFiles(Resumable):
         self.totals = totals
         self.walked = 0
         """Bytes of batches that have been read again."""
+        self.valid_snapshots: dict[str, int] = {}
+        """Bytes of each producer snapshot that has been read and is valid, by its path."""
         self._last: tuple[SegmentContext, IndexedAborts] | None = None
         """The segment whose .txnindex was read last, and its entries: several rules use them."""
 
@@ -59,8 +61,7 @@ class NeighborFiles(Resumable):
     def _read(self, target: Target, kind: FileKind) -> Iterator[EntryRun | Region]:
         """Yield everything in an index. Raises SourceError."""
         window = self.options.open(target)
-        self.totals.files += 1
-        self.totals.bytes += window.source.size or 0
+        self.totals.count_file(window.source.size)
         with closing(window.source):
             yield from entry_runs(kind, window, target.name_offset or 0)
 
@@ -78,6 +79,7 @@ class NeighborFiles(Resumable):
                         return None
                     if size <= SMALL_SNAPSHOT and item.type:
                         entries.append((item.position, item.values))
+            self.valid_snapshots[target.path] = size
         except (SourceError, OSError):
             return None
         return iter(entries) if size <= SMALL_SNAPSHOT else self._snapshot(target)

@@ -84,8 +84,7 @@ def kraft_snapshot(target: Target, known: PartitionContext, options: Options, to
     except SourceError as error:
         totals.add_unreadable(error)
         return
-    totals.files += 1
-    totals.bytes += window.source.size or 0
+    totals.count_file(window.source.size)
     part = SegmentContext(SegmentFiles("", 0, target), target, False, False, known.now, window.source.size)
     first = last = None
     position = 0

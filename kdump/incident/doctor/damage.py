@@ -93,8 +93,8 @@ class DamageExamination:
         """Findings in newest segments, which are checked again with their partitions."""
         self._left: dict[str, CheckUnit] = {}
         """Units that have not been checked completely, by name."""
-        self._newest: dict[str, int] = {}
-        """Size of the newest segment of those in which that has been checked."""
+        self._newest: dict[str, CheckTotals] = {}
+        """What was counted in the newest segment of those in which that has been checked."""
         self._suspects: dict[str, str] = {}
         """Damage that headers show, by the name of the unit."""
         self._no_headers = 0
@@ -149,17 +149,21 @@ class DamageExamination:
             assert target is not None
             size = length(target.path) or 0
             newest = CheckUnit(target.path, size, replace(unit.known, last=True), unit.options, target=target)
-            if self._check(newest, self.on, name=unit.name):
-                self._newest[unit.name] = size
+            totals = CheckTotals()
+            if self._check(newest, self.on, name=unit.name, totals=totals):
+                self._newest[unit.name] = totals
+            else:
+                self.totals.add(totals)
 
     def _thoroughly(self, units: list[CheckUnit]) -> None:
         for unit in units:
             if self.on.limit.is_over:
                 return
+            self._newest.pop(unit.name, None)  # counted with the others
             if self._check(unit, self.on):
                 del self._left[unit.name]
 
-    def _check(self, unit: CheckUnit, on: Examination, name: str = "") -> bool:
+    def _check(self, unit: CheckUnit, on: Examination, name: str = "", totals: CheckTotals | None = None) -> bool:
         """Check a unit, and report what was found in it. Returns False if the time was over before its end."""
         kinds: dict[KindKey, _Kind] = {}
         stopped = False
@@ -172,7 +176,7 @@ class DamageExamination:
 
         options, unit.options = unit.options, replace(unit.options, more=progress)
         try:
-            for finding in unit.run(self.totals):
+            for finding in unit.run(totals or self.totals):
                 if finding.severity != INFO:
                     self._count(finding, kinds, is_newest=bool(name))
         finally:
@@ -280,6 +284,8 @@ class DamageExamination:
 
     def _answer(self, parts: int) -> None:
         question = self.on.question
+        for totals in self._newest.values():
+            self.totals.add(totals)
         for text in self.totals.unread:
             self.on.unread(text)
         question.partitions = parts - len(self._left)
@@ -287,9 +293,9 @@ class DamageExamination:
         question.headersLeft = self._no_headers
         for unit in self._left.values():
             segments = len(unit.partition.segments) if unit.partition is not None else 1
-            newest = self._newest.get(unit.name)
-            question.segmentsLeft += segments - (newest is not None)
-            question.bytesLeft += max(0, unit.size - (newest or 0))
+            newest = self._newest.get(unit.name, CheckTotals())
+            question.segmentsLeft += segments - newest.files
+            question.bytesLeft += max(0, unit.size - newest.bytes)
         remote = self._in_remote_storage()
         errors, warnings = self.found[ERROR], self.found["warning"]
         found = [
