@@ -57,7 +57,8 @@ class Observer(Resumable):
     the findings that are certain at that point, those of a ledger its answers, and those of a watcher nothing.
 
     Consecutive valid batches are processed in bulk: `first_suspect` returns the first batch that needs `batch`, and
-    `accept_run` updates the state for those before it. None of them is a control batch.
+    `accept_run` updates the state for those before it. All control batches among them are transaction markers exactly
+    as brokers write them (is_marker).
 
     An observer must declare state that outlives a segment in `saved_fields`, and reset all other state with each
     segment.
@@ -80,8 +81,10 @@ class Observer(Resumable):
         is none."""
         return stop
 
-    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
-        """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`."""
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> Iterable[Any] | None:
+        """Update the state for the batches first..stop (`stop` excluded), none of which needs `batch`. `first_suspect`
+        has been called before for these batches, and perhaps some after them."""
+        return None
 
     def begin(self, part: SegmentContext) -> Iterable[Any] | None:
         """Called at the start of a segment."""

@@ -88,6 +88,10 @@ SUMS_WIDTH = LATEST + EXTREME_ROW + 1
 
 HEADER_SIZE = BATCH_HEADER.size
 MIN_BATCH_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+MARKER_SIZE = HEADER_SIZE + 17
+"""Bytes of a batch with a transaction marker."""
+MARKER_TYPE_AT, MARKER_EPOCH_AT = 8, 12
+"""Positions in its record: the last byte of its type, and the coordinator epoch."""
 _AT = BATCH_HEADER.positions
 LENGTH_AT, LEADER_EPOCH_AT, MAGIC_AT = _AT["batchLength"], _AT["partitionLeaderEpoch"], _AT["magic"]
 CRC_AT, ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT = _AT["crc"], _AT["attributes"], _AT["lastOffsetDelta"]

@@ -26,13 +26,15 @@ class HeaderColumns:
     """Headers of `count` batches, with HEADER_WIDTH numbers each in `block`. Starts and ends index into `data`; add
     `shift` to get positions in the file."""
 
-    __slots__ = ("block", "count", "data", "shift")
+    __slots__ = ("block", "count", "data", "grouped", "shift")
 
     def __init__(self, data: bytes, shift: int) -> None:
         self.data = data
         self.shift = shift
         self.block = array("q")
         self.count = 0
+        self.grouped: tuple[int, int, bool, list[ProducerWrites]] | None = None
+        """What producer_writes was last called with, and has returned: several watchers ask for the same batches."""
 
     def __len__(self) -> int:
         return self.count
@@ -106,14 +108,17 @@ def is_plain_batch(
     stop: cython.Py_ssize_t,
     flags: cython.longlong,
     most: cython.longlong,
+    markers: cython.bint = False,
 ) -> int:
     """Return the first batch of first..stop with attribute bits outside `flags`, more than `most` bytes, or
-    inconsistent producer ID, epoch and sequence; else `stop`."""
+    inconsistent producer ID, epoch and sequence; else `stop`. `markers`: one for which is_marker is true is none."""
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
     for row in range(first, stop):
         at = row * HEADER_WIDTH
+        if markers and rows[at + ATTRIBUTES] == IS_TRANSACTIONAL | IS_CONTROL and is_marker(heads, row):
+            continue
         if rows[at + ATTRIBUTES] & ~flags or rows[at + BATCH_END] - rows[at + BATCH_START] > most:
             return row
         if rows[at + PRODUCER_ID] < 0:
@@ -124,14 +129,79 @@ def is_plain_batch(
     return stop
 
 
+def is_marker(heads: HeaderColumns, row: cython.Py_ssize_t) -> bool:
+    """Return True if a valid batch is a transaction marker exactly as brokers write it."""
+    rows: cython.longlong[::1] = heads.block
+    at: cython.Py_ssize_t = row * HEADER_WIDTH
+    place: cython.Py_ssize_t = rows[at + BATCH_START] + HEADER_SIZE
+    data: cython.const[cython.uchar][::1]
+    if rows[at + ATTRIBUTES] != IS_TRANSACTIONAL | IS_CONTROL or rows[at + RECORD_COUNT] != 1:
+        return False
+    if rows[at + BATCH_END] - rows[at + BATCH_START] != MARKER_SIZE:
+        return False
+    if rows[at + PRODUCER_ID] < 0 or rows[at + PRODUCER_EPOCH] < 0 or rows[at + LAST_OFFSET] != rows[at + BASE_OFFSET]:
+        return False
+    if rows[at + BASE_TIMESTAMP] < 0 or rows[at + BASE_TIMESTAMP] != rows[at + MAX_TIMESTAMP]:
+        return False
+    data = heads.data
+    if rows[at + BATCH_END] > len(data):
+        return False
+    # The record: its length, attributes and deltas; the key with its size, version and type; the value with its size,
+    # version and coordinator epoch; no headers.
+    if data[place] != 0x20 or data[place + 1] or data[place + 2] or data[place + 3]:
+        return False
+    if data[place + 4] != 0x08 or data[place + 5] or data[place + 6] or data[place + 7] or data[place + 8] > 1:
+        return False
+    return data[place + 9] == 0x0C and not (data[place + 10] or data[place + 11] or data[place + 16])
+
+
+def first_control(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
+    """Return the first control batch of first..stop, else `stop`."""
+    rows: cython.longlong[::1] = heads.block
+    row: cython.Py_ssize_t
+    for row in range(first, stop):
+        if rows[row * HEADER_WIDTH + ATTRIBUTES] & IS_CONTROL:
+            return row
+    return stop
+
+
+def first_abort(
+    heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, offset: cython.longlong
+) -> int:
+    """Return the first batch of first..stop that is an ABORT marker or whose base offset is above `offset`; else
+    `stop`. Control batches must be transaction markers."""
+    rows: cython.longlong[::1] = heads.block
+    data: cython.const[cython.uchar][::1]
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    for row in range(first, stop):
+        at = row * HEADER_WIDTH
+        if rows[at + BASE_OFFSET] > offset:
+            return row
+        if rows[at + ATTRIBUTES] & IS_CONTROL:
+            data = heads.data
+            if not data[rows[at + BATCH_START] + HEADER_SIZE + MARKER_TYPE_AT]:
+                return row
+    return stop
+
+
 class ProducerWrites(NamedTuple):
-    """Batches of one producer: rows of the first and the last, and number of records, batches and bytes."""
+    """Batches of one producer up to a transaction marker: rows of the first and the last (-1: only the marker), and
+    number of records, batches and bytes, all without the marker; its row, -1 for none. `is_next`: the producer has an
+    earlier marker among the batches that were grouped."""
 
     first: int
     last: int
     records: int
     batches: int
     bytes: int
+    marker: int
+    is_next: bool
+
+    @property
+    def begins(self) -> int:
+        """The row of the first batch, which may be the marker."""
+        return self.marker if self.first < 0 else self.first
 
 
 def producer_writes(
@@ -140,60 +210,91 @@ def producer_writes(
     """Group the batches first..stop by producer; return the row at which grouping stopped, and their ProducerWrites.
 
     The batches of a chain have the same producer epoch, are all transactional or all not, and with `sequences` have
-    consecutive sequence numbers. Grouping stops at the first batch that would violate this, else at `stop`. Batches
-    without a producer ID are ignored. The chains are in the order of their last batches.
+    consecutive sequence numbers. A transaction marker has that epoch or a higher one, and ends a chain; the next one
+    has the marker's epoch and, if that is the epoch of the producer's last data, with `sequences` continues it.
+    Grouping stops at the first batch that would violate this or, with `sequences`, whose last data is not among these
+    batches although a marker is; else at `stop`. Batches without a producer ID are ignored. The chains are in the order
+    of their last batches. Control batches must be transaction markers.
     """
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
     before: cython.Py_ssize_t
+    data: cython.Py_ssize_t
     place: cython.Py_ssize_t
     size: cython.Py_ssize_t = 8
     expected: cython.longlong
+    if heads.grouped is not None and heads.grouped[:2] == (first, stop) and (heads.grouped[2] or not sequences):
+        return stop, heads.grouped[3]
     while size < 2 * (stop - first):
         size *= 2
     mask: cython.Py_ssize_t = size - 1
-    # A hash table by producer ID: row of its last batch + 1 (0: free slot), row of its first batch, and the sums.
-    block = array("q", bytes(8 * 5 * size))
+    # A hash table by producer ID, of rows + 1 (0: none): its last batch, the first of its chain, its last data batch
+    # and its last marker; then the sums of its chain.
+    block = array("q", bytes(8 * 7 * size))
     table: cython.longlong[::1] = block
+    found: list[ProducerWrites] = []
     for row in range(first, stop):
         at = row * HEADER_WIDTH
         if rows[at + PRODUCER_ID] < 0:
             continue
         place = (rows[at + PRODUCER_ID] ^ rows[at + PRODUCER_ID] >> 16) & mask
-        while table[place * 5] and rows[(table[place * 5] - 1) * HEADER_WIDTH + PRODUCER_ID] != rows[at + PRODUCER_ID]:
+        while table[place * 7] and rows[(table[place * 7] - 1) * HEADER_WIDTH + PRODUCER_ID] != rows[at + PRODUCER_ID]:
             place = (place + 1) & mask
-        if table[place * 5]:
-            before = (table[place * 5] - 1) * HEADER_WIDTH
-            if (
-                rows[at + PRODUCER_EPOCH] != rows[before + PRODUCER_EPOCH]
-                or (rows[at + ATTRIBUTES] ^ rows[before + ATTRIBUTES]) & IS_TRANSACTIONAL
+        place *= 7
+        if table[place]:
+            before = (table[place] - 1) * HEADER_WIDTH
+            if rows[at + ATTRIBUTES] & IS_CONTROL:
+                if rows[at + PRODUCER_EPOCH] < rows[before + PRODUCER_EPOCH]:
+                    stop = row
+                    break
+            elif rows[at + PRODUCER_EPOCH] != rows[before + PRODUCER_EPOCH] or (
+                table[place + 1] and (rows[at + ATTRIBUTES] ^ rows[before + ATTRIBUTES]) & IS_TRANSACTIONAL
             ):
                 stop = row
                 break
-            expected = sequence_at(
-                rows[before + BASE_SEQUENCE], minus(rows[before + LAST_OFFSET], rows[before + BASE_OFFSET]) + 1
-            )
-            if sequences and rows[at + BASE_SEQUENCE] != expected:
-                stop = row
-                break
-        else:
-            table[place * 5 + 1] = row
-        table[place * 5] = row + 1
-        table[place * 5 + 2] += rows[at + RECORD_COUNT]
-        table[place * 5 + 3] += 1
-        table[place * 5 + 4] += rows[at + BATCH_END] - rows[at + BATCH_START]
-    found = [
-        ProducerWrites(block[place + 1], block[place] - 1, block[place + 2], block[place + 3], block[place + 4])
-        for place in range(0, 5 * size, 5)
-        if table[place]
-    ]
+            elif sequences:
+                if not table[place + 2]:
+                    stop = row
+                    break
+                data = (table[place + 2] - 1) * HEADER_WIDTH
+                expected = sequence_at(
+                    rows[data + BASE_SEQUENCE], minus(rows[data + LAST_OFFSET], rows[data + BASE_OFFSET]) + 1
+                )
+                if rows[at + PRODUCER_EPOCH] == rows[data + PRODUCER_EPOCH] and rows[at + BASE_SEQUENCE] != expected:
+                    stop = row
+                    break
+        table[place] = row + 1
+        if rows[at + ATTRIBUTES] & IS_CONTROL:
+            found.append(_chain(table, place, row))
+            table[place + 3] = row + 1
+            table[place + 1] = table[place + 4] = table[place + 5] = table[place + 6] = 0
+            continue
+        if not table[place + 1]:
+            table[place + 1] = row + 1
+        table[place + 2] = row + 1
+        table[place + 4] += rows[at + RECORD_COUNT]
+        table[place + 5] += 1
+        table[place + 6] += rows[at + BATCH_END] - rows[at + BATCH_START]
+    for place in range(0, 7 * size, 7):
+        if table[place + 1]:
+            found.append(_chain(table, place, -1))
     found.sort(key=_last)
+    heads.grouped = (first, stop, sequences, found)
     return stop, found
 
 
+@cython.cfunc
+def _chain(table: cython.longlong[::1], place: cython.Py_ssize_t, marker: cython.Py_ssize_t) -> ProducerWrites:
+    """Return the chain of a producer, whose numbers start at table[place]."""
+    first: cython.Py_ssize_t = table[place + 1] - 1
+    last: cython.Py_ssize_t = table[place + 2] - 1
+    records, batches, size = table[place + 4], table[place + 5], table[place + 6]
+    return ProducerWrites(first, last if first >= 0 else -1, records, batches, size, marker, table[place + 3] > 0)
+
+
 def _last(chain: ProducerWrites) -> int:
-    return chain.last
+    return chain.last if chain.marker < 0 else chain.marker
 
 
 def cleaned_batch(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:

@@ -8,7 +8,7 @@ from kdump.core.integer_rows import IntegerRows
 from kdump.format.index import TXN_INDEX_ENTRY
 
 NAMES = tuple(TXN_INDEX_ENTRY.positions)
-LAST = NAMES.index("lastOffset")
+LAST, PRODUCER = NAMES.index("lastOffset"), NAMES.index("producerId")
 NEAR = {"lastOffset": "firstOffset", "lastStableOffset": "lastOffset"}
 
 
@@ -35,6 +35,11 @@ class PackedEntries:
     def last_offset(self, number: int) -> int:
         """Return the lastOffset of an entry."""
         return self._rows.get(number)[LAST]
+
+    def marker_of(self, number: int) -> tuple[int, int]:
+        """Return the offset and the producer ID of the marker of an entry."""
+        values = self._rows.get(number)
+        return values[LAST], values[PRODUCER]
 
     def by_last_offset(self) -> range | list[int]:
         """Return the numbers of the entries in the order of lastOffset, which is that of the file if it is valid."""

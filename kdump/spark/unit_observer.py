@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.check.rule import BatchContext, Observer, SegmentContext
-from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec
+from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec, first_control
 from kdump.format.codec_ids import codec_name
 from kdump.log.producer_sums import ProducerSums
 from kdump.render.escape import path_text
@@ -125,6 +125,9 @@ class UnitObserver(Observer):
         self.put = put
         self.path = ""
         self.here: dict[str, Any] = {}
+
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        return first_control(heads, first, stop)
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         here = self._here(part)

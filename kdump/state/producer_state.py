@@ -18,7 +18,6 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import config_default
 from kdump.log.region import Batch
 from kdump.state.releases import PRODUCER_EXPIRATION
-from kdump.state.transaction_marker import EndTxnMarker
 
 MAX_PRODUCERS = 1_000_000
 """Maximum number of producers kept; beyond that, the one that was idle for longest is removed."""
@@ -61,14 +60,6 @@ class ProducerStateEntry:
     def first(cls, epoch: int) -> ProducerStateEntry:
         """Return the state of a producer that has just begun with this epoch."""
         return cls(epoch, epoch)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch; a different one resets sequences and offsets (ProducerStateEntry.maybeUpdateProducerEpoch)."""
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.last_sequence = self.last_offset = self.batch_epoch = -1
-            self.offset_delta = 0
-        self.highest_epoch = max(self.highest_epoch, epoch)
 
 
 def default_expiration(release: KafkaRelease) -> int:
@@ -193,20 +184,26 @@ class ProducerState(Generic[EntryT]):
             ),
         )
 
-    def marker(self, batch: Batch, marker: EndTxnMarker) -> None:
+    def marker(self, producer_id: int, epoch: int, coordinator_epoch: int | None, timestamp: int) -> None:
         """Apply a transaction marker (ProducerAppendInfo.appendEndTxnMarker). Since transaction version 2 its epoch is
-        one above that of the data."""
-        assert batch.producerId is not None
-        epoch = batch.producerEpoch or 0
-        row, is_new = self._row(batch.producerId)
-        now = self.kind.first(epoch) if is_new else self._entry(row)
-        now.set_epoch(epoch)
-        if marker.coordinatorEpoch is not None:
-            now.coordinator_epoch = marker.coordinatorEpoch
-        timestamp = batch.maxTimestamp if marker.timestamp is None else marker.timestamp
-        now.timestamp = -1 if timestamp is None else timestamp
-        now.txn_first_offset = -1
-        self._entries.put(row, self._of(now))
+        one above that of the data; a different one resets sequences and offsets
+        (ProducerStateEntry.maybeUpdateProducerEpoch)."""
+        row, is_new = self._row(producer_id)
+        before = self._of(self.kind.first(epoch)) if is_new else self._entries.get(row)
+        (known, highest, *data, batch_timestamp, _, coordinator, _) = before[:10]
+        self._entries.put(
+            row,
+            (
+                epoch,
+                max(highest, epoch),
+                *(data if epoch == known else (-1, -1, -1, 0)),
+                batch_timestamp,
+                timestamp,
+                coordinator if coordinator_epoch is None else coordinator_epoch,
+                -1,
+                *before[10:],
+            ),
+        )
 
 
 def follows(before: ProducerStateEntry, batch: Batch, damages: int = 0) -> SequenceBreak | None:

@@ -5,12 +5,10 @@ Source: org.apache.kafka.common.record.EndTransactionMarker, ProducerAppendInfo.
 
 from __future__ import annotations
 
-import re
-import struct
 from typing import NamedTuple
 
-from kdump.core.column_numbers import HEADER_SIZE, HEADER_WIDTH, IS_CONTROL, IS_TRANSACTIONAL
-from kdump.core.header_columns import HeaderColumns
+from kdump.core.column_numbers import BATCH_START, HEADER_SIZE, MARKER_EPOCH_AT, MARKER_TYPE_AT, MAX_TIMESTAMP
+from kdump.core.header_columns import HeaderColumns, is_marker
 from kdump.format.control_record import decode_control
 from kdump.log.batch_records import records
 from kdump.log.region import Batch, DefaultRecordBatch
@@ -27,28 +25,22 @@ class EndTxnMarker(NamedTuple):
     timestamp: int | None
 
 
-_RECORD = re.compile(rb"\x20\0\0\0\x08\0\0\0([\0\1])\x0c\0\0(.{4})\0", re.DOTALL)
-"""The record of a marker: its length, attributes and deltas; key and value of version 0, each after its size, with type
-and coordinator epoch; no headers."""
-MARKER_SIZE = HEADER_SIZE + 17
-"""Size in bytes of a batch with such a record."""
-_COORDINATOR_EPOCH = struct.Struct(">i")
-
-
 def plain_marker(heads: HeaderColumns, row: int) -> EndTxnMarker | None:
     """Return the transaction marker in a valid batch that is exactly as brokers write it; None for any other batch. A
     twin of marker_of for logs in which every other batch is a marker."""
-    numbers = heads.block[row * HEADER_WIDTH : (row + 1) * HEADER_WIDTH]
-    start, end, base, last, _, attributes, largest, producer_id, epoch, _, count, timestamp = numbers
-    if attributes != IS_TRANSACTIONAL | IS_CONTROL or count != 1 or last != base:
-        return None
-    if producer_id < 0 or epoch < 0 or timestamp < 0 or timestamp != largest:
-        return None
-    record = _RECORD.fullmatch(heads.data, start + HEADER_SIZE, end)
-    if record is None:
-        return None
-    kind, coordinator_epoch = record.groups()
-    return EndTxnMarker(COMMIT if kind == b"\1" else ABORT, _COORDINATOR_EPOCH.unpack(coordinator_epoch)[0], timestamp)
+    return marker_at(heads, row) if is_marker(heads, row) else None
+
+
+def marker_at(heads: HeaderColumns, row: int) -> EndTxnMarker:
+    """Return the transaction marker in a batch for which is_marker is true."""
+    kind = COMMIT if heads.data[heads.of(row, BATCH_START) + HEADER_SIZE + MARKER_TYPE_AT] else ABORT
+    return EndTxnMarker(kind, coordinator_epoch(heads, row), heads.of(row, MAX_TIMESTAMP))
+
+
+def coordinator_epoch(heads: HeaderColumns, row: int) -> int:
+    """Return the coordinator epoch of a transaction marker in a batch for which is_marker is true."""
+    position = heads.of(row, BATCH_START) + HEADER_SIZE + MARKER_EPOCH_AT
+    return int.from_bytes(heads.data[position : position + 4], "big", signed=True)
 
 
 def marker_of(batch: Batch) -> EndTxnMarker | None:

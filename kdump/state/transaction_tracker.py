@@ -136,10 +136,8 @@ class OpenTransactions:
         if len(self.epochs) < MAX_OPEN_TRANSACTIONS:
             self.epochs.put(producer_id, max(epoch, self.epochs.get(producer_id)))
 
-    def marker(self, batch: Batch, marker: EndTxnMarker) -> CompletedTxn:
-        """Apply a transaction marker."""
-        producer_id, epoch = batch.producerId, batch.producerEpoch or 0
-        assert producer_id is not None
+    def marker(self, producer_id: int, epoch: int, offset: int, marker: EndTxnMarker) -> CompletedTxn:
+        """Apply the transaction marker of a producer's batch, whose last offset is `offset`."""
         closed = self.open.pop(producer_id, None)
         newest = self.epochs.get(producer_id)
         if newest >= 0 or len(self.epochs) < MAX_OPEN_TRANSACTIONS:
@@ -152,8 +150,8 @@ class OpenTransactions:
         ):
             self.raised.put(producer_id, epoch)
         undecided = self.first_undecided
-        stable = batch.lastOffset + 1 if undecided is None else undecided
-        return CompletedTxn(producer_id, marker, epoch, batch.lastOffset, closed, newest, stable, repeats)
+        stable = offset + 1 if undecided is None else undecided
+        return CompletedTxn(producer_id, marker, epoch, offset, closed, newest, stable, repeats)
 
     @property
     def first_undecided(self) -> int | None:

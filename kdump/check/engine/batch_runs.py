@@ -6,23 +6,26 @@ The findings are the same as if every batch were checked on its own; tests/check
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from kdump.check.engine.record_suspects import first_record_suspect
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import Observer, SegmentContext
 from kdump.core.batch_scan import FURTHEST
-from kdump.core.column_numbers import BATCH_START
+from kdump.core.column_numbers import BATCH_START, MARKER_SIZE
 from kdump.core.header_columns import HeaderColumns, is_plain_batch
 from kdump.format.batch_header import COMPRESSION, TIMESTAMP_TYPE, TRANSACTIONAL
 from kdump.io.run import Limits
 from kdump.log.region import BatchRun, DefaultRecordBatch
-from kdump.state.transaction_marker import MARKER_SIZE, EndTxnMarker, plain_marker
+from kdump.state.transaction_marker import EndTxnMarker, plain_marker
 
 FLAGS = COMPRESSION.mask | TIMESTAMP_TYPE.mask | TRANSACTIONAL.mask
 """Attribute bits that need no check: not those of control batches or delete horizons, and no reserved ones."""
 FIRST_TRY = 16
 """Number of batches tried in bulk after one that had to be examined; doubled with each success."""
+MAX_RUN = 1024
+"""Maximum number of batches tried in bulk: what observers note for each takes memory."""
 
 
 class BatchRunChecker:
@@ -53,11 +56,10 @@ class BatchRunChecker:
         self,
         batch_run: BatchRun,
         damaged: bool,
-        accepted: Callable[[HeaderColumns, int, int], None],
-    ) -> Iterator[tuple[DefaultRecordBatch, EndTxnMarker | None]]:
-        """Yield the batches that the observers must examine one by one; for one that is valid beyond doubt, its
-        transaction marker. When one is yielded, the observers have taken the batches before it, and `accepted` has been
-        called for these. `damaged`: there is damage before the first batch."""
+    ) -> Iterator[range | tuple[DefaultRecordBatch, EndTxnMarker | None]]:
+        """Yield the rows of batches that `accept` must be called with, and, between them, the batches that the
+        observers must examine one by one; for one that is valid beyond doubt, its transaction marker. `damaged`: there
+        is damage before the first batch."""
         heads = batch_run.headers
         row = 0
         while row < len(heads):
@@ -65,18 +67,21 @@ class BatchRunChecker:
             after_damage = damaged and row == 0
             suspect = row if after_damage else self._first_suspect(heads, row, stop, batch_run.suspects)
             if suspect > row:
-                for accept_run in self._accept_run:
-                    accept_run(self.part, heads, row, suspect)
-                accepted(heads, row, suspect)
-            self.ahead = 2 * self.ahead if suspect == stop else FIRST_TRY
+                yield range(row, suspect)
+            self.ahead = min(2 * self.ahead, MAX_RUN) if suspect == stop else FIRST_TRY
             row = suspect
             if suspect < stop:
                 marker = plain_marker(heads, row) if self.markers and not after_damage else None
                 yield batch_run.batch(heads.of(row, BATCH_START)), marker
                 row += 1
 
+    def accept(self, heads: HeaderColumns, rows: range) -> Iterator[Any]:
+        """Let the observers take the batches in these rows, and yield what they return."""
+        for accept_run in self._accept_run:
+            yield from accept_run(self.part, heads, rows.start, rows.stop) or ()
+
     def _first_suspect(self, heads: HeaderColumns, first: int, stop: int, known: list[int] | None) -> int:
-        stop = is_plain_batch(heads, first, stop, FLAGS, self.max_batch_bytes)
+        stop = is_plain_batch(heads, first, stop, FLAGS, self.max_batch_bytes, self.markers)
         for first_suspect in self._first_suspects:
             if stop == first:
                 return first

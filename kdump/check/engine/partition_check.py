@@ -236,7 +236,12 @@ class PartitionCheck(Resumable):
                 if not observers and not decode:  # nothing examines valid batches
                     self._batch_run(region)
                 else:
-                    for batch, marker in runs.split(region, damage is not None, self._count_accepted):
+                    for each in runs.split(region, damage is not None):
+                        if isinstance(each, range):
+                            self._count_accepted(region.headers, each)
+                            yield from runs.accept(region.headers, each)
+                            continue
+                        batch, marker = each
                         yield from (
                             self._batch(part, batch, damage) if marker is None else self._marker(part, batch, marker)
                         )
@@ -306,9 +311,9 @@ class PartitionCheck(Resumable):
         run = batch_run.run
         self._count(run.batches, run.records, run.first_offset, run.last_offset)
 
-    def _count_accepted(self, heads: HeaderColumns, first: int, stop: int) -> None:
-        records = total(heads, RECORD_COUNT, first, stop)
-        self._count(stop - first, records, heads.of(first, BASE_OFFSET), heads.of(stop - 1, LAST_OFFSET))
+    def _count_accepted(self, heads: HeaderColumns, rows: range) -> None:
+        records = total(heads, RECORD_COUNT, rows.start, rows.stop)
+        self._count(len(rows), records, heads.of(rows.start, BASE_OFFSET), heads.of(rows.stop - 1, LAST_OFFSET))
 
     def _count(self, batches: int, records: int, first: int, last: int) -> None:
         """Count valid batches with their records and first and last offset."""

@@ -241,6 +241,7 @@ class _ReadLater(HeaderColumns):
         self._size = size
         self._data: bytes | None = None
         self.shift = shift
+        self.grouped = None
 
     @property
     def data(self) -> bytes:  # type: ignore[override]

@@ -15,6 +15,7 @@ from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
 from kdump.check.rules.indexes import REBUILD, UNWRITTEN, UNWRITTEN_WARNING, fault_finding
 from kdump.check.rules.newer_release import newer_release
 from kdump.check.watchers.transactions import TransactionWatcher
+from kdump.core.column_numbers import BATCH_START, MARKER_SIZE
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.index import TXN_INDEX_ENTRY
 from kdump.kafka.transaction_index import AbortMarker, AbortMarkers, TransactionIndexJudge, entry_problem, newer_entry
@@ -23,6 +24,7 @@ from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
 from kdump.state.transaction_marker import ABORT
+from kdump.state.transaction_tracker import CompletedTxn
 
 TXN_INDEX_INVALID = Code(
     code="txn-index-invalid",
@@ -111,16 +113,22 @@ class TxnIndexRule(Observer):
     def batch(self, seen: BatchContext) -> Iterable[Finding]:
         if self.first is None and seen.is_valid:
             self.first = seen.batch.baseOffset
-        ended = self.transactions.ended
-        if ended is not None and ended.marker.type == ABORT:
+        if self.transactions.ended is not None:
+            self._ended(self.transactions.ended, seen.batch.position, seen.batch.size)
+        return NONE
+
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
+        for row, ended in self.transactions.ended_in_run:
+            self._ended(ended, heads.of(row, BATCH_START) + heads.shift, MARKER_SIZE)
+
+    def _ended(self, ended: CompletedTxn, position: int, size: int) -> None:
+        if ended.marker.type == ABORT:
             aborted = ended.transaction
             start = self.known.log_start
             whole = aborted is not None and (start is None or aborted.first_offset >= start)
             first = aborted.first_offset if aborted is not None else -1
-            position, size = seen.batch.position, seen.batch.size
             stable = min(ended.stable, LARGEST_OFFSET)  # after a marker at that offset, it would not fit in 64 bits
             self.aborts.add(AbortMarker(ended.offset, ended.producer_id, first, stable, position, size, whole))
-        return NONE
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return first if self.first is None else stop

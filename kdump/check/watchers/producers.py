@@ -15,16 +15,18 @@ from kdump.core.column_numbers import (
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_SEQUENCE,
+    IS_TRANSACTIONAL,
     LAST_OFFSET,
     MAX_TIMESTAMP,
     PRODUCER_EPOCH,
     PRODUCER_ID,
 )
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, producer_writes
-from kdump.format.batch_header import TRANSACTIONAL, sequence
+from kdump.format.batch_header import sequence
 from kdump.format.numbers import minus
 from kdump.log.region import Region
 from kdump.state.producer_state import MAX_PRODUCERS, ProducerState, SequenceBreak, follows
+from kdump.state.transaction_marker import coordinator_epoch
 
 
 class ProducerWatcher(Observer):
@@ -57,7 +59,9 @@ class ProducerWatcher(Observer):
             return
         if batch.isControlBatch:
             if seen.marker is not None:
-                self.state.marker(batch, seen.marker)
+                time = batch.maxTimestamp if seen.marker.timestamp is None else seen.marker.timestamp
+                epoch = batch.producerEpoch or 0
+                self.state.marker(producer_id, epoch, seen.marker.coordinatorEpoch, -1 if time is None else time)
             return
         start = self.known.log_start
         below = start is not None and batch.lastOffset < start
@@ -76,15 +80,17 @@ class ProducerWatcher(Observer):
         return (
             stop
             if self.quiet
-            else min((chain.first for chain in found if self._is_suspect(heads, chain)), default=stop)
+            else min((chain.begins for chain in found if self._is_suspect(heads, chain)), default=stop)
         )
 
     def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
-        before = self.state.get(heads.of(chain.first, PRODUCER_ID))
+        before = None if chain.is_next else self.state.get(heads.of(chain.begins, PRODUCER_ID))
         if before is None:
             return False
-        epoch = heads.of(chain.first, PRODUCER_EPOCH)
+        epoch = heads.of(chain.begins, PRODUCER_EPOCH)
+        if chain.first < 0:
+            return bool(epoch < before.highest_epoch)
         if epoch != before.epoch or epoch != before.highest_epoch:
             return True
         known = before.last_sequence >= 0 and before.batch_epoch == epoch
@@ -92,17 +98,33 @@ class ProducerWatcher(Observer):
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.broken = None
-        for chain in producer_writes(heads, first, stop, False)[1]:
-            row = chain.last
-            offset, begins = heads.of(row, LAST_OFFSET), heads.of(chain.first, BASE_OFFSET)
-            delta = minus(offset, heads.of(row, BASE_OFFSET))
-            self.state.wrote(
-                heads.of(row, PRODUCER_ID),
-                heads.of(row, PRODUCER_EPOCH),
-                sequence(heads.of(row, BASE_SEQUENCE), delta),
-                offset,
-                delta,
-                heads.of(row, MAX_TIMESTAMP),
-                begins if heads.of(row, ATTRIBUTES) & TRANSACTIONAL.mask else None,
-                self.damages,
-            )
+        chains: list[ProducerWrites] = []
+        replaced: set[int] = set()
+        for chain in reversed(producer_writes(heads, first, stop, False)[1]):
+            producer_id = heads.of(chain.begins, PRODUCER_ID)
+            if producer_id not in replaced:
+                chains.append(chain)
+                if chain.first >= 0 and chain.marker >= 0:  # nothing of the state before it is left
+                    replaced.add(producer_id)
+        for chain in reversed(chains):
+            if chain.first >= 0:
+                self._wrote(heads, chain)
+            if chain.marker >= 0:
+                row = chain.marker
+                producer_id, epoch = heads.of(row, PRODUCER_ID), heads.of(row, PRODUCER_EPOCH)
+                self.state.marker(producer_id, epoch, coordinator_epoch(heads, row), heads.of(row, MAX_TIMESTAMP))
+
+    def _wrote(self, heads: HeaderColumns, chain: ProducerWrites) -> None:
+        row = chain.last
+        offset, begins = heads.of(row, LAST_OFFSET), heads.of(chain.first, BASE_OFFSET)
+        delta = minus(offset, heads.of(row, BASE_OFFSET))
+        self.state.wrote(
+            heads.of(row, PRODUCER_ID),
+            heads.of(row, PRODUCER_EPOCH),
+            sequence(heads.of(row, BASE_SEQUENCE), delta),
+            offset,
+            delta,
+            heads.of(row, MAX_TIMESTAMP),
+            begins if heads.of(row, ATTRIBUTES) & IS_TRANSACTIONAL else None,
+            self.damages,
+        )

@@ -12,19 +12,21 @@ from kdump.core.column_numbers import (
     BASE_OFFSET,
     BATCH_END,
     BATCH_START,
+    IS_TRANSACTIONAL,
     LAST_OFFSET,
     MAX_TIMESTAMP,
     PRODUCER_EPOCH,
     PRODUCER_ID,
 )
 from kdump.core.header_columns import HeaderColumns, ProducerWrites, largest, producer_writes
-from kdump.format.batch_header import TRANSACTIONAL
 from kdump.log.region import Region
+from kdump.state.transaction_marker import marker_at
 from kdump.state.transaction_tracker import CompletedTxn, OngoingTxn, OpenTransactions
 
 
 class TransactionWatcher(Observer):
     """Keeps the open transactions in `state`. `ended`: effect of the current batch's marker, None if it has none;
+    `ended_in_run`: the markers of the current run, as their rows and effects;
     `open_before`: for a data batch, the transaction that its producer had open before it, None if there was none;
     `newest`: the largest credible timestamp so far, epoch ms; `damages`: number of damaged places so far."""
 
@@ -35,6 +37,7 @@ class TransactionWatcher(Observer):
         self.newest = -1
         self.damages = 0
         self.ended: CompletedTxn | None = None
+        self.ended_in_run: list[tuple[int, CompletedTxn]] = []
         self.open_before: OngoingTxn | None = None
 
     def region(self, part: SegmentContext, region: Region) -> None:
@@ -57,30 +60,44 @@ class TransactionWatcher(Observer):
         if not batch.isControlBatch:
             self.open_before = self.state.data(seen.part.target, batch, self.damages)
         elif seen.marker is not None:
-            self.ended = self.state.marker(batch, seen.marker)
+            self.ended = self.state.marker(batch.producerId, batch.producerEpoch or 0, batch.lastOffset, seen.marker)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         stop, found = producer_writes(heads, first, stop, False)
         has_room = self.state.has_room(len(found))
-        return min((chain.first for chain in found if self._is_suspect(heads, chain, has_room)), default=stop)
+        return min((chain.begins for chain in found if self._is_suspect(heads, chain, has_room)), default=stop)
 
     def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites, has_room: bool) -> bool:
-        """Return True if a producer writes outside of its open transaction, or there is no room for a new one."""
-        is_open = heads.of(chain.first, PRODUCER_ID) in self.state.open
-        if heads.of(chain.first, ATTRIBUTES) & TRANSACTIONAL.mask:
+        """Return True if a producer writes outside of its open transaction, there is no room for a new one, or the
+        epoch of its marker is lower than that of its data."""
+        producer_id = heads.of(chain.begins, PRODUCER_ID)
+        if chain.marker >= 0 and heads.of(chain.marker, PRODUCER_EPOCH) < self.state.epochs.get(producer_id):
+            return True
+        if chain.first < 0:
+            return False
+        is_open = not chain.is_next and producer_id in self.state.open
+        if heads.of(chain.first, ATTRIBUTES) & IS_TRANSACTIONAL:
             return not (is_open or has_room)
         return is_open
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.ended = self.open_before = None
         self.newest = max(self.newest, largest(heads, MAX_TIMESTAMP, first, stop, part.modified + DAY))
-        found = producer_writes(heads, first, stop, False)[1]
-        found.sort(key=lambda chain: chain.first)  # transactions are kept in the order in which they begin
-        for chain in found:
-            row, last = chain.first, chain.last
+        self.ended_in_run = []
+        rows = [
+            (row, chain)
+            for chain in producer_writes(heads, first, stop, False)[1]
+            for row in (chain.first, chain.marker)
+            if row >= 0
+        ]
+        for row, chain in sorted(rows):  # in the order in which transactions begin and end
             producer_id, epoch = heads.of(row, PRODUCER_ID), heads.of(row, PRODUCER_EPOCH)
+            if row == chain.marker:
+                offset, marker = heads.of(row, LAST_OFFSET), marker_at(heads, row)
+                self.ended_in_run.append((row, self.state.marker(producer_id, epoch, offset, marker)))
+                continue
             self.state.wrote(producer_id, epoch)
-            if not heads.of(row, ATTRIBUTES) & TRANSACTIONAL.mask:
+            if not heads.of(row, ATTRIBUTES) & IS_TRANSACTIONAL:
                 continue
             running = self.state.open.get(producer_id)
             if running is None:
@@ -95,5 +112,5 @@ class TransactionWatcher(Observer):
                     heads.of(row, MAX_TIMESTAMP),
                     self.damages,
                 )
-            ended = heads.of(last, LAST_OFFSET)
-            running.add(chain.records, chain.batches, chain.bytes, ended, heads.of(last, MAX_TIMESTAMP), epoch)
+            ended, latest = heads.of(chain.last, LAST_OFFSET), heads.of(chain.last, MAX_TIMESTAMP)
+            running.add(chain.records, chain.batches, chain.bytes, ended, latest, epoch)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import BatchContext, Observer, SegmentContext, may_hide_batches
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.core.column_numbers import BASE_OFFSET
-from kdump.core.header_columns import HeaderColumns, within
+from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, PRODUCER_ID
+from kdump.core.header_columns import HeaderColumns, first_abort
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
@@ -36,7 +36,8 @@ class EntryWithoutMarker(NamedTuple):
 
 class TxnIndexEntries(Observer):
     """Runs before the transaction watcher processes a batch. `is_valid`: the segment has a valid .txnindex, or has none
-    and needs none; `entry`: that of the current ABORT marker, None if there is none. `lost`: entries whose markers are
+    and needs none; `entry`: that of the current ABORT marker, None if there is none; `entries_in_run`: those of the
+    current run, by the rows of their markers (filled only if `keeps`). `lost`: entries whose markers are
     lost to damage; `unmatched`: entries without a marker in an undamaged segment. Both lists are filled only if
     `keeps`, and whoever sets it removes entries from them."""
 
@@ -49,6 +50,7 @@ class TxnIndexEntries(Observer):
         self.is_valid = False
         self.entry: dict[str, int] | None = None
         self.keeps = False
+        self.entries_in_run: dict[int, dict[str, int]] = {}
         self.lost: list[EntryWithoutMarker] = []
         self.unmatched: list[EntryWithoutMarker] = []
         self._target: Target | None = None
@@ -57,6 +59,8 @@ class TxnIndexEntries(Observer):
         """Numbers of the entries, in the order of their markers."""
         self._next = 0
         self._damaged = False
+        self._found: list[tuple[int, int]] = []
+        """Markers that first_suspect has found, as their rows and the numbers of their entries."""
 
     def begin(self, part: SegmentContext) -> None:
         read = self.read(part)
@@ -84,14 +88,28 @@ class TxnIndexEntries(Observer):
                 self._next += 1
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        """Return the first batch that reaches the next entry: its marker, or the batch after a lost marker, is passed
-        by itself."""
-        if self._next == len(self._order):
-            return stop
-        return within(heads, BASE_OFFSET, first, stop, 0, self._entries.last_offset(self._order[self._next]))
+        """Return the first batch after a lost marker."""
+        self._found = []
+        row, number = first, self._next
+        while number < len(self._order):
+            last_offset, producer_id = self._entries.marker_of(self._order[number])
+            row = first_abort(heads, row, stop, last_offset)
+            if row == stop or heads.of(row, BASE_OFFSET) > last_offset:
+                return row
+            if (heads.of(row, LAST_OFFSET), heads.of(row, PRODUCER_ID)) == (last_offset, producer_id):
+                self._found.append((row, number))
+                number += 1
+            row += 1
+        return stop
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         self.entry = None
+        self.entries_in_run = {}
+        for row, number in self._found:
+            if row < stop:
+                self._next = number + 1
+                if self.keeps:
+                    self.entries_in_run[row] = self._entries[self._order[number]][1]
 
     def finish(self, part: SegmentContext) -> None:
         self._pass(None)

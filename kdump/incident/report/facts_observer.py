@@ -22,7 +22,7 @@ from kdump.core.column_numbers import (
     PRODUCER_ID,
     RECORD_COUNT,
 )
-from kdump.core.header_columns import HeaderColumns, are_adjacent, total
+from kdump.core.header_columns import HeaderColumns, are_adjacent, first_control, total
 from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL
 from kdump.format.codec_ids import codec_name
 from kdump.incident.report.facts import Gap, PartitionFacts, ProducerEpoch, SegmentFacts
@@ -90,6 +90,9 @@ class FactsObserver(Observer):
             began = ended.transaction if ended is not None else self.transactions.state.open.get(producer)
             ref = (producer, began.first_offset) if began is not None else None
         return CellContent(CONTROL if batch.isControlBatch else batch.compression, producer, ref)
+
+    def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
+        return first_control(heads, first, stop)
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         shift = heads.shift

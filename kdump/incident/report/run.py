@@ -229,6 +229,9 @@ class LedgerObserver(Observer):
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
         return stop
 
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
+        self._keep(self.ledger.accept_run(part, heads, first, stop))
+
     def batch(self, seen: BatchContext) -> None:
         self._keep(self.ledger.batch(seen))
 

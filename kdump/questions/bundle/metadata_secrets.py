@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
+from kdump.core.column_numbers import MARKER_SIZE
 from kdump.format.control_record import KEY, decode_control
 from kdump.format.layout import Span
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, read_frame
@@ -18,7 +19,6 @@ from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.state.effective_config import dynamic_synonyms
 from kdump.state.metadata_image import BROKER, TOPIC
 from kdump.state.secrets import is_secret
-from kdump.state.transaction_marker import MARKER_SIZE
 
 SECRET_FIELDS = {
     "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),

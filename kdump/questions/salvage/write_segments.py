@@ -103,7 +103,7 @@ class SegmentWriter:
             return
         marker = marker_of(batch)
         if marker is not None:
-            self.transactions.marker(batch, marker)
+            self.transactions.marker(batch.producerId, batch.producerEpoch or 0, batch.lastOffset, marker)
         elif not batch.isControlBatch:
             self.transactions.data(head.reader.place.target, batch)
 

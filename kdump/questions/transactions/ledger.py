@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from kdump.answer import Note, Unknown, unknown_keys
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
+from kdump.core.column_numbers import BATCH_START
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.transaction_record import TransactionMetadata as CoordinatorRecord
 from kdump.questions.abort_command import abort_command, abort_command_before_3
@@ -70,8 +71,18 @@ class TransactionLedger(Observer):
         self.differences = CoordinatorMismatches(scan, coordinator)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        """Data batches never need a closer look here; those with markers are always passed one by one."""
         return stop
+
+    def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> Iterator[Any]:
+        for row, ended in self.scan.transactions.ended_in_run:
+            position, entry = (
+                heads.of(row, BATCH_START) + heads.shift,
+                self.scan.entries_of_index.entries_in_run.get(row),
+            )
+            if ended.repeats:
+                self.repeated += 1
+            else:
+                yield self._ended(part.target.path, position, ended, entry)
 
     def batch(self, seen: BatchContext) -> Iterator[Any]:
         yield from self._lost()
@@ -79,19 +90,17 @@ class TransactionLedger(Observer):
         if ended is not None and ended.repeats:
             self.repeated += 1
         elif ended is not None:
-            yield self._ended(seen, ended)
+            yield self._ended(seen.part.target.path, batch.position, ended, self.scan.entries_of_index.entry)
         elif seen.is_valid and batch.isControlBatch and batch.isTransactional and not batch.recordCount:
             self.empty += 1
 
-    def _ended(self, seen: BatchContext, ended: CompletedTxn) -> Transaction:
+    def _ended(self, path: str, position: int, ended: CompletedTxn, entry: dict[str, int] | None) -> Transaction:
         state = OUTCOME[ended.marker.type]
         self.counts[state] += 1
-        entry = self.scan.entries_of_index.entry
         in_index = entry is not None if state == ABORTED and self.scan.entries_of_index.is_valid else None
         begun = ended.transaction
-        path, position = seen.part.target.path, seen.batch.position
         self.differences.add(ended, path, position)
-        remarks = self._of_data(begun) if begun is not None else [self._without_data(seen)]
+        remarks = self._of_data(begun) if begun is not None else [self._without_data()]
         first = begun.first_offset if begun else entry["firstOffset"] if entry else None
         row = self._row(ended.producer_id, begun, state)
         return row._replace(
@@ -152,7 +161,7 @@ class TransactionLedger(Observer):
             remarks.append(EPOCHS.format(first=begun.epoch, last=begun.last_epoch))
         return remarks
 
-    def _without_data(self, seen: BatchContext) -> str:
+    def _without_data(self) -> str:
         if self.scan.transactions.damages:
             return NO_DATA_DAMAGED
         if self.known.compacted:
