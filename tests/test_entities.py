@@ -20,8 +20,7 @@ from kdump.questions.producers.history import ProducerHistory
 from kdump.questions.transactions.answer import PartitionTransactions
 from kdump.state.committed_offsets import CommittedOffsets, OffsetAndMetadata
 from kdump.state.id_numbers import IdNumbers
-from kdump.state.name_numbers import Names
-from kdump.state.partition_registrations import PartitionRegistration, PartitionTable
+from kdump.state.partition_registrations import PartitionRegistration
 from kdump.state.producer_state import ProducerState, ProducerStateEntry
 from tests.craft import batch, record
 from tests.disks import marker
@@ -133,12 +132,13 @@ def commits(count: int) -> CommittedOffsets:
 
 def partitions(count: int) -> Any:
     """Make ten partitions a topic, each of three replicas."""
-    names, made = Names(), []
+    made: list[dict[int, PartitionRegistration]] = []
+    names = [f"directory-{each}" for each in range(100)]
     for number in range(count):
         if number % 10 == 0:
-            made.append(PartitionTable(names))
+            made.append({})
         replicas = tuple((number + i) % 100 for i in range(3))
-        directories = tuple(f"directory-{each}" for each in replicas)
+        directories = tuple(names[each] for each in replicas)
         made[-1][number % 10] = PartitionRegistration(replicas, directories, replicas[0], 5, replicas, partitionEpoch=9)
     return made
 
@@ -162,8 +162,8 @@ def entries(count: int) -> PackedEntries:
         (aborts, 30),
         (entries, 16),
         (keys, 40),
-        (commits, 120),
-        (partitions, 100),
+        (commits, 400),
+        (partitions, 400),
     ],
     ids=["producers", "histories", "long lives", "epochs", "aborts", "entries", "keys", "commits", "partitions"],
 )

@@ -105,7 +105,7 @@ class Expected(NamedTuple):
         """Yield the node's partitions according to the metadata, each with the ID of its log directory; None if the
         metadata assigns it to no log directory."""
         for topic in self.metadata.topics.values() if self.metadata is not None else ():
-            for number, info in topic.partitions.items():
+            for number, info in sorted(topic.partitions.items()):
                 if self.node in info.replicas:
                     yield (topic.name, number), _directory(info, self.node)
 

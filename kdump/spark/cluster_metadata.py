@@ -68,7 +68,7 @@ def _assignments(metadata: MetadataImage | None) -> Iterator[dict[str, Any]]:
     for topic in metadata.topics.values() if metadata is not None else ():
         assert metadata is not None
         retention = _retention(metadata, topic.name)
-        for number, each in topic.partitions.items():
+        for number, each in sorted(topic.partitions.items()):
             yield {
                 "topic": topic.name,
                 "topicId": topic.id,

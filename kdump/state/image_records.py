@@ -69,7 +69,7 @@ def _records(
     version = _first(level, ELIGIBLE_REPLICAS, DIRECTORIES)
     for topic in image.topics.values():
         yield "TopicRecord", 0, {"name": topic.name, "topicId": topic.id}
-        for number, partition in topic.partitions.items():
+        for number, partition in sorted(topic.partitions.items()):
             values = _partition(on_partition(topic.name, number, partition))
             yield "PartitionRecord", version, {"topicId": topic.id, "partitionId": number, **values}
     yield from _settings(image, level)

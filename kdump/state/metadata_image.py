@@ -5,13 +5,11 @@ Names are those of the records' fields. Source: org.apache.kafka.image.MetadataI
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, Doc, Shown, answer
 from kdump.state.metadata_refusal import Refusal
-from kdump.state.name_numbers import Names
 from kdump.state.partition_registrations import PartitionRegistration
 
 TOPIC, BROKER = 2, 4
@@ -29,7 +27,7 @@ class TopicImage:
     name: str
     id: str
     configs: dict[str, str] = field(default_factory=dict)
-    partitions: MutableMapping[int, PartitionRegistration] = field(default_factory=dict)
+    partitions: dict[int, PartitionRegistration] = field(default_factory=dict)
 
 
 class Endpoint(NamedTuple):
@@ -169,8 +167,6 @@ class MetadataImage:
     it was lowered later. `newer`: what only a newer release than the newest known one writes, with the same offset.
     """
 
-    names: Names = field(default_factory=Names)
-    """Texts in the partitions of all topics."""
     topics: dict[str, TopicImage] = field(default_factory=dict)
     by_id: dict[str, TopicImage] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)

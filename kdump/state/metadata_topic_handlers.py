@@ -6,7 +6,7 @@ org.apache.kafka.controller.ReplicationControlManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from sys import getsizeof
 from typing import Any
 
@@ -17,20 +17,11 @@ from kdump.state.internal_records import ENTRY
 from kdump.state.metadata_image import NO_CONFIGS, TOPIC, TopicImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
-from kdump.state.partition_registrations import (
-    PartitionRegistration,
-    PartitionTable,
-    Row,
-    is_plain,
-    sizes,
-    with_leader_and_isr,
-)
+from kdump.state.partition_registrations import PartitionRegistration
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 _NO_LISTS: tuple[tuple[int, ...], ...] = ((), (), (), ())
-MOVING = ("addingReplicas", "removingReplicas", "eligibleLeaderReplicas", "lastKnownElr")
-RARELY_CHANGED = ("replicas", "directories", *MOVING)
 
 DUPLICATE_TOPIC = Rule("RuntimeException: Found duplicate TopicRecord for {name} with topic ID {topicId}", since=(3, 6))
 OTHER_TOPIC = Rule(
@@ -85,7 +76,7 @@ def topic(replay: ReplayState, values: dict[str, Any]) -> None:
     if replay.charge(2 * ENTRY + 2 * getsizeof(name)):
         # Configs refer to a topic by name, and their records may precede the topic's.
         configs = metadata.configs.get((TOPIC, name), NO_CONFIGS)
-        made = TopicImage(name, topic_id, configs, PartitionTable(metadata.names))
+        made = TopicImage(name, topic_id, configs)
         metadata.topics[name] = metadata.by_id[topic_id] = made
         replay.created(topic_id)
         replay.report_change("topic", name, None, {"topicId": topic_id})
@@ -110,19 +101,21 @@ def _forget(replay: ReplayState, known: TopicImage) -> None:
 
 def partition(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values, NO_TOPIC)
-    if known is None or _is_refused(replay, values, (), (0, 1)) or _put_plain(replay, known.partitions, values):
+    if known is None or _is_refused(replay, values, (), (0, 1)):
         return
+    replicas = tuple(values["replicas"])
+    isr = tuple(values["isr"])
     _put(
         replay,
         known,
         values["partitionId"],
         known.partitions.get(values["partitionId"]),
         PartitionRegistration(
-            tuple(values["replicas"]),
+            replicas,
             replay.ids(values.get("directories")),
             values["leader"],
             values["leaderEpoch"],
-            tuple(values["isr"]),
+            replicas if isr == replicas else isr,
             tuple(values["addingReplicas"]),
             tuple(values["removingReplicas"]),
             tuple(values.get("eligibleLeaderReplicas") or ()),
@@ -133,52 +126,9 @@ def partition(replay: ReplayState, values: dict[str, Any]) -> None:
     )
 
 
-def _put_plain(replay: ReplayState, partitions: MutableMapping[int, Any], values: dict[str, Any]) -> bool:
-    """Do what `partition` does, if it changes nothing but numbers, and no changes are reported: most records."""
-    if replay.on_change is not None or not isinstance(partitions, PartitionTable):
-        return False
-    for name in MOVING:
-        if values.get(name):
-            return False
-    number = values["partitionId"]
-    before = partitions.row(number)
-    if before is not None and not is_plain(before):
-        return False
-    row = partitions.plain_row(
-        values["replicas"],
-        replay.ids(values.get("directories")),
-        values["leader"],
-        values["leaderEpoch"],
-        values["isr"],
-        enum_name(RECOVERY_STATE, values["leaderRecoveryState"]),
-        values["partitionEpoch"],
-    )
-    if replay.charge(_row_size(row) - (0 if before is None else _row_size(before)), reserve=replay.all_room // 3):
-        partitions.put(number, row)
-    return True
-
-
-def _change_plain(replay: ReplayState, partitions: MutableMapping[int, Any], values: dict[str, Any]) -> bool:
-    """Do what `partition_change` does, if only leader and ISR change, and no changes are reported: most records."""
-    if replay.on_change is not None or not isinstance(partitions, PartitionTable):
-        return False
-    for name in RARELY_CHANGED:
-        if values.get(name) is not None:
-            return False
-    number, leader = values["partitionId"], values["leader"]
-    row = partitions.row(number)
-    if row is None or not is_plain(row) or values["leaderRecoveryState"] != NO_RECOVERY_CHANGE:
-        return False
-    size = _row_size(row)
-    row = with_leader_and_isr(row, None if leader == NO_LEADER_CHANGE else leader, values["isr"])
-    if replay.charge(_row_size(row) - size, reserve=replay.all_room // 3):
-        partitions.put(number, row)
-    return True
-
-
 def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
     known = replay.find(values, NO_TOPIC)
-    if known is None or _change_plain(replay, known.partitions, values):
+    if known is None:
         return
     before = known.partitions.get(values["partitionId"])
     if before is None:
@@ -274,12 +224,6 @@ def _size(info: PartitionRegistration) -> int:
     lists = info[5:9]
     moving = sum([56 + 8 * len(each) for each in lists if each]) if lists != _NO_LISTS else 0
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving
-
-
-def _row_size(row: Row) -> int:
-    """Return the same for the row of a plain partition."""
-    count, is_shared = sizes(row)
-    return ENTRY + 8 * count + (0 if is_shared else 64)
 
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {

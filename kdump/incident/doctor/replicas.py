@@ -69,7 +69,7 @@ class ReplicasExamination:
         for name in sorted(metadata.topics):
             topic = metadata.topics[name]
             least = least_isr(metadata, topic)
-            for number, info in topic.partitions.items():
+            for number, info in sorted(topic.partitions.items()):
                 partitions += 1
                 problems = trouble(info, least)
                 if problems and self._ends_with_startup(info):

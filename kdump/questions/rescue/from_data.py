@@ -40,7 +40,7 @@ from kdump.questions.rescue.write_log import NewLog
 from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
 from kdump.state.metadata_image import TOPIC, MetadataImage, ProducerIds, TopicImage
-from kdump.state.partition_registrations import PartitionRegistration, PartitionTable
+from kdump.state.partition_registrations import PartitionRegistration
 
 UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAQ"
 """DirectoryId.UNASSIGNED: the broker chooses a log directory."""
@@ -126,7 +126,7 @@ class DataRescuer(Rescuer):
             for facts in (each.facts for each in topic.every()):
                 epoch, producer = max(epoch, facts.epoch), max(producer, facts.producer_id)
                 coordinator = max(coordinator, facts.coordinator_epoch)
-            made = TopicImage(name, topic.topic_id, partitions=PartitionTable(image.names))
+            made = TopicImage(name, topic.topic_id)
             image.topics[name] = image.by_id[topic.topic_id] = made
             for number in range(self._count(topic)):
                 made.partitions[number] = self._partition(topic, number)

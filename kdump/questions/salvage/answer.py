@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
@@ -56,10 +57,10 @@ class Salvaged:
         list[str], Doc("segments, or the file of records, in the output directory; empty if nothing was kept")
     ] = field(default_factory=list)
     bytes: Annotated[dict[str, int], Doc("all bytes of the sources' segments, by fate (see salvageSpan)", BYTES)] = (
-        field(default_factory=dict)
+        field(default_factory=Counter)
     )
-    batches: Annotated[dict[str, int], Doc("number of batches, by fate")] = field(default_factory=dict)
-    records: Annotated[dict[str, int], Doc("number of records, by fate")] = field(default_factory=dict)
+    batches: Annotated[dict[str, int], Doc("number of batches, by fate")] = field(default_factory=Counter)
+    records: Annotated[dict[str, int], Doc("number of records, by fate")] = field(default_factory=Counter)
     logStartOffset: Annotated[int | None, Doc("first offset in the output", OFFSET)] = None
     logEndOffset: Annotated[int | None, Doc("offset after the last one in the output", OFFSET)] = None
     lostPlaces: Annotated[
@@ -81,10 +82,10 @@ class Salvaged:
         list[MissingOffsetRange], Doc("first offset gaps in which something was lost: {offset, lastOffset, cause}")
     ] = field(default_factory=list)
     mended: Annotated[dict[str, int], Doc("number of batches with a corrected field, by its name")] = field(
-        default_factory=dict
+        default_factory=Counter
     )
     odd: Annotated[dict[str, int], Doc("number of batches with a remaining error, by its code")] = field(
-        default_factory=dict
+        default_factory=Counter
     )
     leaderEpochs: Annotated[
         str, Doc("origin of leader-epoch-checkpoint: source or batches; empty if there is none")

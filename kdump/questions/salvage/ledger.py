@@ -7,10 +7,10 @@ memory does not grow with the log; consecutive batches with the same outcome bec
 from __future__ import annotations
 
 import json
-from collections import Counter
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from kdump.answer import answer_object
+from kdump.questions.salvage.answer import Salvaged
 from kdump.questions.salvage.byte_outcomes import LOSS, RECOVERED, ByteRange, LedgerHole, LedgerSpan, MissingOffsetRange
 
 MAX_KEPT = 100
@@ -19,38 +19,29 @@ all."""
 
 
 class SalvageLedger:
-    """Ledger of one partition. `file` receives the lines as JSON; None if they are not needed."""
+    """Ledger of one partition, whose totals are those of `made`. `file` receives the lines as JSON."""
 
-    def __init__(self, topic: str | None, partition: int | None, file: BinaryIO | None) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.bytes: Counter[str] = Counter()
-        self.batches: Counter[str] = Counter()
-        self.records: Counter[str] = Counter()
-        self.losses: list[ByteRange] = []
-        self.lost_places = 0
-        self.guesses: list[ByteRange] = []
-        self.mended: Counter[str] = Counter()
-        self.odd: Counter[str] = Counter()
-        self.holes: list[MissingOffsetRange] = []
-        self.lost_holes = self.absent_holes = 0
-        self.absent_offsets = self.lost_offsets = 0
+    def __init__(self, made: Salvaged, file: BinaryIO) -> None:
+        self.made = made
         self._file = file
         self._runs: dict[str, ByteRange] = {}
 
     def span(self, span: ByteRange) -> None:
         """Record the outcome of some bytes."""
-        self.bytes[span.fate] += span.size or 0
-        self.batches[span.fate] += span.batches
-        self.records[span.fate] += span.records
-        self.mended.update(span.mended)
-        self.odd.update(span.odd)
+        made = self.made
+        made.bytes[span.fate] += span.size or 0
+        made.batches[span.fate] += span.batches
+        made.records[span.fate] += span.records
+        for name in span.mended:
+            made.mended[name] += 1
+        for code in span.odd:
+            made.odd[code] += 1
         if span.is_lost:
-            self.lost_places += 1
-            if len(self.losses) < MAX_KEPT:
-                self.losses.append(span)
-        if span.fate == RECOVERED and len(self.guesses) < MAX_KEPT:
-            self.guesses.append(span)
+            made.lostPlaces += 1
+            if len(made.losses) < MAX_KEPT:
+                made.losses.append(span)
+        if span.fate == RECOVERED and len(made.guesses) < MAX_KEPT:
+            made.guesses.append(span)
         before = self._runs.pop(span.file, None)
         joined = None if before is None else _joined(before, span)
         if before is not None and joined is None:
@@ -59,15 +50,16 @@ class SalvageLedger:
 
     def hole(self, hole: MissingOffsetRange) -> None:
         """Record offsets that are not in the output."""
+        made = self.made
         count = 0 if hole.lastOffset is None else hole.lastOffset - hole.offset + 1
         if hole.cause == LOSS:
-            self.lost_holes += 1
-            self.lost_offsets += count
-            if len(self.holes) < MAX_KEPT:
-                self.holes.append(hole)
+            made.lostHoles += 1
+            made.lostOffsets += count
+            if len(made.holes) < MAX_KEPT:
+                made.holes.append(hole)
         else:
-            self.absent_holes += 1
-            self.absent_offsets += count
+            made.absentHoles += 1
+            made.absentOffsets += count
         self._write(hole)
 
     def ended(self, path: str) -> None:
@@ -80,16 +72,11 @@ class SalvageLedger:
         for path in list(self._runs):
             self.ended(path)
 
-    def line(self, value: dict[str, Any]) -> None:
-        """Write a line with a type of its own. Everything that is not ASCII is escaped: the ledger may be shown on a
-        terminal."""
-        if self._file is not None:
-            self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
-
     def _write(self, entry: ByteRange | MissingOffsetRange) -> None:
-        if self._file is not None:
-            line = LedgerSpan if isinstance(entry, ByteRange) else LedgerHole
-            self.line(answer_object(line(self.topic, self.partition, entry)))  # type: ignore[arg-type]
+        """Write a line. Everything that is not ASCII is escaped: the ledger may be shown on a terminal."""
+        line = LedgerSpan if isinstance(entry, ByteRange) else LedgerHole
+        value = answer_object(line(self.made.topic, self.made.partition, entry))  # type: ignore[arg-type]
+        self._file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
 
 
 def _joined(one: ByteRange, other: ByteRange) -> ByteRange | None:

@@ -199,7 +199,8 @@ class PartitionRun:
         self.job, self.out, self.wishes = job, out, wishes
         self.options = replace(options, more=self._on_read)
         self._more = options.more
-        self.ledger = SalvageLedger(job.topic, job.partition, ledger)
+        self.made = Salvaged(job.topic, job.partition, [], job.name)
+        self.ledger = SalvageLedger(self.made, ledger)
         self.sink = make(out, job)
         self.histories: ReplicaHistories
         self.copies: list[FoundCopy] = []
@@ -218,7 +219,6 @@ class PartitionRun:
         has after its end."""
         self.lost_since_marker = -2
         """The offset after which something was lost most recently; -2 if nothing was."""
-        self.doubtful: list[DoubtfulTransaction] = []
         self.doubted: SalvageCandidate | None = None
         """The last batch, if one flipped bit may explain the gap before it."""
         self.claimed: int | None = None
@@ -250,19 +250,19 @@ class PartitionRun:
         named = [target.name_offset for target in self.copies[0].copy.segments if target.name_offset is not None]
         self.next = min(named, default=None)
         epochs = EpochsWritten(self.copies[0].copy.epochs)
-        made = Salvaged(self.job.topic, self.job.partition, [each.copy.path for each in self.copies], self.job.name)
+        self.made.sources = [each.copy.path for each in self.copies]
         with self.out.together(self.job.name) if isinstance(self.sink, SegmentWriter) else nullcontext():
             try:
                 for head in self.merge.chosen():
                     self._take(head, epochs)
-                self._end(made, epochs, max(named, default=None))
+                self._end(self.made, epochs, max(named, default=None))
             except BaseException:
                 self.sink.abandon()
                 raise
             finally:
                 for reader in self.readers:
                     reader.close()
-        return made
+        return self.made
 
     def _begin_pass(self, name: str, size: int) -> None:
         """Begin a pass over all files, which have `size` bytes; ends the one before."""
@@ -332,8 +332,8 @@ class PartitionRun:
         except BatchRejected as error:
             self._record_outcome(head, UNTAKEN, str(error))
             return
-        if doubtful is not None and len(self.doubtful) < MAX_REPORTED_TRANSACTIONS:
-            self.doubtful.append(doubtful)
+        if doubtful is not None and len(self.made.doubtfulTransactions) < MAX_REPORTED_TRANSACTIONS:
+            self.made.doubtfulTransactions.append(doubtful)
         if hole is not None:
             self.ledger.hole(hole)
         self.first = head.base if self.first is None else self.first
@@ -365,7 +365,7 @@ class PartitionRun:
             return  # not an offset of this segment; or something else had the missing offsets
         if not isinstance(head.batch, DefaultRecordBatch) or reader.file.window.reaches(head.position + head.size + 1):
             return
-        has_gaps = self.ledger.absent_holes or self.ledger.lost_holes or self.merge.is_compacted
+        has_gaps = self.made.absentHoles or self.made.lostHoles or self.merge.is_compacted
         if has_gaps and reader.place.name != expected:
             self.doubted = head
             return
@@ -455,7 +455,7 @@ class PartitionRun:
         if furthest >= start:
             self.lost_since, self.claimed = True, max(furthest, self.claimed or 0)
         if losses is not None:
-            self.lost_since = self.lost_since or (losses.unknown and not self.ledger.lost_holes)
+            self.lost_since = self.lost_since or (losses.unknown and not made.lostHoles)
         if self.lost_since:
             self.lost_since_marker = start - 1
             self.ledger.hole(MissingOffsetRange(start, self.claimed, LOSS))
@@ -468,13 +468,6 @@ class PartitionRun:
         for reader in self.readers:
             self.ledger.ended(reader.place.target.path)
         self.ledger.close()
-        ledger = self.ledger
-        made.bytes, made.batches, made.records = dict(ledger.bytes), dict(ledger.batches), dict(ledger.records)
-        made.guesses = ledger.guesses
-        made.losses, made.lostPlaces, made.holes = ledger.losses, ledger.lost_places, ledger.holes
-        made.lostHoles, made.lostOffsets = ledger.lost_holes, ledger.lost_offsets
-        made.absentHoles, made.absentOffsets = ledger.absent_holes, ledger.absent_offsets
-        made.mended, made.odd = dict(ledger.mended), dict(ledger.odd)
         made.logStartOffset, made.stop = self.first, self.histories.stop
         if made.logEndOffset is None and self.first is not None:
             made.logEndOffset = self.next
@@ -490,7 +483,7 @@ class PartitionRun:
     def _files(self, made: Salvaged, sink: SegmentWriter, epochs: EpochsWritten, newest: int | None) -> None:
         """Write the rest of the partition directory: an empty last segment if there was one, the leader epochs, and the
         topic ID."""
-        if newest is not None and newest not in self.used and (sink.names or not self.ledger.lost_holes):
+        if newest is not None and newest not in self.used and (sink.names or not made.lostHoles):
             sink.empty(newest)
         sink.close()
         if not sink.names:
@@ -503,7 +496,6 @@ class PartitionRun:
             self._transaction(producer_id, each)
             for producer_id, each in islice(sink.transactions.open.items(), MAX_REPORTED_TRANSACTIONS)
         ]
-        made.doubtfulTransactions = self.doubtful
         made.lastStableOffset = sink.transactions.first_undecided
 
     def _transaction(self, producer_id: int, each: OngoingTxn) -> OpenTransaction:
