@@ -36,7 +36,7 @@ LARGEST_HEADER = max(each.header.size for each in FORMATS.values())
 def format_of(magic: int) -> BatchFormat:
     """Return the format as which Kafka reads a batch with any magic: one below 2 as a message, any other as v2
     (FileLogInputStream.nextBatch)."""
-    return FORMATS[min(max(magic, 0), NEWEST)]
+    return FORMATS.get(magic) or FORMATS[min(max(magic, 0), NEWEST)]
 
 
 def format_at(data: Bytes) -> BatchFormat | None:

@@ -119,14 +119,11 @@ class Layout(Generic[T]):
         # The leading fields with a fixed size can be read in one call.
         fixed = next((i for i, code in enumerate(codes) if not code), len(codes))
         self.struct = struct.Struct(">" + "".join(codes[:fixed]))
+        self.size = self.struct.size
+        """Size in bytes of the leading fixed-size fields; for a fixed layout, of all fields."""
         self.positions = {
             field.name: struct.calcsize(">" + "".join(codes[:i])) for i, field in enumerate(self.fields[: fixed + 1])
         }
-
-    @property
-    def size(self) -> int:
-        """Size in bytes of the leading fixed-size fields; for a fixed layout, of all fields."""
-        return self.struct.size
 
     def field(self, name: str) -> Field:
         return self.fields[self.names.index(name)]

@@ -50,9 +50,9 @@ def decode_columns(
     """
     if keep is None and not values:
         keep = KEYS if keys else SIZES
-    size = batch.payload_size
+    header_size, size = batch.headerSize, batch.payload_size
     space = batch.compression if batch.is_compressed else ""
-    base = 0 if space else batch.position + batch.headerSize
+    base = 0 if space else batch.position + header_size
     limit = batch.limits.max_decompressed_size if space else size
     left = batch.recordCount or 0
     if left < 0:
@@ -62,7 +62,7 @@ def decode_columns(
         return
     if left == 0 and size == 0:
         return
-    pieces: Iterator[bytes | memoryview] = batch.chunks(batch.headerSize, size)
+    pieces: Iterator[bytes | memoryview] = batch.chunks(header_size, size)
     whole: bytes | None
     if space:
         whole = _at_one_go(batch, space, size, limit)
@@ -150,7 +150,7 @@ def decode_columns(
     except DecodeError as error:
         # An error of a codec has a position in the file; an error in a record, in the decompressed payload.
         in_codec = error.code in ("decompression-failed", "lz4-frame-unsupported") and error.struct != "Record"
-        start = batch.position + batch.headerSize if in_codec else base
+        start = batch.position + header_size if in_codec else base
         batch.note(Problem.of(error, start, "" if in_codec else space))
 
 

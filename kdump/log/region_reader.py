@@ -125,8 +125,8 @@ class Reader:
             head = self.window.view(position, LARGEST_HEADER)
             if not head:
                 return
-            known = format_at(head)
-            run = self._batch_run(position) if self.run_mode and known is not None and known.in_core else None
+            known = format_at(head) if self.run_mode else None
+            run = self._batch_run(position) if known is not None and known.in_core else None
             for region in (run,) if run is not None else self._next(position, head):
                 if self.run_mode == HEADERS:
                     self.window.seek_headers(region.size // (run.run.batches if run is not None else 1))
