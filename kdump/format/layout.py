@@ -108,6 +108,9 @@ T = TypeVar("T", bound=tuple[Any, ...])
 class Layout(Generic[T]):
     """The fields of one structure, in order. `source` names the specification's section or Kafka's class."""
 
+    size: int
+    """Size in bytes of the leading fixed-size fields; for a fixed layout, of all fields."""
+
     def __init__(self, cls: type[T], source: str) -> None:
         self.cls = cls
         self.name = cls.__name__
@@ -120,7 +123,6 @@ class Layout(Generic[T]):
         fixed = next((i for i, code in enumerate(codes) if not code), len(codes))
         self.struct = struct.Struct(">" + "".join(codes[:fixed]))
         self.size = self.struct.size
-        """Size in bytes of the leading fixed-size fields; for a fixed layout, of all fields."""
         self.positions = {
             field.name: struct.calcsize(">" + "".join(codes[:i])) for i, field in enumerate(self.fields[: fixed + 1])
         }

@@ -12,7 +12,7 @@ from kdump.core.batch_scan import ValidRun, checksum_holds
 from kdump.core.record_columns import RecordColumns
 from kdump.format import batch_header as v2
 from kdump.format import legacy_message as legacy
-from kdump.format.batch_formats import FORMATS, NEWEST, V2, format_of
+from kdump.format.batch_formats import FORMATS, NEWEST, V2, BatchFormat, format_of
 from kdump.format.batch_header import BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.codec_ids import NAMES
@@ -149,6 +149,7 @@ class Batch(Region):
     ]
     lastOffset: Annotated[int, Doc("baseOffset + lastOffsetDelta; the stored offset of a v0 or v1 message", OFFSET)]
     lastSequence: Annotated[int | None, Doc("sequence number of the last record; -1: none")]
+    format: BatchFormat
 
     def __init__(
         self,
