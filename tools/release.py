@@ -11,6 +11,7 @@ import argparse
 import gzip
 import hashlib
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -18,10 +19,11 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from tools.carry import cpython
+from tools.carry import cpython, emulation
 from tools.carry.programs import run
-from tools.carry.target import HOST
+from tools.carry.target import HOST, target_of
 
 ROOT = Path(__file__).parent.parent
 PYTHONS = tuple(f"python3.{minor}" for minor in range(10, 15))
@@ -38,8 +40,7 @@ def source(place: Path) -> str:
         sys.exit("there are changes that are not committed: a release is built from a commit")
     place.mkdir(parents=True)
     archive = subprocess.run(("git", "archive", "HEAD"), cwd=ROOT, check=True, capture_output=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(place, filter="data")
+    subprocess.run(("tar", "--extract", "--no-same-permissions"), cwd=place, input=archive, check=True)
     return _git("show", "--no-patch", "--format=%ct", "HEAD")
 
 
@@ -111,6 +112,44 @@ def check(file: Path, python: str, says: str) -> None:
     print(f"{file.name}: installed by {python}, {said.stdout.strip()}")
 
 
+def check_alone(program: str, root: Path, name: str) -> None:
+    """Run a program of a root directory that holds nothing else, on a log directory that is put beside it."""
+    if not emulation.runs(root / program):
+        print(f"{name}: not run, {target_of(root / program).name} does not run here (docs/carry.md)")
+        return
+    shutil.copytree(ROOT / DEMO, root / "log")
+    (root / "tmp").mkdir()  # a container has this or /proc
+    entered = ("unshare", "--map-root-user", f"--root={root}", "--wd=/", f"/{program}")
+    said = subprocess.run((*entered, "--version"), env={}, capture_output=True, text=True, check=True).stdout.strip()
+    if "compiled core" not in said:
+        sys.exit(f"{name}: says {said}")
+    run(*entered, "verify", "--crc", "--quiet", "/log")
+    print(f"{name}: ran in an empty root, {said}")
+
+
+def check_image(file: Path) -> None:
+    """Check the digests of an image, and run what it holds for each architecture."""
+    with tarfile.open(file) as archive:
+
+        def read(name: str) -> bytes:
+            found = archive.extractfile(name)
+            assert found is not None
+            data = found.read()
+            if name.startswith("blobs/") and hashlib.sha256(data).hexdigest() != name.rpartition("/")[2]:
+                sys.exit(f"{file.name}: {name} has another digest")
+            return data
+
+        def blob(descriptor: dict[str, Any]) -> bytes:
+            return read(f"blobs/{descriptor['digest'].replace(':', '/')}")
+
+        (index,) = json.loads(read("index.json"))["manifests"]
+        for each in json.loads(blob(index))["manifests"]:
+            with tempfile.TemporaryDirectory() as root:
+                for layer in json.loads(blob(each))["layers"]:
+                    subprocess.run(("tar", "--extract"), cwd=root, input=blob(layer), check=True)
+                check_alone("bin/kdump", Path(root), f"{file.name} for {each['platform']['architecture']}")
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -134,6 +173,13 @@ def main() -> None:
             for file in compiled(place, out, python, work, time):
                 if "manylinux" in file.name:
                     check(file, python, "compiled core")
+        for file in sorted(out.glob("kdump-linux-*4")):
+            root = work / file.name
+            root.mkdir()
+            shutil.copy(file, root / "kdump")
+            check_alone("kdump", root, file.name)
+        for file in sorted(out.glob("kdump-image*.tar")):
+            check_image(file)
     files = sorted(path for path in out.iterdir() if path.is_file() and path.name != "SHA256SUMS")
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
     (out / "SHA256SUMS").write_text(sums, encoding="utf-8")
