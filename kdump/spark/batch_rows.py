@@ -77,6 +77,7 @@ NEEDS = dict.fromkeys(("compression", "timestampType", *FLAGS), ("attributes", "
 """Derived columns, each with the columns that it is computed from."""
 CODECS = pa.array(ALL_NAMES)
 MESSAGE_MAGICS = pa.array([number for number, each in FORMATS.items() if each.is_message])
+UNTIMED_MAGICS = pa.array([number for number, each in FORMATS.items() if not each.has_timestamp])
 TIMESTAMP_TYPES = pa.array([*TIMESTAMP_TYPE.meanings.values(), NO_TIMESTAMP_TYPE])
 
 
@@ -172,7 +173,7 @@ class BatchColumns:
             return CODECS.take(pc.bit_wise_and(attributes, COMPRESSION.mask))
         if name == "timestampType":
             number = pc.shift_right(pc.bit_wise_and(attributes, TIMESTAMP_TYPE.mask), TIMESTAMP_TYPE.shift)
-            return TIMESTAMP_TYPES.take(pc.if_else(pc.equal(magic, 0), len(TIMESTAMP_TYPES) - 1, number))
+            return TIMESTAMP_TYPES.take(pc.if_else(pc.is_in(magic, UNTIMED_MAGICS), len(TIMESTAMP_TYPES) - 1, number))
         flag = FLAGS["hasDeleteHorizonMs" if name == HORIZON else name]
         is_set = pc.not_equal(pc.bit_wise_and(attributes, flag.mask), 0)
         is_set = pc.if_else(pc.is_in(magic, MESSAGE_MAGICS), pa.scalar(None, pa.bool_()), is_set)

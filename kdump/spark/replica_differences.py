@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MIN_RECORD_SIZE
 from kdump.format.codec_ids import MAX_EXPANSION
+from kdump.format.legacy_message import MESSAGES
 from kdump.spark.arrow import arrow_schema
 from kdump.spark.result_views import kept_views, view_tables
 from kdump.spark.scan import ScanResult
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POSSIBLE_RECORDS = f"""
-  if(recordCount > 0 and (magic < 2 or bigint(recordCount) * {MIN_RECORD_SIZE} <= (size - {BATCH_HEADER.size}) *
+  if(recordCount > 0 and (magic in {tuple(MESSAGES)} or
+     bigint(recordCount) * {MIN_RECORD_SIZE} <= (size - {BATCH_HEADER.size}) *
      coalesce(get(array{MAX_EXPANSION}, attributes & {COMPRESSION.mask}), {max(MAX_EXPANSION)})), recordCount, 0)
 """
 """Of a row of the table batches, what Batch.possible_records is: 0 if it is unknown, negative, or more than it has room
