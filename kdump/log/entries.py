@@ -93,12 +93,15 @@ class EntryRun(NamedTuple):
             found[own] = map(self.base.__add__, found[own])
         return found
 
+    def tuples(self) -> Iterator[tuple[int, ...]]:
+        """Yield the values of the entries one by one."""
+        return zip(*[iter(self.numbers())] * len(self.fixed.names))
+
     def entries(self) -> Iterator[Entry]:
         """Yield the entries one by one."""
         layout, type_name, names, _ = self.fixed
         data, position, size = self.data, self.position, layout.size
-        rows = zip(*[iter(self.numbers())] * len(names))
-        for start, row in zip(range(0, len(data), size), rows):
+        for start, row in zip(range(0, len(data), size), self.tuples()):
             part = data[start : start + size]
             yield Entry(type_name, position + start, size, part, dict(zip(names, row)), layout)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from kdump.core.integer_rows import IntegerRows
 from kdump.format.index import TXN_INDEX_ENTRY
@@ -17,13 +17,17 @@ class PackedEntries:
 
     def __init__(self) -> None:
         self._rows = IntegerRows([0] * len(NAMES), [NAMES.index(NEAR[name]) if name in NEAR else -1 for name in NAMES])
+        self._ascends = True
+        self._latest = -(1 << 63)
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, values: Mapping[str, int]) -> None:
-        """Add the next entry."""
-        self._rows.put(len(self._rows), [values[name] for name in NAMES])
+    def add(self, values: Sequence[int]) -> None:
+        """Add the values of the next entry, in the order of NAMES."""
+        self._ascends = self._ascends and values[LAST] >= self._latest
+        self._latest = values[LAST]
+        self._rows.put(len(self._rows), values)
 
     def __getitem__(self, number: int) -> tuple[int, dict[str, int]]:
         """Return the position of an entry in the file, and its values."""
@@ -44,6 +48,4 @@ class PackedEntries:
     def by_last_offset(self) -> range | list[int]:
         """Return the numbers of the entries in the order of lastOffset, which is that of the file if it is valid."""
         every = range(len(self))
-        if all(self.last_offset(number - 1) <= self.last_offset(number) for number in every[1:]):
-            return every
-        return sorted(every, key=self.last_offset)
+        return every if self._ascends else sorted(every, key=self.last_offset)

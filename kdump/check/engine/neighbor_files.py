@@ -111,8 +111,8 @@ class NeighborFiles(Resumable):
             for item in self._read(target, TXN_INDEX):
                 if not isinstance(item, EntryRun) or len(entries) + item.rows > MAX_ABORTED_ENTRIES:
                     return None
-                for entry in item.entries():
-                    entries.add(entry.values)
+                for values in item.tuples():
+                    entries.add(values)
         except SourceError as error:
             self.totals.add_unreadable(error)
             return None
