@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable
+from mmap import mmap
 from typing import Protocol
 
 from kdump.core.record_columns import RecordColumns
@@ -50,7 +51,7 @@ class KeyCounts(Protocol):
     weights: array[int]
     slots: dict[Hashable, int]
     near: array[int]
-    texts: bytearray
+    texts: bytearray | mmap
     sizes: array[int]
     total: int
 

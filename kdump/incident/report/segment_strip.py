@@ -106,7 +106,8 @@ class SegmentStrip:
         if self.exact is not None:
             self.exact.append(Cell(start, end, look, first, last, batches, records))
             if len(self.exact) > self.max_cells:
-                self.exact = None
+                self._divide()
+            return
         self._reach(end)
         for number in range(start // self.width, (end - 1) // self.width + 1):
             size = min(end, (number + 1) * self.width) - max(start, number * self.width)
@@ -129,7 +130,7 @@ class SegmentStrip:
             for row, start in enumerate(starts):
                 self.add(start, ends[row], look, firsts[row], lasts[row], 1, records[row])
             return
-        self.exact = None
+        self._divide()
         self._reach(end)
         row, at = 0, starts[0]
         while at < end:
@@ -140,6 +141,13 @@ class SegmentStrip:
             previous = last if upto == len(starts) else firsts[upto] - 1
             self._bin(number).add(look, stop - at, firsts[begun], previous, upto - row, sum(records[row:upto]))
             row, at = upto, stop
+
+    def _divide(self) -> None:
+        """Add the regions to byte ranges of equal width from now on, and those so far: they are too many for a cell
+        each."""
+        regions, self.exact = self.exact or [], None
+        for each in regions:
+            self.add(*each)
 
     def _reach(self, end: int) -> None:
         """Make room for bytes up to `end`, by doubling the width if necessary."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import NamedTuple
 
 from kdump.core.record_counts import LONGEST, NEAR
@@ -56,7 +57,8 @@ class SpaceSaving:
         # themselves.
         self.near = ZERO * NEAR
         """Slot + 1, or 0 for none."""
-        self.texts = bytearray(LONGEST * room)
+        self.texts: bytearray | mmap = mmap(-1, max(1, LONGEST * room), MAP_PRIVATE | MAP_ANONYMOUS)
+        """Only what is used of it takes memory and time."""
         self.sizes = ZERO * room
 
     def add(self, item: Hashable, count: int = 1, weight: int = 0) -> None:
