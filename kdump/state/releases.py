@@ -34,12 +34,12 @@ class Difference(NamedTuple):
     """Something that a startup does only in some releases: from `since` on, up to `until` (inclusive); None: no limit.
     `mode`: only in this mode. `where`: Kafka's class; `ticket`: KIP or ticket, empty if it has none."""
 
-    since: tuple[int, int, int] | None
-    until: tuple[int, int, int] | None
-    mode: str | None
     where: str
-    ticket: str
     does: str
+    since: tuple[int, int, int] | None = None
+    until: tuple[int, int, int] | None = None
+    mode: str | None = None
+    ticket: str = ""
 
     def applies(self, release: KafkaRelease) -> bool:
         """Return True if brokers of this release do it."""
@@ -79,291 +79,242 @@ def _text(order: tuple[int, int, int] | None) -> str:
 # --- meta.properties ---
 
 META_CREATED = Difference(
-    None,
-    (3, 9, _ANY),
-    ZOOKEEPER,
-    "KafkaServer, BrokerMetadataCheckpoint",
-    "",
-    "a log directory without `meta.properties` gets one, with ZooKeeper's cluster ID and the configured broker.id; a "
-    "KRaft node exits",
+    until=(3, 9, _ANY),
+    mode=ZOOKEEPER,
+    where="KafkaServer, BrokerMetadataCheckpoint",
+    does="a log directory without `meta.properties` gets one, with ZooKeeper's cluster ID and the configured "
+    "broker.id; a KRaft node exits",
 )
 META_VERSION_0 = Difference(
-    None,
-    (3, 9, _ANY),
-    ZOOKEEPER,
-    "KafkaServer",
-    "KIP-631",
-    "exits if `meta.properties` has another version than 0 (unless a migration to KRaft is enabled)",
+    until=(3, 9, _ANY),
+    mode=ZOOKEEPER,
+    where="KafkaServer",
+    ticket="KIP-631",
+    does="exits if `meta.properties` has another version than 0 (unless a migration to KRaft is enabled)",
 )
 META_VERSION_1 = Difference(
-    None,
-    (3, 3, _ANY),
-    KRAFT,
-    "MetaProperties.parse",
-    "KAFKA-14637",
-    "exits if `meta.properties` has version 0; later releases read both versions",
+    until=(3, 3, _ANY),
+    mode=KRAFT,
+    where="MetaProperties.parse",
+    ticket="KAFKA-14637",
+    does="exits if `meta.properties` has version 0; later releases read both versions",
 )
 META_EQUAL = Difference(
-    None,
-    (3, 6, _ANY),
-    None,
-    "BrokerMetadataCheckpoint.getBrokerMetadataAndOfflineDirs",
-    "KAFKA-14637",
-    "exits with InconsistentBrokerMetadataException if log directories differ in `meta.properties`: up to 3.3, and "
-    "with ZooKeeper, in any property, such as directory.id; KRaft from 3.4 on only in cluster and node ID",
+    until=(3, 6, _ANY),
+    where="BrokerMetadataCheckpoint.getBrokerMetadataAndOfflineDirs",
+    ticket="KAFKA-14637",
+    does="exits with InconsistentBrokerMetadataException if log directories differ in `meta.properties`: up to 3.3, "
+    "and with ZooKeeper, in any property, such as directory.id; KRaft from 3.4 on only in cluster and node ID",
 )
 META_ENSEMBLE = Difference(
-    (3, 7, 0),
-    None,
-    None,
-    "MetaPropertiesEnsemble",
-    "KIP-858",
-    "each log directory has a directory.id, which a KRaft node adds to `meta.properties`; exits if two have the same",
+    since=(3, 7, 0),
+    where="MetaPropertiesEnsemble",
+    ticket="KIP-858",
+    does="each log directory has a directory.id, which a KRaft node adds to `meta.properties`; exits if two have the "
+    "same",
 )
 
 # --- KRaft metadata ---
 
 BOOTSTRAP_READ = Difference(
-    (3, 3, 0),
-    None,
-    KRAFT,
-    "BootstrapDirectory",
-    "KIP-778",
-    "reads `bootstrap.checkpoint`, and exits if it cannot",
+    since=(3, 3, 0),
+    mode=KRAFT,
+    where="BootstrapDirectory",
+    ticket="KIP-778",
+    does="reads `bootstrap.checkpoint`, and exits if it cannot",
 )
 BOOTSTRAP_LEVEL = Difference(
-    (3, 3, 0),
-    (4, 0, 0),
-    KRAFT,
-    "BootstrapMetadata.fromRecords",
-    "KAFKA-19192",
-    "exits if `bootstrap.checkpoint` has a metadata.version that it does not know, or one before 3.3-IV0, whatever the "
-    "metadata log has; 4.0.1 and later start",
+    since=(3, 3, 0),
+    until=(4, 0, 0),
+    mode=KRAFT,
+    where="BootstrapMetadata.fromRecords",
+    ticket="KAFKA-19192",
+    does="exits if `bootstrap.checkpoint` has a metadata.version that it does not know, or one before 3.3-IV0, "
+    "whatever the metadata log has; 4.0.1 and later start",
 )
 SNAPSHOTS_REQUIRED = Difference(
-    (3, 3, 0),
-    None,
-    KRAFT,
-    "KafkaMetadataLog.recoverSnapshots",
-    "KAFKA-14240",
-    "exits if the metadata log starts above offset 0 and no snapshot reaches that offset",
+    since=(3, 3, 0),
+    mode=KRAFT,
+    where="KafkaMetadataLog.recoverSnapshots",
+    ticket="KAFKA-14240",
+    does="exits if the metadata log starts above offset 0 and no snapshot reaches that offset",
 )
 QUORUM_STATE_1 = Difference(
-    (3, 8, 0),
-    None,
-    KRAFT,
-    "FileQuorumStateStore",
-    "KIP-853",
-    "reads `quorum-state` of data_version 1, which is written once kraft.version is 1; earlier releases exit",
+    since=(3, 8, 0),
+    mode=KRAFT,
+    where="FileQuorumStateStore",
+    ticket="KIP-853",
+    does="reads `quorum-state` of data_version 1, which is written once kraft.version is 1; earlier releases exit",
 )
 VOTERS_COMPARED = Difference(
-    None,
-    (3, 7, _ANY),
-    KRAFT,
-    "QuorumState.initialize",
-    "KIP-853",
-    "exits if `controller.quorum.voters` has other nodes than `quorum-state`; later releases take the former",
+    until=(3, 7, _ANY),
+    mode=KRAFT,
+    where="QuorumState.initialize",
+    ticket="KIP-853",
+    does="exits if `controller.quorum.voters` has other nodes than `quorum-state`; later releases take the former",
 )
 QUORUM_STATE_CLEARED = Difference(
-    None,
-    (3, 7, _ANY),
-    KRAFT,
-    "QuorumState.initialize",
-    "",
-    "deletes a `quorum-state` that is not valid JSON, and starts without it; later releases exit",
+    until=(3, 7, _ANY),
+    mode=KRAFT,
+    where="QuorumState.initialize",
+    does="deletes a `quorum-state` that is not valid JSON, and starts without it; later releases exit",
 )
 METADATA_MINIMUM = Difference(
-    (4, 0, 0),
-    None,
-    KRAFT,
-    "MetadataVersion.MINIMUM_VERSION",
-    "KIP-896, KAFKA-18399",
-    "needs metadata.version 3.3-IV3 or later",
+    since=(4, 0, 0),
+    mode=KRAFT,
+    where="MetadataVersion.MINIMUM_VERSION",
+    ticket="KIP-896, KAFKA-18399",
+    does="needs metadata.version 3.3-IV3 or later",
 )
 
 FORMAT_IN_CHECKPOINT = Difference(
-    (4, 4, 0),
-    None,
-    KRAFT,
-    "Formatter, QuorumController.handleLoadBootstrap",
-    "KIP-1170",
-    "the first controller copies the feature levels in the metadata snapshot at offset 0, which `kafka-storage format` "
-    "writes, into a new log; earlier releases ignore them, and start a new log with the levels in "
+    since=(4, 4, 0),
+    mode=KRAFT,
+    where="Formatter, QuorumController.handleLoadBootstrap",
+    ticket="KIP-1170",
+    does="the first controller copies the feature levels in the metadata snapshot at offset 0, which `kafka-storage "
+    "format` writes, into a new log; earlier releases ignore them, and start a new log with the levels in "
     "`bootstrap.checkpoint`, or with their newest. A `bootstrap.checkpoint` is still read",
 )
 
 # --- LogManager ---
 
 CHECKPOINT_NUMBERS = Difference(
-    (3, 1, 0),
-    None,
-    None,
-    "CheckpointFile",
-    "",
-    "a number that cannot be parsed in a line of a checkpoint is not an IOException: an offset checkpoint is treated "
-    "as empty, and leader-epoch-checkpoint makes the broker exit. Earlier releases take the log directory offline",
+    since=(3, 1, 0),
+    where="CheckpointFile",
+    does="a number that cannot be parsed in a line of a checkpoint is not an IOException: an offset checkpoint is "
+    "treated as empty, and leader-epoch-checkpoint makes the broker exit. Earlier releases take the log directory "
+    "offline",
 )
 STORAGE_EXCEPTION = Difference(
-    None,
-    (3, 1, _ANY),
-    None,
-    "LogManager.loadLogs",
-    "",
-    "exits if leader-epoch-checkpoint or partition.metadata cannot be read: the KafkaStorageException is not handled. "
-    "Later releases take the log directory offline",
+    until=(3, 1, _ANY),
+    where="LogManager.loadLogs",
+    does="exits if leader-epoch-checkpoint or partition.metadata cannot be read: the KafkaStorageException is not "
+    "handled. Later releases take the log directory offline",
 )
 REMOTE_CACHE_KNOWN = Difference(
-    (3, 5, 0),
-    None,
-    None,
-    "LogManager.loadLogs",
-    "KAFKA-13369",
-    "ignores the directory `remote-log-index-cache`; earlier releases exit because its name is not topic-partition",
+    since=(3, 5, 0),
+    where="LogManager.loadLogs",
+    ticket="KAFKA-13369",
+    does="ignores the directory `remote-log-index-cache`; earlier releases exit because its name is not "
+    "topic-partition",
 )
 STRAY_NAMES = Difference(
-    (3, 6, 1),
-    None,
-    None,
-    "LocalLog.parseTopicPartitionName",
-    "KAFKA-15605",
-    "loads directories whose name ends in `-stray`, and does not serve them; earlier releases exit",
+    since=(3, 6, 1),
+    where="LocalLog.parseTopicPartitionName",
+    ticket="KAFKA-15605",
+    does="loads directories whose name ends in `-stray`, and does not serve them; earlier releases exit",
 )
 STRAYS_DELETED = Difference(
-    (3, 0, 0),
-    (3, 6, _ANY),
-    KRAFT,
-    "BrokerMetadataPublisher, ReplicaManager.deleteStrayReplicas",
-    "KAFKA-13127",
-    "stray partitions are deleted (renamed to `-delete`, and removed after file.delete.delay.ms); if one has no topic "
-    "ID, none is",
+    since=(3, 0, 0),
+    until=(3, 6, _ANY),
+    mode=KRAFT,
+    where="BrokerMetadataPublisher, ReplicaManager.deleteStrayReplicas",
+    ticket="KAFKA-13127",
+    does="stray partitions are deleted (renamed to `-delete`, and removed after file.delete.delay.ms); if one has no "
+    "topic ID, none is",
 )
 STRAYS_RENAMED = Difference(
-    (3, 7, 0),
-    None,
-    KRAFT,
-    "LogManager",
-    "KAFKA-14616",
-    "stray partitions are renamed to `-stray`; nothing deletes them",
+    since=(3, 7, 0),
+    mode=KRAFT,
+    where="LogManager",
+    ticket="KAFKA-14616",
+    does="stray partitions are renamed to `-stray`; nothing deletes them",
 )
 STRAY_WITHOUT_ID_EXITS = Difference(
-    (3, 7, 0),
-    (3, 7, 0),
-    KRAFT,
-    "LogManager.findStrayReplicas",
-    "KAFKA-16234",
-    "exits if a partition has no partition.metadata",
+    since=(3, 7, 0),
+    until=(3, 7, 0),
+    mode=KRAFT,
+    where="LogManager.findStrayReplicas",
+    ticket="KAFKA-16234",
+    does="exits if a partition has no partition.metadata",
 )
 STRAY_WITHOUT_ID = Difference(
-    (3, 7, 1),
-    None,
-    KRAFT,
-    "LogManager.isStrayKraftReplica",
-    "KAFKA-16234",
-    "a partition without partition.metadata is stray. Strays are found as logs are loaded, so that the same partition "
-    "in another log directory does not make the broker exit",
+    since=(3, 7, 1),
+    mode=KRAFT,
+    where="LogManager.isStrayKraftReplica",
+    ticket="KAFKA-16234",
+    does="a partition without partition.metadata is stray. Strays are found as logs are loaded, so that the same "
+    "partition in another log directory does not make the broker exit",
 )
 FUTURE_RECOVERED = Difference(
-    (3, 7, 1),
-    None,
-    KRAFT,
-    "LogManager.recoverAbandonedFutureLogs",
-    "KAFKA-16082",
-    "a `-future` directory to which the cluster has assigned the partition takes the name of the live one",
+    since=(3, 7, 1),
+    mode=KRAFT,
+    where="LogManager.recoverAbandonedFutureLogs",
+    ticket="KAFKA-16082",
+    does="a `-future` directory to which the cluster has assigned the partition takes the name of the live one",
 )
 FUTURE_BESIDE = Difference(
-    None,
-    (3, 7, 0),
-    None,
-    "ReplicaManager.maybeAddLogDirFetchers",
-    "KAFKA-16082",
-    "continues the move of a `-future` directory next to the live one in the same log directory, and takes the log "
-    "directory offline when it renames it; later brokers with ZooKeeper leave it there",
+    until=(3, 7, 0),
+    where="ReplicaManager.maybeAddLogDirFetchers",
+    ticket="KAFKA-16082",
+    does="continues the move of a `-future` directory next to the live one in the same log directory, and takes the "
+    "log directory offline when it renames it; later brokers with ZooKeeper leave it there",
 )
 DIRECTORIES_ASSIGNED = Difference(
-    (3, 7, 0),
-    None,
-    KRAFT,
-    "LogManager.getOrCreateLog",
-    "KIP-858",
-    "a missing partition is created empty only in the log directory to which it is assigned; earlier releases, and "
-    "brokers with ZooKeeper, create it in any, but only while no log directory is offline",
+    since=(3, 7, 0),
+    mode=KRAFT,
+    where="LogManager.getOrCreateLog",
+    ticket="KIP-858",
+    does="a missing partition is created empty only in the log directory to which it is assigned; earlier releases, "
+    "and brokers with ZooKeeper, create it in any, but only while no log directory is offline",
 )
 
 # --- LogLoader ---
 
 SWAP_RENAMED = Difference(
-    (3, 0, 0),
-    None,
-    None,
-    "LogLoader.load",
-    "KAFKA-12520",
-    "completes an interrupted compaction or split by deleting the replaced segments and renaming the `.swap` files. "
-    "2.8 deletes the indexes, recovers the `.log.swap`, and then replaces the segments",
+    since=(3, 0, 0),
+    where="LogLoader.load",
+    ticket="KAFKA-12520",
+    does="completes an interrupted compaction or split by deleting the replaced segments and renaming the `.swap` "
+    "files. 2.8 deletes the indexes, recovers the `.log.swap`, and then replaces the segments",
 )
 EPOCHS_AT_LOAD = Difference(
-    (3, 0, 0),
-    None,
-    None,
-    "LogLoader.recoverSegment",
-    "",
-    "recovery of a segment without an index adds its leader epochs to the checkpoint",
+    since=(3, 0, 0),
+    where="LogLoader.recoverSegment",
+    does="recovery of a segment without an index adds its leader epochs to the checkpoint",
 )
 IO_ERROR_EMPTIES = Difference(
-    (4, 0, 0),
-    None,
-    None,
-    "LogLoader.recoverLog",
-    "KAFKA-14482",
-    "a segment whose recovery ends with an IOException, for example because a full disk does not take its producer "
-    "snapshot, is emptied, and those after it are deleted; earlier releases fail instead, and keep them",
+    since=(4, 0, 0),
+    where="LogLoader.recoverLog",
+    ticket="KAFKA-14482",
+    does="a segment whose recovery ends with an IOException, for example because a full disk does not take its "
+    "producer snapshot, is emptied, and those after it are deleted; earlier releases fail instead, and keep them",
 )
 EPOCHS_FROM_CHECKPOINT = Difference(
-    (3, 0, 0),
-    None,
-    None,
-    "LogLoader.load",
-    "",
-    "leader epochs are truncated at the log start offset in the checkpoint; 2.8 truncates them at the first segment's "
-    "base offset if that is larger",
+    since=(3, 0, 0),
+    where="LogLoader.load",
+    does="leader epochs are truncated at the log start offset in the checkpoint; 2.8 truncates them at the first "
+    "segment's base offset if that is larger",
 )
 REMOTE_LOG_START = Difference(
-    (3, 6, 0),
-    None,
-    None,
-    "LogLoader.load",
-    "KAFKA-15351",
-    "the log start offset of a topic with remote storage is the one in the checkpoint",
+    since=(3, 6, 0),
+    where="LogLoader.load",
+    ticket="KAFKA-15351",
+    does="the log start offset of a topic with remote storage is the one in the checkpoint",
 )
 
 # --- LogSegment and records ---
 
 SEARCH_BY_BASE_OFFSET = Difference(
-    (4, 1, 0),
-    None,
-    None,
-    "FileRecords.searchForOffsetFromPosition",
-    "KAFKA-19321",
-    "looks for an offset by the base offsets of batches; earlier releases take the first batch whose last offset is "
-    "not below it. The results differ only if offsets are not in ascending order",
+    since=(4, 1, 0),
+    where="FileRecords.searchForOffsetFromPosition",
+    ticket="KAFKA-19321",
+    does="looks for an offset by the base offsets of batches; earlier releases take the first batch whose last offset "
+    "is not below it. The results differ only if offsets are not in ascending order",
 )
 MARKER_UNDERFLOW = Difference(
-    (4, 1, 0),
-    None,
-    None,
-    "EndTransactionMarker.deserializeValue",
-    "",
-    "exits with BufferUnderflowException if the value of a transaction marker is too short; in earlier releases it is "
-    "an invalid record, at which recovery truncates",
+    since=(4, 1, 0),
+    where="EndTransactionMarker.deserializeValue",
+    does="exits with BufferUnderflowException if the value of a transaction marker is too short; in earlier releases "
+    "it is an invalid record, at which recovery truncates",
 )
 
 TXN_INDEX_VERSION = Difference(
-    (4, 4, 0),
-    None,
-    None,
-    "TransactionIndex.iterable",
-    "",
-    "exits with KafkaException if the version of an entry of a `.txnindex`, an INT16, is not 0; earlier releases only "
-    "if its first byte is 1 to 127",
+    since=(4, 4, 0),
+    where="TransactionIndex.iterable",
+    does="exits with KafkaException if the version of an entry of a `.txnindex`, an INT16, is not 0; earlier releases "
+    "only if its first byte is 1 to 127",
 )
 
 DIFFERENCES = {name: value for name, value in list(globals().items()) if isinstance(value, Difference)}
@@ -372,122 +323,94 @@ DIFFERENCES = {name: value for name, value in list(globals().items()) if isinsta
 # --- what a running broker does ---
 
 PRODUCER_EXPIRATION = Difference(
-    (3, 4, 0),
-    None,
-    None,
-    "ProducerStateManagerConfig",
-    "KIP-854",
-    "forgets a producer after producer.id.expiration.ms (1 day by default) without a batch; earlier releases after "
-    "transactional.id.expiration.ms (7 days)",
+    since=(3, 4, 0),
+    where="ProducerStateManagerConfig",
+    ticket="KIP-854",
+    does="forgets a producer after producer.id.expiration.ms (1 day by default) without a batch; earlier releases "
+    "after transactional.id.expiration.ms (7 days)",
 )
 ABORTS_BY_OFFSET = Difference(
-    (3, 0, 0),
-    None,
-    None,
-    "TransactionsCommand",
-    "KIP-664",
-    "can tell who started a transaction at an offset, so that kafka-transactions.sh abort needs only that offset; "
-    "earlier releases need producer ID, producer epoch and coordinator epoch",
+    since=(3, 0, 0),
+    where="TransactionsCommand",
+    ticket="KIP-664",
+    does="can tell who started a transaction at an offset, so that kafka-transactions.sh abort needs only that "
+    "offset; earlier releases need producer ID, producer epoch and coordinator epoch",
 )
 STARTS_DELETION_AT_LOG_START = Difference(
-    (3, 0, 0),
-    None,
-    None,
-    "UnifiedLog.deleteOldSegments",
-    "",
-    "deletes segments below the log start offset first, then by size, then by time; 2.8 first by time, then by size. "
-    "The same segments are deleted, but the log may give another reason",
+    since=(3, 0, 0),
+    where="UnifiedLog.deleteOldSegments",
+    does="deletes segments below the log start offset first, then by size, then by time; 2.8 first by time, then by "
+    "size. The same segments are deleted, but the log may give another reason",
 )
 DELETE_HORIZON = Difference(
-    (3, 1, 0),
-    None,
-    None,
-    "Cleaner",
-    "KIP-534, KAFKA-8522",
-    "the first cleaning that reaches tombstones and transaction markers writes a delete horizon into their batch. "
-    "Earlier releases remove them from segments that are delete.retention.ms older than the last clean one, by the "
-    "modification times of the files",
+    since=(3, 1, 0),
+    where="Cleaner",
+    ticket="KIP-534, KAFKA-8522",
+    does="the first cleaning that reaches tombstones and transaction markers writes a delete horizon into their "
+    "batch. Earlier releases remove them from segments that are delete.retention.ms older than the last clean one, by "
+    "the modification times of the files",
 )
 CLEANS_BELOW_HIGH_WATERMARK = Difference(
-    (3, 1, 0),
-    None,
-    None,
-    "LogCleanerManager.cleanableOffsets",
-    "KAFKA-13194",
-    "does not clean above the high watermark; earlier releases only stop at the first open transaction",
+    since=(3, 1, 0),
+    where="LogCleanerManager.cleanableOffsets",
+    ticket="KAFKA-13194",
+    does="does not clean above the high watermark; earlier releases only stop at the first open transaction",
 )
 TIMESTAMP_AFTER = Difference(
-    (3, 6, 0),
-    None,
-    None,
-    "LogValidator",
-    "KIP-937",
-    "message.timestamp.after.max.ms limits timestamps in the future; earlier releases only have "
+    since=(3, 6, 0),
+    where="LogValidator",
+    ticket="KIP-937",
+    does="message.timestamp.after.max.ms limits timestamps in the future; earlier releases only have "
     "message.timestamp.difference.max.ms, for past and future",
 )
 EMPTY_POLICY_OF_TIERED = Difference(
-    (4, 2, 0),
-    None,
-    None,
-    "UnifiedLog.deleteOldSegments",
-    "KIP-1161",
-    "an empty cleanup.policy applies local.retention.ms and local.retention.bytes to a topic with remote storage; "
-    "earlier releases delete nothing there",
+    since=(4, 2, 0),
+    where="UnifiedLog.deleteOldSegments",
+    ticket="KIP-1161",
+    does="an empty cleanup.policy applies local.retention.ms and local.retention.bytes to a topic with remote "
+    "storage; earlier releases delete nothing there",
 )
 
 DECOMPRESSED_LIMIT = Difference(
-    (4, 4, 0),
-    None,
-    None,
-    "DefaultRecord.readFrom, Cleaner, UnifiedLog",
-    "",
-    "rejects a compressed batch with a record above max.decompressed.message.bytes (no limit by default), and fails at "
-    "one that is in the log when it cleans that, or looks for a timestamp",
+    since=(4, 4, 0),
+    where="DefaultRecord.readFrom, Cleaner, UnifiedLog",
+    does="rejects a compressed batch with a record above max.decompressed.message.bytes (no limit by default), and "
+    "fails at one that is in the log when it cleans that, or looks for a timestamp",
 )
 COPY_LAG = Difference(
-    (4, 4, 0),
-    None,
-    KRAFT,
-    "RemoteLogManager.isEligibleForUpload",
-    "KIP-1241",
-    "copies a segment to remote storage only once it is remote.copy.lag.ms old, or remote.copy.lag.bytes follow it; "
-    "with 0 in one of them, and in earlier releases, as soon as it is rolled and below the last stable offset",
+    since=(4, 4, 0),
+    mode=KRAFT,
+    where="RemoteLogManager.isEligibleForUpload",
+    ticket="KIP-1241",
+    does="copies a segment to remote storage only once it is remote.copy.lag.ms old, or remote.copy.lag.bytes follow "
+    "it; with 0 in one of them, and in earlier releases, as soon as it is rolled and below the last stable offset",
 )
 ONLY_LOCAL_ABOVE = Difference(
-    (4, 4, 0),
-    None,
-    KRAFT,
-    "UnifiedLog.onlyLocalLogSegmentsSize",
-    "KAFKA-20977",
-    "does not count the last segment that was copied to remote storage among those that are only here, even if it has "
-    "a single offset; earlier releases count its size twice against retention.bytes",
+    since=(4, 4, 0),
+    mode=KRAFT,
+    where="UnifiedLog.onlyLocalLogSegmentsSize",
+    ticket="KAFKA-20977",
+    does="does not count the last segment that was copied to remote storage among those that are only here, even if "
+    "it has a single offset; earlier releases count its size twice against retention.bytes",
 )
 EMPTY_BATCH_AT_HIGH_WATERMARK = Difference(
-    (4, 4, 0),
-    None,
-    None,
-    "Cleaner.cleanInto",
-    "KAFKA-20452",
-    "keeps an empty batch if it ends at the high watermark; earlier ones from 4.0 on, and later patch releases of 3.9, "
-    "if it ends where the cleaning does",
+    since=(4, 4, 0),
+    where="Cleaner.cleanInto",
+    ticket="KAFKA-20452",
+    does="keeps an empty batch if it ends at the high watermark; earlier ones from 4.0 on, and later patch releases "
+    "of 3.9, if it ends where the cleaning does",
 )
 STATUS_NAMES = Difference(
-    (4, 4, 0),
-    None,
-    None,
-    "DumpLogSegments.TransactionLogMessageParser",
-    "",
-    "kafka-dump-log prints transactionStatus as a name: CompleteCommit, not 4",
+    since=(4, 4, 0),
+    where="DumpLogSegments.TransactionLogMessageParser",
+    does="kafka-dump-log prints transactionStatus as a name: CompleteCommit, not 4",
 )
 TRIMMED_AT_SHUTDOWN = Difference(
-    (4, 4, 0),
-    None,
-    None,
-    "LogManager.shutdown, AbstractIndex.close",
-    "",
-    "truncates the preallocated indexes of the active segment, and writes its last time index entry, only as the last "
-    "step of a broker's clean shutdown; earlier releases also when any log is closed, such as the metadata log, whose "
-    "indexes now keep their 10 MiB, which are sparse",
+    since=(4, 4, 0),
+    where="LogManager.shutdown, AbstractIndex.close",
+    does="truncates the preallocated indexes of the active segment, and writes its last time index entry, only as the "
+    "last step of a broker's clean shutdown; earlier releases also when any log is closed, such as the metadata log, "
+    "whose indexes now keep their 10 MiB, which are sparse",
 )
 
 RUNNING = {

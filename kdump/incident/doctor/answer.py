@@ -71,21 +71,21 @@ class Item(NamedTuple):
         str, Doc("what it is; for damage, the code of the finding, as in findings.md; for log, the name of the message")
     ]
     source: Annotated[PathText, Doc("log directory, or the path that was passed; for log, the log")]
-    topic: Annotated[str | None, Doc("topic; null if it is not about one")]
-    partition: Annotated[int | None, Doc("partition; null if it is not about one")]
-    group: Annotated[str | None, Doc("consumer group; null if it is not about one")]
-    title: Annotated[PathText, Doc("what is wrong")]
-    impact: Annotated[PathText, Doc("impact on brokers and consumers; empty if the title states it")]
-    evidence: Annotated[tuple[PathText, ...], Doc("what shows it")]
-    file: Annotated[PathText | None, Doc("file that shows it")]
-    position: Annotated[int | None, Doc("where in that file", FILE_BYTE)]
-    offset: Annotated[int | None, Doc("first offset that it is about", OFFSET)]
+    title: Annotated[PathText, Doc("what is wrong", after="group")]
+    topic: Annotated[str | None, Doc("topic; null if it is not about one", after="source")] = None
+    partition: Annotated[int | None, Doc("partition; null if it is not about one")] = None
+    group: Annotated[str | None, Doc("consumer group; null if it is not about one")] = None
+    impact: Annotated[PathText, Doc("impact on brokers and consumers; empty if the title states it")] = ""
+    evidence: Annotated[tuple[PathText, ...], Doc("what shows it")] = ()
+    file: Annotated[PathText | None, Doc("file that shows it")] = None
+    position: Annotated[int | None, Doc("where in that file", FILE_BYTE)] = None
+    offset: Annotated[int | None, Doc("first offset that it is about", OFFSET)] = None
     findings: Annotated[
         int, Doc("for damage: number of findings of this kind in the partition; for log: of messages; else 1")
-    ]
-    commands: Annotated[tuple[PathText, ...], Doc("commands that show more")]
-    actions: Annotated[tuple[PathText, ...], Doc("what to do")]
-    never: Annotated[tuple[PathText, ...], Doc("what not to do")]
+    ] = 1
+    commands: Annotated[tuple[PathText, ...], Doc("commands that show more")] = ()
+    actions: Annotated[tuple[PathText, ...], Doc("what to do")] = ()
+    never: Annotated[tuple[PathText, ...], Doc("what not to do")] = ()
     commandForAll: Annotated[PathText, Doc("kdump command that shows more of all items of the same entry")] = ""
     titleForAll: str = ""
     """Title of an entry of several such items, if their titles differ."""

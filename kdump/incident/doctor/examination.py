@@ -41,24 +41,9 @@ class Examination:
         self.question.answer = before + (f"{source}: {text}" if source else text)
 
     def item(self, priority: int, severity: str, code: str, source: str, title: str, **more: Any) -> None:
-        """Report an item. `more`: other fields of Item, those that are left out are empty."""
-        empty = {
-            "topic": None,
-            "partition": None,
-            "group": None,
-            "impact": "",
-            "evidence": (),
-            "file": None,
-            "position": None,
-            "offset": None,
-            "findings": 1,
-            "commands": (),
-            "actions": (),
-            "never": (),
-        }
+        """Report an item. `more`: other fields of Item."""
         self.question.items += 1
-        question = self.question.question
-        self.emit(Item(priority, question, severity, code, source, title=title, **(empty | more)))
+        self.emit(Item(priority, self.question.question, severity, code, source, title, **more))
 
     def unread(self, text: str) -> None:
         """Note what could not be read."""

@@ -141,7 +141,11 @@ class RetentionBlocker(NamedTuple):
     segments: Annotated[int, Doc("number of segments that it keeps"), Shown()]
     bytes: Annotated[int, Doc("size of these segments", BYTES), Shown()]
     file: Annotated[PathText, Doc("path of the evidence")]
-    position: Annotated[int | None, Doc("position of the batch or the damaged bytes", FILE_BYTE), Shown("at byte", 7)]
+    message: Annotated[str, Doc("explanation", after="transactionalId"), Shown(rank=5, least=24)]
+    fix: Annotated[str | None, Doc("what you can do about it", after="message")]
+    position: Annotated[
+        int | None, Doc("position of the batch or the damaged bytes", FILE_BYTE, after="file"), Shown("at byte", 7)
+    ] = None
     offset: Annotated[
         int | None,
         Doc(
@@ -149,17 +153,15 @@ class RetentionBlocker(NamedTuple):
             OFFSET,
         ),
         Shown(),
-    ]
+    ] = None
     timestamp: Annotated[
         int | None, Doc("timestamp of the record, or start of the transaction", EPOCH_MS), Shown(rank=6)
-    ]
+    ] = None
     until: Annotated[
         int | None, Doc("time at which it ends by itself; null if the disk does not show one", EPOCH_MS), Shown(rank=8)
-    ]
-    producerId: Annotated[int | None, Doc("producer ID of the transaction")]
-    transactionalId: Annotated[str | None, Doc("transactional ID, from __transaction_state")]
-    message: Annotated[str, Doc("explanation"), Shown(rank=5, least=24)]
-    fix: Annotated[str | None, Doc("what you can do about it")]
+    ] = None
+    producerId: Annotated[int | None, Doc("producer ID of the transaction")] = None
+    transactionalId: Annotated[str | None, Doc("transactional ID, from __transaction_state")] = None
 
 
 @answer("retention")

@@ -117,12 +117,6 @@ def _blocker(
         segments=len(kept),
         bytes=sum(segment.size for segment in kept),
         file=at.target.path if at is not None else case.path,
-        position=None,
-        offset=None,
-        timestamp=None,
-        until=None,
-        producerId=None,
-        transactionalId=None,
         message=message,
         fix=fix,
     )

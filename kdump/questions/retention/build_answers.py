@@ -271,12 +271,6 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
             segments=len(files),
             bytes=size,
             file=partition.path,
-            position=None,
-            offset=None,
-            timestamp=None,
-            until=None,
-            producerId=None,
-            transactionalId=None,
             message=IS_STRAY,
             fix="delete the directory once you no longer need its records",
         )
