@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Hashable
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kdump.core.record_counts import LONGEST, NEAR
 from kdump.log.skim import key_digest
@@ -60,6 +60,10 @@ class SpaceSaving:
         self.texts: bytearray | mmap = mmap(-1, max(1, LONGEST * room), MAP_PRIVATE | MAP_ANONYMOUS)
         """Only what is used of it takes memory and time."""
         self.sizes = ZERO * room
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return None, fields | {"texts": bytearray(self.texts)}  # a worker's result
 
     def add(self, item: Hashable, count: int = 1, weight: int = 0) -> None:
         """Count `count` occurrences of `item`."""
