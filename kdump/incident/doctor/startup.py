@@ -20,6 +20,7 @@ from kdump.questions.restart_plan.plan_text import (
     STARTS,
     UNKNOWN_START,
     loss_texts,
+    metadata_text,
     no_loss_text,
     release_texts,
     saved_text,
@@ -202,20 +203,36 @@ class StartupExamination:
                         never=NEVER_TRIED,
                     )
         if plan.withoutMetadata and plan.partitions:
-            self.on.item(
-                Priority.WARNING,
-                "warning",
-                "startup-without-metadata",
-                broker.paths[0],
-                "there is no cluster metadata with topics here: if the controllers have none either, a startup makes "
-                "all partitions stray",
-                evidence=tuple(broker.paths),
-                commands=(self._command(broker),),
-                actions=("check that the controllers still have their metadata before you start the broker",),
-                never=("do not format metadata.log.dir again to make the broker start",),
-            )
-
+            self._without_metadata(plan, broker)
         self._change_of_release(plan, broker)
+
+    def _without_metadata(self, plan: RestartPlan, broker: Broker) -> None:
+        """Report that the metadata is not here, and that it is lost if a startup has made directories stray by it."""
+        strays = sum(each.state == "stray" for each in plan.partitions)
+        count = count_text(strays, "directory is", "directories are")
+        what = "if the controllers have none either, a startup makes all partitions stray"
+        if strays:
+            what = f"{count} stray since an earlier startup: it may be lost, or a controller was formatted anew"
+        title = f"there is no cluster metadata with topics here: {what}"
+        rescue = ("rescue", *broker.paths, "--from-data", *(["--with-stray"] if strays else []), "--dry-run")
+        self.on.item(
+            Priority.LOSES,
+            "error" if strays else "warning",
+            "startup-without-metadata",
+            broker.paths[0],
+            title,
+            evidence=tuple(broker.paths),
+            commands=(self._command(broker), command(*rescue)),
+            actions=(
+                "check that the controllers still have their metadata before you start the broker",
+                "if neither they nor another broker have a __cluster_metadata-0 with the topics, kdump rescue "
+                "--from-data rebuilds it from the disks of all brokers (docs/rescue.md)",
+            ),
+            never=(
+                "do not format metadata.log.dir again to make the broker start",
+                *(["do not delete the -stray directories: they may be all there is of their topics"] if strays else []),
+            ),
+        )
 
     def _change_of_release(self, plan: RestartPlan, broker: Broker) -> None:
         """Report what the start of another release than the disk's changes."""
@@ -350,6 +367,7 @@ def answer(plan: RestartPlan) -> str:
         if plan.verdict == STOPPED:
             text += f"; once it does, it {' and '.join(parts)}" if parts else ""
         else:
+            parts += filter(None, [metadata_text(plan)])
             text += f"; {', '.join(parts) or no_loss_text(plan)}"
     text += AS_READ if plan.unread else ""
     return "; ".join((text, *islice(release_texts(plan), 1)))

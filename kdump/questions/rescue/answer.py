@@ -211,7 +211,9 @@ class RescueSummary:
     lostOffsets: Annotated[
         int, Doc("number of offsets that replicas have and the leaders do not (--from-data)", "offsets")
     ] = 0
-    notUsed: Annotated[int, Doc("number of partition directories that are not used (--from-data)")] = 0
+    notUsed: Annotated[
+        int, Doc("number of partition directories that are not used, or whose topics the state does not have")
+    ] = 0
     notes: Annotated[list[PathText], Doc("other remarks")] = field(default_factory=list)
 
 
@@ -234,7 +236,7 @@ class Rescue:
     def is_whole(self) -> bool:
         """Whether nothing that was found on the disks is lost."""
         summary = self.summary
-        lost = summary.leftOut or summary.dependents or summary.damagedOffset is not None or summary.fromData
+        lost = summary.leftOut or summary.dependents or summary.damagedOffset is not None or summary.fromData or summary.notUsed
         return not (lost or any(each.ownOffsets or each.state == DAMAGED for each in self.copies))
 
     @property

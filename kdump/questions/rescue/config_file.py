@@ -42,11 +42,12 @@ class GivenTopic:
 @dataclass
 class GivenConfigs:
     """What the file states. `brokers`: dynamic configs by node ID as text, "" for all; `skipped`: what in it is not
-    used."""
+    used; `unsure`: topics whose configs may be those of server.properties."""
 
     topics: dict[str, GivenTopic] = field(default_factory=dict)
     brokers: dict[str, dict[str, str]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    unsure: set[str] = field(default_factory=set)
 
     def topic(self, name: str) -> GivenTopic:
         return self.topics.setdefault(name, GivenTopic())
@@ -100,7 +101,8 @@ def _of_text(text: str) -> GivenConfigs:
     for number, row in enumerate(text.splitlines(), 1):
         if match := OF_TOPIC.fullmatch(row.rstrip()):
             topic = given.topic(match[1])
-            current = topic.configs = topic.configs or {}
+            current = topic.configs = {} if match[1] in given.unsure else topic.configs or {}
+            given.unsure.discard(match[1])
             own = "DYNAMIC_TOPIC_CONFIG"
         elif match := OF_BROKER.fullmatch(row.rstrip()):
             current = given.brokers.setdefault(match[1] or "", {})
@@ -108,7 +110,9 @@ def _of_text(text: str) -> GivenConfigs:
         elif match := TOPIC.fullmatch(row.rstrip()):
             topic = given.topic(match[1])
             topic.topic_id, topic.partitions = match[2], int(match[3])
-            topic.configs = _inline(match[4] or "") | (topic.configs or {})
+            if topic.configs is None:
+                topic.configs = _inline(match[4] or "")
+                given.unsure |= {match[1]} if topic.configs else set()
         elif match := PARTITION.fullmatch(row.rstrip()):
             replicas = list(map(int, match[3].strip(",").split(",")))
             given.topic(match[1]).replicas[int(match[2])] = list(dict.fromkeys(replicas))

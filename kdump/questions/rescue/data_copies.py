@@ -143,10 +143,6 @@ class DataCopies:
                     f"{place.path}: no valid meta.properties states the node that it is of; write one with its "
                     "node.id, cluster.id and version=1"
                 )
-            if node.is_copy:
-                raise RescueError(
-                    f"{place.path}: a copy of another log directory of node {node.node_id}; pass one of them"
-                )
             known: dict[str, dict[str, dict[int, int]]] = {}
             for file_name, target in place.files.items():
                 if target.kind is file_kinds.OFFSET_CHECKPOINT:

@@ -33,7 +33,7 @@ from kdump.questions.rescue.answer import (
 from kdump.questions.rescue.config_file import GivenConfigs, GivenTopic, given_configs
 from kdump.questions.rescue.coordinators import Coordinators, partition_count
 from kdump.questions.rescue.data_copies import NOT_USED, DataCopies, FoundTopic, LogCopy
-from kdump.questions.rescue.rescuer import WITH_DIRECTORY_ID, Rescuer, RescueRequest
+from kdump.questions.rescue.rescuer import WITH_DIRECTORY_ID, Rescuer, RescueRequest, refuse_copies
 from kdump.questions.rescue.steps import aside_step, steps
 from kdump.questions.rescue.topic_configs import HELD, HOLD, RETENTION, topic_configs
 from kdump.questions.rescue.write_log import NewLog
@@ -60,10 +60,16 @@ class DataRescuer(Rescuer):
         super().__init__(disks, asked, run)
         self.epoch_places = ()  # the state is made of them
         self._old = [each for each in self.places if file_system.isdir(os.path.join(each.path, METADATA_LOG))]
-        self._refuse_copies()
+        self._refuse_metadata()
+        refuse_copies(disks)
         self.release = self._release()
         self.given = GivenConfigs() if asked.configs is None else self._checked(given_configs(asked.configs))
         self.notes = [f"not taken from {asked.configs}: {each}" for each in self.given.skipped]
+        if self.given.unsure:
+            self.notes.append(
+                f"{asked.configs}: kafka-topics.sh --describe lists configs of server.properties, too, which become those "
+                f"of {first_of(sorted(self.given.unsure))}; kafka-configs.sh --describe shows only a topic's own"
+            )
         self.copies = DataCopies(disks, self.cluster_id, self.given.topics, with_stray=asked.with_stray, run=run)
         self.topics: list[RescueTopic] = []
         self.losses: list[RescueLoss] = []
@@ -72,7 +78,7 @@ class DataRescuer(Rescuer):
         self.image = self._state()
         self.voters = self.named_voters()
 
-    def _refuse_copies(self) -> None:
+    def _refuse_metadata(self) -> None:
         """Raise RescueError if a copy of the metadata is left, which has all that the partitions do not show."""
         path, image = self.disks.newest_metadata(*(each.path for each in self._old)) if self._old else ("", None)
         if image is not None and image.topics:
@@ -290,9 +296,11 @@ class DataRescuer(Rescuer):
         configs = "kafka-configs.sh --bootstrap-server HOST:PORT --alter"
         held = [each.topic for each in self.topics if RETENTION in each.configs and HELD in each.shown]
         if held:
-            command = f"{configs} --entity-type topics --entity-name TOPIC --add-config NAME=VALUE "
-            command += f"--delete-config {','.join(HOLD)}"
-            yield RescueUnknown(f"configs of {count_text(len(held), 'topic')}", HELD, command)
+            topics = f"{configs} --entity-type topics --entity-name TOPIC"
+            # Kafka refuses to add and to delete a config in one command.
+            command = f"{topics} --add-config NAME=VALUE; {topics} --delete-config {','.join(HOLD)}"
+            reason = f"{HELD}. Delete those two only where the default is to apply"
+            yield RescueUnknown(f"configs of {count_text(len(held), 'topic')}", reason, command)
         if not self.given.brokers:
             command = f"{configs} --entity-type brokers --entity-default --add-config NAME=VALUE"
             yield RescueUnknown("dynamic configs of brokers", "server.properties applies", command)

@@ -87,7 +87,7 @@ class RescueReport(Sink[Any]):
         if damaged:
             lost.append(f"{count_text(damaged, 'partition')} DAMAGED")
         if summary.notUsed:
-            lost.append(f"{count_text(summary.notUsed, 'partition directory', 'partition directories')} NOT USED")
+            lost.append(f"{_directories(summary)} NOT USED")
         what = ", ".join(lost) or "every record of every copy is kept"
         self.output.text(f"{verb}: the metadata, from the partitions on these disks: {what}", verb, "bad")
         self.output.text("users, ACLs, quotas and other configs are LOST; see below", "LOST", "bad")
@@ -104,6 +104,8 @@ class RescueReport(Sink[Any]):
             lost += f", {count_text(damaged, 'other copy', 'other copies')} DAMAGED"
         if summary.damagedOffset is not None:
             lost += f", the end of this copy is DAMAGED from offset {summary.damagedOffset} on"
+        if summary.notUsed:
+            lost += f", {_directories(summary)} NOT IN IT"
         verb = "RESCUED" if summary.out is not None else "NOTHING WRITTEN (--dry-run)"
         when = "" if summary.endTimestamp is None else f", {iso(summary.endTimestamp, self.zone)}"
         source = path_text(summary.source or "")
@@ -234,6 +236,10 @@ def record_text(each: RescueRecord) -> str:
     if each.later:
         parts.append(f"; {count_text(each.later, 'later record')} about the same applied without it")
     return "".join(parts)
+
+
+def _directories(summary: RescueSummary) -> str:
+    return count_text(summary.notUsed, "partition directory", "partition directories")
 
 
 def _number(number: int | None) -> str:

@@ -11,6 +11,7 @@ from kdump.cluster.metadata_files import MetadataFiles, Unreachable, metadata_fi
 from kdump.cluster.metadata_log import replay_metadata
 from kdump.cluster.metadata_refusals import FEATURE_LEVEL, record_rule, refusals
 from kdump.cluster.release_evidence import LEVEL, NEWER_NUMBER, applied_release
+from kdump.format.count_text import first_of
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.known_releases import Line, at_most
 from kdump.format.metadata_record import decode_metadata_record, is_usual
@@ -19,16 +20,18 @@ from kdump.io.command_line_paths import missing, no_kafka_files
 from kdump.io.errors import SourceError, Unread, raise_error
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.quorum_state import complete_quorum
-from kdump.log.internal_topics import METADATA_LOG
+from kdump.kafka.small_files import topic_id
+from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.questions.bundle.metadata_secrets import SECRET_FIELDS, is_public
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.questions.rescue.from_data import DataRescuer
 from kdump.questions.rescue.ledger import ledger
-from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest
+from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest, refuse_copies
 from kdump.questions.rescue.steps import steps, steps_of_copies
 from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.internal_records import ROOM_METADATA
@@ -84,6 +87,7 @@ class CopyRescuer(Rescuer):
         self.release = asked.release or NEWEST
         choices = disks.copies.choices = _Choices(self._rule_of_any if asked.release is None else self._rule)
         self.histories = MetadataHistories(disks, asked.copy, run)
+        refuse_copies(disks)
         self.source = self.histories.source
         self.release, self.choice = self._release(), choices[self.source]
         self.files = MetadataFiles("")
@@ -196,7 +200,8 @@ class CopyRescuer(Rescuer):
         made.copies = self.histories.answers()
         made.records = list(ledger(self.files, self.image, self.histories.used.end_offset, self.choice, made.copies))
         image, left_out, summary = self.image, self.choice.left_out, made.summary
-        summary.source, summary.notes = self.source, list(self._notes())
+        unlisted = self._unlisted()
+        summary.source, summary.notes, summary.notUsed = self.source, list(self._notes(unlisted)), len(unlisted)
         damaged = image.gap is not None and self.histories.used.end_offset <= image.gap
         summary.damagedOffset = image.gap if damaged else None
         summary.committedOffset = self.histories.committed(self.histories.used.voters)
@@ -204,10 +209,27 @@ class CopyRescuer(Rescuer):
         summary.leftOut = len(left_out) - len(dependents)
         summary.dependents = sum((each.last or 0) - (each.refusal.offset or 0) + 1 for each in dependents)
 
+    def _unlisted(self) -> list[PartitionDirectory]:
+        """Return the partition directories whose topics the state does not have: brokers make them stray, or have."""
+        logs = (log for place in self.places for log in place.partitions)
+        logs = (log for log in logs if log.topic not in (None, METADATA_TOPIC) and log.state != "delete")
+        return [log for log in logs if (topic := topic_id(log)) is not None and topic not in self.image.by_id]
+
     def steps(self, made: Rescue) -> Iterator[RescueStep]:
         return steps(made, self.disks, steps_of_copies(made, self.histories, self.release))
 
-    def _notes(self) -> Iterator[str]:
+    def _notes(self, unlisted: list[PartitionDirectory]) -> Iterator[str]:
+        voters = self.histories.used.voters
+        new = [each.voterId for each in self.voters if each.voterId not in voters]
+        if voters and new:
+            known = ", ".join(map(str, sorted(voters)))
+            yield f"controller {', '.join(map(str, new))} was no voter before (voters: {known}): is this its node.id?"
+        if unlisted:
+            yield (
+                f"this state does not have the topics of {first_of([log.path for log in unlisted])}: they were "
+                "deleted, or a controller was formatted anew. If so, kdump rescue --from-data --with-stray rebuilds "
+                f"them, once this {METADATA_LOG} is moved away"
+            )
         for problem in self.image.problems:
             if "at offset" not in problem:  # those of records are in the ledger
                 yield problem

@@ -103,6 +103,8 @@ def _aside(directory: str) -> str:
     """Return the command that moves a metadata log next to the log directory: in it, a broker takes every directory for
     a partition."""
     path = origin(directory)[1].rstrip("/")
+    if os.path.basename(path) in (".", ".."):
+        path = os.path.abspath(path)
     return f"mv {shlex.quote(os.path.join(path, METADATA_LOG))} {shlex.quote(path + METADATA_LOG + ASIDE)}"
 
 

@@ -53,6 +53,17 @@ def no_loss_text(plan: RestartPlan) -> str:
     return f"no records are lost; {count_text(len(warnings), 'warning')}" if warnings else "nothing is lost"
 
 
+def metadata_text(plan: RestartPlan) -> str:
+    """Return what a startup does if no controller has the metadata that is not here; empty if it is here."""
+    if not plan.withoutMetadata:
+        return ""
+    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
+    logs = [each for each in logs if each.state not in ("delete", "stray") and not each.stray]
+    heading = "the metadata log here has no topics" if plan.withoutTopics else "there is no metadata log here"
+    count = f"{'all ' if len(logs) > 1 else ''}{count_text(len(logs), 'partition')}"
+    return f"{heading}: if the controllers have none either, MAKES {count} STRAY" if logs else heading
+
+
 def unknown_text(plan: RestartPlan) -> str:
     """Return why it is not known whether the node starts, and what it does by the rules that are known."""
     assert plan.release is not None

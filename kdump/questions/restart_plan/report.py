@@ -31,6 +31,7 @@ from kdump.questions.restart_plan.answer import (
 from kdump.questions.restart_plan.plan_text import (
     UNKNOWN_START,
     loss_texts,
+    metadata_text,
     no_loss_text,
     release_texts,
     saved_text,
@@ -303,13 +304,7 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
         more = f"; {len(stops) - 1} more" if len(stops) > 1 else ""
         why = f": {stops[0].message}{more}" if stops else ""
         return "DOES NOT START", f"{why}; once it does, it {' and '.join(parts)}" if parts else why
-    if plan.withoutMetadata:
-        logs = [each for each in logs if each.state not in ("delete", "stray") and not each.stray]
-        count = f"{'all ' if len(logs) > 1 else ''}{count_text(len(logs), 'partition')}"
-        heading = "there is no metadata log here"
-        if plan.withoutTopics:
-            heading = "the metadata log here has no topics"
-        parts.append(f"{heading}: if the controllers have none either, MAKES {count} STRAY" if logs else heading)
+    parts += filter(None, [metadata_text(plan)])
     tail = f"; {', '.join(parts)}" if parts else f"; {no_loss_text(plan)}; {unchecked(plan)}"
     if plan.unread:
         tail += ", as far as the files could be read; unreadable files may change this"

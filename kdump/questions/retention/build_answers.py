@@ -37,7 +37,7 @@ NO_TIER = "the contents of remote storage are unknown: the partition of __remote
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
 UNCOUNTED = "the records of {batches} are not counted, because recordCount cannot be true; run kdump verify for details"
 NO_KEY = "whether retention deletes state that must stay is unknown: no record here shows whether its store has windows"
-IS_STRAY = "the cluster does not assign this replica here; brokers never delete stray directories"
+IS_STRAY = "a startup found that the metadata does not assign it here; brokers never delete stray directories"
 IS_DELETED = "its topic was deleted, or this replica has moved: a broker deletes it file.delete.delay.ms after startup"
 
 
@@ -272,6 +272,7 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
             bytes=size,
             file=partition.path,
             message=IS_STRAY,
-            fix="delete the directory once you no longer need its records",
+            fix="kdump space says whether this may be the only copy: delete the directory only if it is not, or if no "
+            "one needs its records",
         )
     yield PartitionRetention(**none)

@@ -164,7 +164,7 @@ def _by_metadata(place: PartitionDirectory, copies: ReplicaCopies, node_id: int 
         return None, "the metadata or the topic ID is missing"
     described = metadata.by_id.get(own)
     if described is None:
-        return JUDGE, "the cluster has deleted its topic, and no client can read its records"
+        return JUDGE, "the metadata does not have its topic: it was deleted, or the controllers were formatted since"
     info = described.partitions.get(number or 0)
     if info is None or info.leader < 0 or not info.isr or node_id in info.replicas:
         return None, "the partition has no leader elsewhere"

@@ -500,8 +500,9 @@ def test_a_bundle_has_no_secrets(tmp_path: Path) -> None:
     assert f"mv {path}/{LOG} {path}{LOG}.before-rescue && " in commands[2]
     image = image_of(metadata_files(str(tmp_path / "out" / "controller-1" / LOG)))
     assert (image.scram, image.tokens, image.topics["t"].configs) == ({}, {}, {"retention.ms": "7"})
-    [summary] = command.objects("rescue", packed, path, "--dry-run")[:1]
-    assert (summary["source"], summary["leftOut"]) == (str(path), 0)
+    other = disk(tmp_path / "other", 2, log_of((1, records)))
+    [summary] = command.objects("rescue", packed, other, "--dry-run")[:1]
+    assert (summary["source"], summary["leftOut"]) == (str(other), 0)
 
 
 @each_case("option", ["--redact", "--no-internal"])
@@ -570,3 +571,46 @@ def test_real_clusters_went_on() -> None:
     assert len(trials) >= 63
     assert not [each["name"] for each in trials if each["differences"]]
     assert all(each["works"] for each in trials)
+
+
+def test_a_backup_is_not_what_a_node_starts_with(tmp_path: Path) -> None:
+    """Commands for the copy of a log directory would leave the log directory as it is."""
+    good = disk(tmp_path / "disk", 1, log_of((1, [LEVEL, topic("t", "T")])), directory=IDS["E"])
+    shutil.copytree(good, tmp_path / "before" / "disk")
+    for paths in ((good, tmp_path / "before"), (tmp_path,)):
+        result = command.run("rescue", *paths, "--dry-run")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "a copy of another log directory of node 1; pass one of them" in result.stderr
+
+
+def test_the_path_may_be_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hidden directory in log.dirs would keep a broker from starting."""
+    here = disk(tmp_path / "disk", 1, log_of((1, [LEVEL])))
+    monkeypatch.chdir(here)
+    made = rescue(".", str(tmp_path / "out"))
+    (moved,) = (each.command for each in made.steps if each.command and "before-rescue" in each.command)
+    assert f"{here}__cluster_metadata-0.before-rescue" in moved
+
+
+def test_a_controller_that_was_formatted_anew(tmp_path: Path) -> None:
+    """Its state has no topics; a broker has then made their directories stray."""
+    path = disk(tmp_path / "disk", 11, log_of((1, [LEVEL])))
+    stray = path / f"t-0.{'0' * 32}-stray"
+    stray.mkdir()
+    (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {IDS['T']}\n")
+    made = rescue(str(path))
+    assert made.summary.notUsed == 1
+    assert not made.is_whole
+    assert "--from-data --with-stray" in " ".join(made.summary.notes)
+    assert "1 partition directory NOT IN IT" in command.run("rescue", path, "--dry-run").stdout
+    found = command.objects("doctor", path, status=1)
+    item = next(each for each in found if each.get("code") == "startup-without-metadata")
+    assert item["severity"] == "error"
+    assert any("rescue" in each and "--with-stray" in each for each in item["commands"])
+
+
+def test_a_controller_that_was_no_voter_is_named(tmp_path: Path) -> None:
+    path = disk(tmp_path / "disk", 1, log_of((1, [LEVEL])))
+    request = RescueRequest(controllers=(NewController(7, "h", 9093),))
+    (note,) = rescue(str(path), request=request).summary.notes
+    assert note.startswith("controller 7 was no voter before (voters: 1, 2, 3)")

@@ -297,6 +297,7 @@ def test_configs_of_a_file(tmp_path: Path) -> None:
     assert (topics["b"][1].replicas, topics["b"][1].leader) == ((12,), 12)
     assert of_snapshot(made).configs[4, ""] == {"log.cleaner.threads": "2"}
     assert any("SCRAM credential" in each for each in made.summary.notes)
+    assert any("which become those of b;" in each for each in made.summary.notes)  # server.properties may have them
     as_json = tmp_path / "configs.json"
     as_json.write_text(json.dumps({"topics": {"a": {"retention.ms": "7"}}, "brokers": {"11": {"x": "y"}}}))
     made, _ = rebuilt(tmp_path / "2", one_, configs=str(as_json))
