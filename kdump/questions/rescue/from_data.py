@@ -296,10 +296,8 @@ class DataRescuer(Rescuer):
         configs = "kafka-configs.sh --bootstrap-server HOST:PORT --alter"
         held = [each.topic for each in self.topics if RETENTION in each.configs and HELD in each.shown]
         if held:
-            topics = f"{configs} --entity-type topics --entity-name TOPIC"
-            # Kafka refuses to add and to delete a config in one command.
-            command = f"{topics} --add-config NAME=VALUE; {topics} --delete-config {','.join(HOLD)}"
-            reason = f"{HELD}. Delete those two only where the default is to apply"
+            command = f"{configs} --entity-type topics --entity-name TOPIC --add-config NAME=VALUE"
+            reason = f"{HELD}. Where a default is to apply: --delete-config {','.join(HOLD)} in a command of its own"
             yield RescueUnknown(f"configs of {count_text(len(held), 'topic')}", reason, command)
         if not self.given.brokers:
             command = f"{configs} --entity-type brokers --entity-default --add-config NAME=VALUE"
