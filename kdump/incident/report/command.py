@@ -68,62 +68,54 @@ def command(options: ReportOptions) -> None:
     offsets; transactions, producers, gaps, batches, compression and keys; and each finding with its bytes, impact and
     action. Nothing is written to the disks."""
     read_once(options.paths)
-    exit_with(ReportCommand(options, options.output.output()).run, OutputError)
+    exit_with(lambda: run(options, options.output.output()), OutputError)
 
 
-class ReportCommand:
-    """One run of the command."""
+def run(options: ReportOptions, output: Output) -> int:
+    """Write the page, say what it holds, and return the exit status."""
+    from kdump.format.count_text import count_text
+    from kdump.incident.report.html.report import report
+    from kdump.render.findings_report import incomplete, newer, totals_text, verdict
 
-    def __init__(self, options: ReportOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
-
-    def run(self) -> int:
-        """Run the command and return its exit status."""
-        from kdump.format.count_text import count_text
-        from kdump.incident.report.html.report import report
-        from kdump.render.findings_report import incomplete, newer, totals_text, verdict
-
-        options = self.options
-        of_topic = topic_filter(options.topics)
-        with Progress("report") as progress:
-            check = options.reading.run(
-                transaction_timeout=options.transaction_timeout,
-                max_message_bytes=options.max_message_bytes,
-                unreadable=report_unreadable,
-                **progress.listeners,
+    of_topic = topic_filter(options.topics)
+    with Progress("report") as progress:
+        check = options.reading.run(
+            transaction_timeout=options.transaction_timeout,
+            max_message_bytes=options.max_message_bytes,
+            unreadable=report_unreadable,
+            **progress.listeners,
+        )
+        try:
+            made = report(
+                options.paths,
+                options.out,
+                charts=options.charts,
+                chart_format=options.chart_format,
+                title=options.title,
+                zone=options.zone,
+                redaction=options.redaction.redaction(),
+                options=check,
+                topics=of_topic,
+                jobs=options.jobs,
             )
-            try:
-                made = report(
-                    options.paths,
-                    options.out,
-                    charts=options.charts,
-                    chart_format=options.chart_format,
-                    title=options.title,
-                    zone=options.zone,
-                    redaction=options.redaction.redaction(),
-                    options=check,
-                    topics=of_topic,
-                    jobs=options.jobs,
-                )
-            except SourceError:
-                of_topic.refuse_unmatched()  # raises a more specific error
-                raise
-            progress.show("")
-        facts = made.facts
-        for text in facts.totals.unread:
-            report_unreadable(SourceError(text))
-        if not options.output.quiet:
-            counts = facts.totals.findings
-            severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
-            word, _ = verdict(counts[ERROR], counts[WARNING], facts.totals)
-            parts = [word + (f": {severities}" if severities else ""), *newer(facts.newer), *incomplete(facts.totals)]
-            self.output.line("; ".join(parts))
-            charts = ""
-            if options.charts is not None:
-                charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
-            self.output.line(f"written to {printable(path_text(made.out))}{charts}")
-            seconds = facts.seconds if self.output.terminal else None
-            self.output.line(f"checked: {totals_text(facts.totals, seconds)}")
-        self.output.flush()
-        return 2 if unreadable() else 0
+        except SourceError:
+            of_topic.refuse_unmatched()  # raises a more specific error
+            raise
+        progress.show("")
+    facts = made.facts
+    for text in facts.totals.unread:
+        report_unreadable(SourceError(text))
+    if not options.output.quiet:
+        counts = facts.totals.findings
+        severities = ", ".join(count_text(counts[name], name) for name in (ERROR, WARNING) if counts[name])
+        word, _ = verdict(counts[ERROR], counts[WARNING], facts.totals)
+        parts = [word + (f": {severities}" if severities else ""), *newer(facts.newer), *incomplete(facts.totals)]
+        output.line("; ".join(parts))
+        charts = ""
+        if options.charts is not None:
+            charts = f"; {count_text(len(made.charts), 'chart')} in {printable(path_text(options.charts))}"
+        output.line(f"written to {printable(path_text(made.out))}{charts}")
+        seconds = facts.seconds if output.terminal else None
+        output.line(f"checked: {totals_text(facts.totals, seconds)}")
+    output.flush()
+    return 2 if unreadable() else 0
