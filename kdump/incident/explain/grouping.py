@@ -110,8 +110,7 @@ class Groups:
             key = (reading.message.name, "")
         group = self._known.get(key)
         if group is None:
-            group = self._known[key] = _explanation(entry, reading.message.name, reading.parts)
-            _describe(group, reading.message)
+            group = self._known[key] = _explanation(entry, reading.message, reading.parts)
             if reading.message.general:
                 self._general.add(reading.message.name)
         _count(group, entry)
@@ -123,8 +122,7 @@ class Groups:
 
     def add_message(self, message: Message) -> None:
         """Add a message without an entry."""
-        group = self._known[(message.name, "")] = _explanation(Entry("", number=0), message.name, {})
-        _describe(group, message)
+        self._known[(message.name, "")] = _explanation(Entry("", number=0), message, {})
 
     def _add_unknown(self, entry: Entry) -> None:
         self.unknown += 1
@@ -158,9 +156,9 @@ def _subject(parts: dict[str, str]) -> str:
     return named or next((parts[name] for name in SUBJECTS if name in parts), "")
 
 
-def _explanation(entry: Entry, name: str | None, parts: dict[str, str]) -> Explanation:
-    return Explanation(
-        message=name,
+def _explanation(entry: Entry, message: Message | None, parts: dict[str, str]) -> Explanation:
+    group = Explanation(
+        message=None if message is None else message.name,
         level=entry.level,
         logger=entry.logger,
         count=0,
@@ -171,12 +169,11 @@ def _explanation(entry: Entry, name: str | None, parts: dict[str, str]) -> Expla
         exceptions=tuple(line[:LONGEST_EXCEPTION] for line in entry.causes),
         parts=tuple(MessagePart(*part) for part in parts.items()),
     )
-
-
-def _describe(group: Explanation, message: Message) -> None:
-    group.meaning, group.reason, group.impact = message.meaning, message.cause, message.impact
-    group.action, group.never, group.codes = message.action, message.never, message.codes
-    group.incident, group.source, group.releases = message.incident, message.source, message.releases
+    if message is not None:
+        group.meaning, group.reason, group.impact = message.meaning, message.cause, message.impact
+        group.action, group.never, group.codes = message.action, message.never, message.codes
+        group.incident, group.source, group.releases = message.incident, message.source, message.releases
+    return group
 
 
 def _count(group: Explanation, entry: Entry) -> None:

@@ -19,12 +19,11 @@ from kdump.command_line.typed_options import CommandOptions, added, argument, fl
 from kdump.format.kafka_release import KafkaRelease
 from kdump.io.run import Run
 from kdump.log.output_directory import OutputError
-from kdump.questions.rescue.answer import Rescue, RescueCopy, RescueError
+from kdump.questions.rescue.answer import RescueCopy, RescueError
 from kdump.questions.rescue.report import RescueReport
 from kdump.questions.rescue.rescuer import NewController, RescueRequest
 from kdump.questions.rescue.run import rescue
 from kdump.render.progress import Progress
-from kdump.render.stdout import Output
 
 CONTROLLER = re.compile(r"(\d{1,10})@(?:\[([0-9A-Fa-f:.]+)\]|([^\s:@\[\]]+)):(\d{1,5})")
 EXAMPLES = """
@@ -124,52 +123,42 @@ def command(options: RescueOptions) -> None:
         )
     if not options.from_data and (options.configs or options.with_stray or options.dynamic_quorum):
         raise click.UsageError("--configs, --with-stray and --dynamic-quorum need --from-data")
-    exit_with(RescueCommand(options, options.output.output()).run, RescueError, OutputError)
+    exit_with(lambda: run(options), RescueError, OutputError)
 
 
-class RescueCommand:
-    """One run of the command."""
+def run(options: RescueOptions) -> int:
+    """Run the command and return its exit status."""
+    output = options.output.output()
+    sink = options.output.sink(
+        output,
+        lambda: RescueReport(output, options.output.zone, full=options.output.full),
+        (RescueCopy,),
+        report=True,
+    )
+    request = RescueRequest(
+        parse_as_of(options.as_of, options.output.zone),
+        options.copy,
+        frozenset(options.leave_out),
+        options.controllers,
+        options.kafka_version,
+        options.while_running,
+        options.from_data,
+        options.configs,
+        options.with_stray,
+        options.dynamic_quorum,
+    )
+    expected = (lambda: segment_bytes(options.paths, lambda topic: True)) if options.from_data else None
 
-    def __init__(self, options: RescueOptions, output: Output) -> None:
-        self.options = options
-        self.output = output
-        self.sink = options.output.sink(
-            output,
-            lambda: RescueReport(output, options.output.zone, full=options.output.full),
-            (RescueCopy,),
-            report=True,
-        )
+    with Progress("rescue", expected=expected) as progress:
 
-    def run(self) -> int:
-        """Run the command and return its exit status."""
-        options = self.options
-        request = RescueRequest(
-            parse_as_of(options.as_of, options.output.zone),
-            options.copy,
-            frozenset(options.leave_out),
-            options.controllers,
-            options.kafka_version,
-            options.while_running,
-            options.from_data,
-            options.configs,
-            options.with_stray,
-            options.dynamic_quorum,
-        )
-        expected = (lambda: segment_bytes(options.paths, lambda topic: True)) if options.from_data else None
+        def at(done: int, total: int | None) -> None:
+            progress.total = total
+            progress.more(done - progress.done)
 
-        with Progress("rescue", expected=expected) as progress:
-
-            def at(done: int, total: int | None) -> None:
-                progress.total = total
-                progress.more(done - progress.done)
-
-            run = Run(limits=options.reading.limits, at=at, more=progress.more)
-            made = rescue(options.paths, options.out, request=request, run=run)
-        self._report(made)
-        self.output.flush()
-        return int(not made.is_whole)
-
-    def _report(self, made: Rescue) -> None:
-        for each in (made.summary, *made.copies, *made.ledger, *made.controllers, *made.steps):
-            self.sink.add(each)
-        self.sink.end()
+        reading = Run(limits=options.reading.limits, at=at, more=progress.more)
+        made = rescue(options.paths, options.out, request=request, run=reading)
+    for each in (made.summary, *made.copies, *made.ledger, *made.controllers, *made.steps):
+        sink.add(each)
+    sink.end()
+    output.flush()
+    return int(not made.is_whole)

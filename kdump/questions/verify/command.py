@@ -131,7 +131,7 @@ class VerifyCommand:
     def __init__(self, options: VerifyOptions, output: Output) -> None:
         self.options = options
         self.output = output
-        self.baseline: Baseline | None = None
+        self.baseline: set[FindingKey] = set()
         self.totals = CheckTotals()
         self.of_topic = topic_filter(options.topics)
         self.sink = options.output.sink(
@@ -155,7 +155,8 @@ class VerifyCommand:
     def run(self) -> int:
         """Run the command and return its exit status."""
         options = self.options
-        self.baseline = read_baseline(options.baseline) if options.baseline else None
+        if options.baseline:
+            self.baseline = read_baseline(options.baseline)
         began = time.monotonic()
         with Progress("verify") as progress:
             check = replace(self.check, more=progress.more)
@@ -192,7 +193,7 @@ class VerifyCommand:
         for finding in findings:
             if unit.directory is not None and self.options.topics and not self.of_topic(finding.topic or ""):
                 continue
-            if self.baseline is not None and finding in self.baseline:
+            if self.baseline and _key(finding) in self.baseline:
                 self.totals.known += 1
                 continue
             self._finding(finding)
@@ -219,21 +220,13 @@ def _list(options: OutputOptions, output: Output) -> None:
 OF_SUMMARY = {"findings", "known", "unread"}
 """Keys of verify's summary, which distinguish it from that of other commands."""
 FindingKey = tuple[str, str | None, int | None, int | None, str]
+"""What a baseline identifies an accepted finding by: code, topic-partition and offset; without a topic or an offset,
+also file name."""
 
 
-class Baseline:
-    """Accepted findings, identified by code, topic-partition and offset; without a topic or an offset, also by file
-    name."""
-
-    def __init__(self, keys: set[FindingKey]) -> None:
-        self.keys = keys
-
-    def __contains__(self, finding: Finding) -> bool:
-        return _key(finding.code, finding.topic, finding.partition, finding.offset, finding.file) in self.keys
-
-
-def read_baseline(path: str) -> Baseline:
-    """Read a file written by `kdump verify --json`. Raises SourceError if it cannot be read or is anything else."""
+def read_baseline(path: str) -> set[FindingKey]:
+    """Return the findings of a file written by `kdump verify --json`. Raises SourceError if it cannot be read or is
+    anything else."""
     keys: set[FindingKey] = set()
     lines = 0
     try:
@@ -243,7 +236,7 @@ def read_baseline(path: str) -> Baseline:
                     row = json.loads(line)
                     lines += 1
                     if row["type"] == "finding":
-                        keys.add(_key(row["code"], row["topic"], row["partition"], row["offset"], row["file"]))
+                        keys.add(_key_of(row["code"], row["topic"], row["partition"], row["offset"], row["file"]))
                     elif row["type"] != "summary" or not row.keys() >= OF_SUMMARY:
                         raise ValueError(row["type"])
                 except (ValueError, KeyError, TypeError) as error:
@@ -252,8 +245,12 @@ def read_baseline(path: str) -> Baseline:
         raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if not lines:
         raise SourceError(f"{path}: is empty, and the output of kdump verify --json is not")
-    return Baseline(keys)
+    return keys
 
 
-def _key(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> FindingKey:
+def _key(finding: Finding) -> FindingKey:
+    return _key_of(finding.code, finding.topic, finding.partition, finding.offset, finding.file)
+
+
+def _key_of(code: str, topic: str | None, partition: int | None, offset: int | None, file: str) -> FindingKey:
     return code, topic, partition, offset, os.path.basename(file) if topic is None or offset is None else ""
