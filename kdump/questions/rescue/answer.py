@@ -236,7 +236,8 @@ class Rescue:
     def is_whole(self) -> bool:
         """Whether nothing that was found on the disks is lost."""
         summary = self.summary
-        lost = summary.leftOut or summary.dependents or summary.damagedOffset is not None or summary.fromData or summary.notUsed
+        lost = summary.leftOut or summary.dependents or summary.fromData or summary.notUsed
+        lost = lost or summary.damagedOffset is not None
         return not (lost or any(each.ownOffsets or each.state == DAMAGED for each in self.copies))
 
     @property

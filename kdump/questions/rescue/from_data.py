@@ -67,8 +67,8 @@ class DataRescuer(Rescuer):
         self.notes = [f"not taken from {asked.configs}: {each}" for each in self.given.skipped]
         if self.given.unsure:
             self.notes.append(
-                f"{asked.configs}: kafka-topics.sh --describe lists configs of server.properties, too, which become those "
-                f"of {first_of(sorted(self.given.unsure))}; kafka-configs.sh --describe shows only a topic's own"
+                f"{asked.configs}: kafka-topics.sh --describe lists configs of server.properties, too, which become "
+                f"those of {first_of(sorted(self.given.unsure))}; kafka-configs.sh --describe shows only a topic's own"
             )
         self.copies = DataCopies(disks, self.cluster_id, self.given.topics, with_stray=asked.with_stray, run=run)
         self.topics: list[RescueTopic] = []
