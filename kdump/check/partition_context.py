@@ -15,7 +15,7 @@ from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target
 from kdump.state.other_replicas import OtherReplicas
-from kdump.state.unknown_offsets import NO_FILES, CheckpointFiles
+from kdump.state.unknown_offsets import CHECKPOINT_OF, NO_FILES, CheckpointFiles
 
 
 class CheckpointedEpoch(NamedTuple):
@@ -95,15 +95,14 @@ class PartitionContext:
 
     @property
     def high_watermark(self) -> int | None:
-        """The last checkpointed high watermark; None if it is unknown, see `no_high_watermark`."""
+        """The last checkpointed high watermark; None if it is unknown, see `unstated`."""
         noted = self.checkpoints.get("replication-offset")
         return noted.offset if noted else None
 
-    @property
-    def no_high_watermark(self) -> Unknown | None:
-        """Why the high watermark is unknown; None if it is known."""
-        name = "replication-offset"
-        return None if name in self.checkpoints else self.checkpoint_files.why("highWatermark", name, self.state)
+    def unstated(self, key: str) -> Unknown | None:
+        """Return why the offset of a key of CHECKPOINT_OF is unknown; None if it is known."""
+        name = CHECKPOINT_OF[key]
+        return None if name in self.checkpoints else self.checkpoint_files.why(key, name, self.state)
 
     @property
     def log_start(self) -> int | None:

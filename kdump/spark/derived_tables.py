@@ -25,6 +25,7 @@ from kdump.spark.tables import GROUP_LAG, OPEN_TRANSACTIONS, PARTITIONS, SparkCo
 from kdump.spark.unit_sums import MAX_ROWS, MAX_TEXTS
 from kdump.spark.units import file_schema
 from kdump.spark.versions import TableFile, commit
+from kdump.state.unknown_offsets import CHECKPOINT_OF
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,23 +121,28 @@ LAG_VIEWS = {"topic_ids": TOPICS, "log_ends": ENDS, "commits": COMMITS}
 
 
 IDENTITY = "u.cluster, u.broker, u.logDirectory, u.source, u.copyOf, u.identifiedBy, u.topic, u.partition, u.state"
-CHECKPOINTED = """
-  (select source, topic, partition, max(offset) as offset from checkpoints
-   where checkpoint = '{0}-checkpoint' group by source, topic, partition)
-"""
+
+
+def _checkpointed(alias: str, checkpoint: str) -> str:
+    """Return the join with the offsets that a checkpoint states."""
+    return f"""
+  left join (select source, topic, partition, max(offset) as offset from checkpoints
+             where checkpoint = '{checkpoint}-checkpoint' group by source, topic, partition) {alias}
+       on u.source = {alias}.source and u.topic = {alias}.topic and u.partition = {alias}.partition
+       and u.state = 'live'"""
+
+
 REPLICAS = f"""
   select {IDENTITY}, a.topicId, a.leader, a.leaderEpoch as partitionLeaderEpoch, a.replicas, a.isr,
          a.eligibleLeaderReplicas, a.retentionMs, greatest(u.logStartOffset, s.offset) as logStartOffset,
-         h.offset as highWatermark, u.lastStableOffset, u.logEndOffset,
+         {", ".join(f"{key}.offset as {key}" for key in CHECKPOINT_OF)}, u.lastStableOffset, u.logEndOffset,
          max(u.logEndOffset) over (partition by u.cluster, u.topic, u.partition, u.state) - u.logEndOffset as behind,
          u.segments, u.size, u.batches, u.records, u.oldest as oldestTimestamp, u.newest as newestTimestamp
   from units u
   left join clusters a on u.cluster <=> a.cluster and coalesce(a.source, u.source) = u.source
        and u.topic = a.topic and u.partition = a.partition and u.state = 'live'
-  left join {CHECKPOINTED.format("log-start-offset")} s
-       on u.source = s.source and u.topic = s.topic and u.partition = s.partition and u.state = 'live'
-  left join {CHECKPOINTED.format("replication-offset")} h
-       on u.source = h.source and u.topic = h.topic and u.partition = h.partition and u.state = 'live'
+  {_checkpointed("s", "log-start-offset")}
+  {" ".join(_checkpointed(key, checkpoint) for key, checkpoint in CHECKPOINT_OF.items())}
   where u.size is not null and u.partition is not null and u.key like 'unit-%'
 """
 ABSENT = """

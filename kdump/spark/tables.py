@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kdump.answer import Key, keys_by_type
+from kdump.answer import Key, answer_keys, keys_by_type
 from kdump.check.finding import Finding
 from kdump.cluster.lag import CommittedPosition
 from kdump.format.batch_formats import FORMATS, NEWEST
@@ -20,6 +20,7 @@ from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.format.record import RECORD
 from kdump.log import inspect_answer
 from kdump.questions.ls.answer import ListedSegment
+from kdump.state.unknown_offsets import CheckpointedOffsets
 
 
 class SparkColumn(NamedTuple):
@@ -413,6 +414,7 @@ PARTITIONS = _table(
             "base offset of the first segment, or log-start-offset-checkpoint if later",
         ),
         SparkColumn("highWatermark", BIGINT, "offset", "from replication-offset-checkpoint; null if it has none"),
+        *columns_of(answer_keys(CheckpointedOffsets)),
         SparkColumn("lastStableOffset", BIGINT, "offset", "first offset of an open transaction, or logEndOffset"),
         SparkColumn("logEndOffset", BIGINT, "offset", "offset after the last record; null if the end was not read"),
         SparkColumn("behind", BIGINT, "offset", "difference to the highest logEndOffset of the partition's replicas"),

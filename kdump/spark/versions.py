@@ -25,7 +25,7 @@ from kdump.spark.tables import SCANS
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-LAYOUT = "7"
+LAYOUT = "8"
 """Version of the layout of a result's files: units written with another version are read again."""
 LAYOUT_NAME = "layout"
 """Key of the layout among the versions of the tables."""

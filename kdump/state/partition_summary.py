@@ -26,7 +26,7 @@ from kdump.log.partition_directory import PartitionDirectory, SegmentFiles, log_
 from kdump.log.paths import Target
 from kdump.log.region import TORN
 from kdump.log.segment_summary import summarize_headers
-from kdump.state.unknown_offsets import NO_FILES, CheckpointFiles, no_end
+from kdump.state.unknown_offsets import CHECKPOINT_OF, NO_FILES, CheckpointFiles, no_end
 
 Open = Callable[[Target], Window]
 
@@ -147,8 +147,7 @@ class PartitionSummary:
     def unknown(self) -> list[Unknown]:
         """Why offsets of the partition are unknown, by the keys of answers."""
         state, files = self.partition.state, self.checkpoint_files
-        names = {"highWatermark": "replication-offset", "recoveryPoint": "recovery-point-offset"}
-        found = [files.why(key, name, state) for key, name in names.items() if name not in self.checkpoints]
+        found = [files.why(key, name, state) for key, name in CHECKPOINT_OF.items() if name not in self.checkpoints]
         end = no_end(len(self.segment_sizes), self.unread)
         found += [] if self.log_start is not None else [end._replace(key="logStartOffset")]
         return found if self.log_end is not None else [*found, end]

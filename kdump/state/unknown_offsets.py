@@ -19,6 +19,23 @@ LogEndOffset = Annotated[
     int | None, Doc("offset after the last valid batch of the last segment, or its base offset; null if unread", OFFSET)
 ]
 
+CHECKPOINT_OF = {"highWatermark": "replication-offset", "recoveryPoint": "recovery-point-offset"}
+"""The checkpoint that states an offset, without '-checkpoint', by the key of answers."""
+
+
+class CheckpointedOffsets(NamedTuple):
+    """The offsets that ls, retention and the scan state of a live partition as a checkpoint has them. A new one is a
+    field here, with its checkpoint in CHECKPOINT_OF."""
+
+    recoveryPoint: Annotated[
+        int | None, Doc("from recovery-point-offset-checkpoint; what is below has been flushed", OFFSET)
+    ]
+
+    @classmethod
+    def of(cls, checkpoints: Mapping[str, int]) -> CheckpointedOffsets:
+        return cls(*(checkpoints.get(CHECKPOINT_OF[name]) for name in cls._fields))
+
+
 NO_FILE, DAMAGED, UNREADABLE = "noFile", "damagedFile", "unreadableFile"
 NO_ENTRY, NOT_LIVE, NO_SEGMENT = "noEntry", "notLive", "noSegment"
 UNREAD, NOT_SELECTED = "unreadSegment", "notSelected"

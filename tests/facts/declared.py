@@ -524,6 +524,7 @@ FACTS: list[Fact] = [
         "kafka.small_files:offsets",
         (
             at("ls", "partitionLog.recoveryPoint", of="partitionDirectory", only_if=LIVE),
+            at("retention", "retention.recoveryPoint"),
             at("restart-plan", "restartPartition.recoveryPoint", only_if=LIVE),
         ),
     ),

@@ -175,6 +175,11 @@ def _derived(spark: Any, paths: list[Path], out: Path, said: dict[str, Any]) -> 
         "select topic, lastStableOffset, highWatermark from partitions where lastStableOffset < logEndOffset"
     )
     assert stable == [("payments", 114, 120)]
+    checkpointed = query("select topic, partition, highWatermark, recoveryPoint from partitions where state = 'live'")
+    listed = [each for path in paths for each in same.cli_objects("ls", "--json", str(path))]
+    names = ("topic", "partition", "highWatermark", "recoveryPoint")
+    live = [tuple(each[name] for name in names) for each in listed if each.get("state") == "live"]
+    assert sorted(map(str, checkpointed)) == sorted(map(str, live))
     opened = query("select topic, firstOffset, transactionalId, coordinatorState, records from open_transactions")
     assert opened == [("payments", 114, "tx-hang", "Ongoing", 1)]
     lag = query("select groupId, sum(lag) from group_lag group by 1 having sum(lag) > 0 order by 1")

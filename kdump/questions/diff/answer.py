@@ -325,7 +325,7 @@ def _copy(diff: Diff, number: int) -> ComparedCopy:
         damage=copy.damages,
         damagedPlaces=copy.damaged,
         unknown=unknown_keys(
-            copy.copy.known.no_high_watermark,
+            copy.copy.known.unstated("highWatermark"),
             no_end(copy.segments, copy.unread) if copy.logEndOffset is None else None,
         ),
     )

@@ -24,7 +24,7 @@ from kdump.cluster.missing_partitions import name_of
 from kdump.format.codec_ids import NAMES
 from kdump.log.header_totals import HeaderTotals
 from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
-from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
+from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset
 from kdump.text import path_text
 
 
@@ -161,9 +161,7 @@ class ListedPartition(NamedTuple):
         ),
     ]
     highWatermark: Annotated[int | None, Doc("from replication-offset-checkpoint", OFFSET), Shown(rank=3)]
-    recoveryPoint: Annotated[
-        int | None, Doc("from recovery-point-offset-checkpoint; what is below has been flushed", OFFSET)
-    ]
+    checkpointed: Annotated[CheckpointedOffsets, INLINE]
     logEndOffset: Annotated[LogEndOffset, Shown("logEnd", 8)]
     offsets: Annotated[int | None, Doc("logEndOffset minus logStartOffset")]
     headers: Annotated[ListedHeaders, INLINE]
@@ -285,7 +283,7 @@ def partition_object(facts: PartitionSummary) -> Object:
             localLogStartOffset=facts.local_start,
             unreadableOffsets=None if facts.unreadable is None else tuple(map(OffsetRange._make, facts.unreadable)),
             highWatermark=facts.high_watermark,
-            recoveryPoint=facts.checkpoints.get("recovery-point-offset"),
+            checkpointed=CheckpointedOffsets.of(facts.checkpoints),
             logEndOffset=facts.log_end,
             offsets=facts.offsets,
             headers=_headers(facts.headers, facts.damage, facts.errors),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
+from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, INLINE, OFFSET, Doc, PathText, Shown, UnknownKeys, answer
 from kdump.questions.partition_fields import KafkaVersion, PartitionNumber, SourcePath, TopicName
 from kdump.questions.retention.configs import Setting
-from kdump.state.unknown_offsets import LogEndOffset, LogStartOffset
+from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset
 
 HELD, FREE, UNKNOWN = "held", "free", "unknown"
 """Verdicts. held: something is due, by what the configs say, and something else keeps it. free: nothing is kept but by
@@ -205,6 +205,7 @@ class PartitionRetention(NamedTuple):
     logStartOffset: LogStartOffset
     logEndOffset: LogEndOffset
     highWatermark: Annotated[int | None, Doc("high watermark in replication-offset-checkpoint", OFFSET)]
+    checkpointed: Annotated[CheckpointedOffsets, INLINE]
     lastStableOffset: Annotated[
         int | None, Doc("first offset of the oldest open transaction, or the log end offset", OFFSET)
     ]

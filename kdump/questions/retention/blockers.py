@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kdump.check.options import Options
+from kdump.check.partition_context import PartitionContext
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.questions.retention import answer as answers
@@ -50,6 +51,7 @@ class RetentionCase:
     segments: list[ObservedSegment]
     deletions: list[Deletion]
     compaction: Compaction | None
+    known: PartitionContext
     log: LogFacts
     settings: Settings
     oldest: Transaction | None

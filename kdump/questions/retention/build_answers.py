@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kdump.answer import of_fact
+from kdump.answer import of_fact, unknown_keys
 from kdump.cluster.read_groups import CoordinatorLog, log_records
 from kdump.format.count_text import count_text, offsets_text
 from kdump.format.streams_record import key_structure
@@ -32,6 +32,7 @@ from kdump.questions.retention.observed_segments import BATCH, FILE, ObservedSeg
 from kdump.questions.transactions.answer import PartitionTransactions
 from kdump.state.as_of import AsOf
 from kdump.state.effective_config import NOWHERE
+from kdump.state.unknown_offsets import CHECKPOINT_OF, CheckpointedOffsets
 
 NO_TIER = "the contents of remote storage are unknown: the partition of __remote_log_metadata is not on this disk"
 OF_FILE = "for {count} {segments} the file's modification time counts, which is wrong if a copy has not preserved it"
@@ -118,7 +119,7 @@ def partition_answer(
     pairs = list(zip(case.segments, case.deletions))
     now = [segment for segment, each in pairs if each.state == NOW]
     held = [segment for segment, each in pairs if each.state == IS_HELD]
-    cleaned = case.compaction
+    cleaned, known = case.compaction, case.known
     stones = _sum(case.segments, "tombstones")
     markers = _sum(case.segments, "markers") if cleaned is not None else None
     horizons = [segment.next_horizon for segment in case.segments if segment.next_horizon is not None]
@@ -140,6 +141,7 @@ def partition_answer(
         logStartOffset=summary.logStartOffset,
         logEndOffset=summary.logEndOffset,
         highWatermark=summary.highWatermark,
+        checkpointed=CheckpointedOffsets.of({name: each.offset for name, each in known.checkpoints.items()}),
         lastStableOffset=case.log.last_stable,
         cleanerCheckpoint=cleaned.checkpoint if cleaned else None,
         firstDirtyOffset=cleaned.first_dirty if cleaned else None,
@@ -156,7 +158,7 @@ def partition_answer(
         overdueAt=cleaned.overdue_at if cleaned else None,
         missingBytes=cleaned.missing_bytes if cleaned else None,
         rollsAfter=cleaned.rolls_after if cleaned else None,
-        unknown=summary.unknown,
+        unknown=[*summary.unknown, *unknown_keys(*map(known.unstated, CheckpointedOffsets._fields))],
         tombstones=stones.total if stones else None,
         tombstonesDue=stones.due if stones else None,
         tombstonesUnstamped=stones.unstamped if stones else None,
@@ -254,10 +256,11 @@ def leftover(place: PartitionInput, settings: Settings) -> Iterator[RetentionBlo
         deletableBytes=0 if is_stray else size,
         heldSegments=len(files) if is_stray else 0,
         heldBytes=size if is_stray else 0,
+        checkpointed=CheckpointedOffsets.of({}),
         notes=(IS_STRAY if is_stray else IS_DELETED,),
         unknown=[
             known.checkpoint_files.why(key, "", partition.state)
-            for key in ("logStartOffset", "logEndOffset", "highWatermark", "lastStableOffset")
+            for key in ("logStartOffset", "logEndOffset", *CHECKPOINT_OF, "lastStableOffset")
         ],
     )
     if is_stray:

@@ -267,6 +267,7 @@ class OnePartition:
             lacks=self._lacks(log.log_start, first),
             topic_names={} if self.metadata is None else {each.id: each.name for each in self.metadata.topics.values()},
             notes=(MOVING,) if moves else (),
+            known=known,
             log=log,
             settings=config,
             oldest=oldest if oldest is not None and oldest.firstOffset == summary.lastStableOffset else None,

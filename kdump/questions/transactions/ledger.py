@@ -276,7 +276,7 @@ class TransactionLedger(Observer):
             damages=scan.transactions.damages,
             seededFrom=self.seeded,
             unknown=unknown_keys(
-                known.no_high_watermark,
+                known.unstated("highWatermark"),
                 no_end(len(segments), []) if end is None else None,
                 Unknown("lastStableOffset", NOT_SELECTED, "the newest segment is not selected", None)
                 if known.last is False
