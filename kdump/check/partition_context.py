@@ -79,6 +79,11 @@ class PartitionContext:
         """Whether this is one of Kafka's own topics, which are written by coordinators and not by clients."""
         return self.topic in INTERNAL_TOPICS
 
+    @property
+    def is_cleaned(self) -> bool:
+        """Whether the log is compacted, or has been: its topic's configs or cleaner-offset-checkpoint say so."""
+        return bool(self.compacted) or "cleaner-offset" in self.checkpoints
+
     def is_hanging(self, producer_id: int, producer_epoch: int) -> bool | None:
         """Return True if no coordinator will end an open transaction: its coordinator does not list it as Ongoing.
         Returns None if the coordinators' logs are not available or not complete."""

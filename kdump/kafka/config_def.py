@@ -7,6 +7,9 @@ import re
 from decimal import Decimal
 from math import inf
 
+from kdump.format.kafka_release import KafkaRelease
+from kdump.format.known_releases import at_most
+
 INTEGERS = {"SHORT": 15, "INT": 31, "LONG": 63}
 """Bits without the sign."""
 INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -16,6 +19,12 @@ HEXADECIMAL = re.compile(r"[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?[0-9]+")
 RANGE = re.compile(r"\[((?P<low>[-.0-9]+),)?\.\.\.(,(?P<high>[-.0-9]+))?\]( or (?P<other>-?[0-9]+))?")
 REPLICAS = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 REPLICA = re.compile(r"[0-9]+:[0-9]+")
+
+
+def config_exception(name: str, value: str, release: KafkaRelease) -> str:
+    """Return the exception with which a broker of this release reads a topic's config; empty if it is valid."""
+    problem = config_problem(name, value, at_most(release.line).topic_rules.get(name, ""))
+    return problem and f"ConfigException: {problem}"
 
 
 def config_problem(name: str, text: str, rule: str) -> str:

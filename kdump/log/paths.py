@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from kdump.answer import PathText
 from kdump.io import file_system
 from kdump.io.directory_listing import is_inside, is_no_file, is_url, items
 from kdump.io.errors import SourceError, Unlisted, is_gone, listing_error
@@ -37,6 +38,14 @@ class Target(NamedTuple):
     kind: FileKind | None = None
     source: str = ""
     """The log directory it was found in, or the path that was given."""
+
+
+class FilePosition(NamedTuple):
+    """Bytes position..position+size-1 of a file."""
+
+    file: PathText
+    position: int
+    size: int
 
 
 def target(path: str, kind: FileKind | None = None, source: str = "") -> Target:

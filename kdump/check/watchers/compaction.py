@@ -16,7 +16,7 @@ class CompactionWatcher(Observer):
     saved_fields = {"compacted": FLAG}
 
     def __init__(self, known: PartitionContext) -> None:
-        self.compacted = bool(known.compacted) or "cleaner-offset" in known.checkpoints
+        self.compacted = known.is_cleaned
 
     def batch(self, seen: BatchContext) -> None:
         self.compacted = self.compacted or (seen.is_valid and bool(cleaner_trace(seen.batch)))

@@ -12,8 +12,8 @@ from kdump.incident.doctor.examination import AS_READ, Examination, command
 from kdump.incident.doctor.time_limit import OutOfTime
 from kdump.io.directory_listing import length
 from kdump.questions.diff.differences import DIVERGENT
-from kdump.questions.diff.find_copies import Copy, copy_of
 from kdump.questions.diff.run import LITTLE, Diff, diff_copies
+from kdump.questions.find_copies import Copy, copy_of
 
 NEVER = (
     "do not restart a broker, and do not elect a leader, before you know which copy is to be kept: a follower "

@@ -16,20 +16,9 @@ from kdump.format.metadata_record import MetadataRecord, decode_metadata_record,
 from kdump.log.batch_records import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.state.effective_config import dynamic_synonyms
-from kdump.state.metadata_image import BROKER, TOPIC
-from kdump.state.secrets import is_secret
+from kdump.state.secrets import SECRET_FIELDS, is_public
 
-SECRET_FIELDS = {
-    "UserScramCredentialRecord": ("salt", "storedKey", "serverKey"),
-    "DelegationTokenRecord": ("tokenId",),
-    "RemoveDelegationTokenRecord": ("tokenId",),
-}
-"""Fields that are always hidden, by message."""
 CONFIG = "ConfigRecord"
-PUBLIC_RESOURCES = (TOPIC, 8, 16, 32)
-"""Types of resources whose configs Kafka defines, none as a PASSWORD: topics, loggers of brokers, client metrics and
-groups (org.apache.kafka.common.config.ConfigResource.Type)."""
 MASK = b"*"
 
 
@@ -103,19 +92,6 @@ def _hidden_of_newer(record: MetadataRecord, value: bytes) -> list[tuple[int, by
             return []
         start = read_frame(value).position
     return [(start, bytes(len(value) - start))]
-
-
-def is_public(values: dict[str, object]) -> bool:
-    """Return True if the value of a config may be shown, because its name does not sound like a secret and it is not
-    a broker's, or it is the default of a topic's, a number or a truth value. What plugins of brokers are configured
-    with is not known. (Topics, groups and client metrics have no configs of type PASSWORD.)"""
-    name, value = str(values["name"]), str(values["value"])
-    if is_secret(name):
-        return False
-    plain = value.lstrip("-").isdecimal() or value in ("true", "false")
-    if values["resourceType"] == BROKER:
-        return name in dynamic_synonyms().values() or plain
-    return values["resourceType"] in PUBLIC_RESOURCES
 
 
 def _masks(name: str, spans: list[Span]) -> Iterator[tuple[int, bytes]]:

@@ -27,14 +27,13 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.cluster.answer import PARTS, Cluster, cluster_object, configs
 from kdump.questions.cluster.report import ClusterReport
-from kdump.questions.groups.answer import change_answer
 from kdump.render.escape import path_text
 from kdump.render.progress import Progress
 from kdump.render.state_tables import StateTables, style
 from kdump.state.as_of import AsOf, Change
 from kdump.state.internal_records import ROOM_ALONE
 from kdump.state.metadata_image import MetadataImage
-from kdump.state.recorded_change import RecordedChange
+from kdump.state.recorded_change import RecordedChange, change_answer
 
 SUMMARY = "summary"
 USUAL = (SUMMARY, "brokers", "topics")

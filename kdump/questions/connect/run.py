@@ -34,12 +34,11 @@ from kdump.questions.connect.answer import (
     source_offsets,
     tasks,
 )
-from kdump.questions.groups.answer import change_answer
 from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
 from kdump.state.connect import CONNECTOR_DELETED, DELETED, ConnectState
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.recorded_change import RecordedChange
+from kdump.state.recorded_change import RecordedChange, change_answer
 
 Row = Connector | ConnectorTask | ConnectorOffset | MirrorCheckpoint
 ConnectAnswer = Row | RecordedChange | Note

@@ -20,9 +20,9 @@ from kdump.io.errors import SourceError
 from kdump.io.hash_key import read_hash_key
 from kdump.questions.diff.answer import DiffSummary, PartitionDiff, diff_objects
 from kdump.questions.diff.differences import DIVERGENT, PREFIX, SAME
-from kdump.questions.diff.find_copies import CopyGroup
 from kdump.questions.diff.report import DiffReport
 from kdump.questions.diff.run import LITTLE, Diff, diff
+from kdump.questions.find_copies import CopyGroup
 from kdump.render.progress import Progress
 from kdump.render.stdout import Output
 

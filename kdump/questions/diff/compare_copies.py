@@ -17,7 +17,7 @@ from kdump.questions.diff.copy_damage import header_bytes
 from kdump.questions.diff.copy_reader import CopyReader
 from kdump.questions.diff.difference_collector import DifferenceCollector
 from kdump.questions.diff.differences import LEADER_EPOCH, Comparison
-from kdump.questions.diff.find_copies import Copy
+from kdump.questions.find_copies import Copy
 
 
 def compare(

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.answer import INLINE, Doc, PathText
+from kdump.answer import INLINE, Doc
 from kdump.format.checksum import castagnoli
 from kdump.io.source import BYTES
 from kdump.io.window import Window
+from kdump.log.paths import FilePosition
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
-
-
-class FilePosition(NamedTuple):
-    """Bytes position..position+size-1 of a file."""
-
-    file: PathText
-    position: int
-    size: int
 
 
 class UnreadableSpan(NamedTuple):

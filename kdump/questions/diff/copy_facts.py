@@ -8,7 +8,7 @@ from kdump.kafka.follower_truncation import EpochLineage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache, epoch_for_offset, first_falling
 from kdump.questions.diff.copy_damage import EpochInBatches, UnreadableSpan
 from kdump.questions.diff.copy_reader import CopyReader
-from kdump.questions.diff.find_copies import Copy
+from kdump.questions.find_copies import Copy
 
 
 @dataclass

@@ -18,19 +18,18 @@ from kdump.log.batch_validity import cleaner_trace, invalidity, records_unknown
 from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import last_record_offset
 from kdump.log.partition_reader import PartitionReader
-from kdump.log.paths import Target
+from kdump.log.paths import FilePosition, Target
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.region_reader import CHECKED
 from kdump.questions.diff.comparable_records import ComparableRecord, has_hidden_offsets, rows
 from kdump.questions.diff.copy_damage import (
     EpochInBatches,
-    FilePosition,
     OffsetGap,
     Undecoded,
     UnreadableSpan,
     damage_digest,
 )
-from kdump.questions.diff.find_copies import Copy
+from kdump.questions.find_copies import Copy
 
 MAX_KEPT = 1000
 """Maximum number of damaged byte ranges, leader epochs and notes that are kept for a copy; more are only counted."""
@@ -64,8 +63,7 @@ class CopyReader:
         self.end_unread = False
         """Whether the last segment could not be read, so that the log end offset is unknown."""
         self.notes: list[str] = []
-        is_compacted = bool(copy.known.compacted) or "cleaner-offset" in copy.known.checkpoints
-        self.sign = "its topic is compacted" if is_compacted else ""
+        self.sign = "its topic is compacted" if copy.known.is_cleaned else ""
         """The sign of compaction; empty if there is none."""
         self.lacks: set[str] = set()
         """What of the copy is not in the bundle that it is read from: RECORDS, CHECKSUMS."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kdump.log.paths import FilePosition
 from kdump.questions.diff.comparable_records import ComparableRecord
-from kdump.questions.diff.copy_damage import FilePosition
 from kdump.questions.diff.copy_reader import CopyReader
 
 SAME, PREFIX, DIVERGENT = "same", "prefix", "divergent"

@@ -37,7 +37,7 @@ from kdump.questions.diff.differences import (
     DifferingRange,
     DivergentTail,
 )
-from kdump.questions.diff.find_copies import Copy, CopyGroup, Side, groups, relisted, side
+from kdump.questions.find_copies import Copy, CopyGroup, Side, groups, relisted, side
 
 LITTLE = frozenset({"offsets"})
 """Rule families for which as little as possible is read from the files around a partition."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import EPOCH_MS, INLINE, Doc, Object, Shown, answer, answer_object, of_fact
 from kdump.cluster.lag import CommittedPosition, GroupId, LagContext, SharePosition
-from kdump.state.as_of import Change
 from kdump.state.groups import Assigned, Group, Member
-from kdump.state.recorded_change import ChangedField, RecordedChange
-from kdump.state.secrets import HIDDEN, is_secret
 
 
 @answer("group")
@@ -114,30 +110,3 @@ def member_objects(group: Group, context: LagContext) -> list[Object]:
 
 def _with_name(assigned: Assigned, context: LagContext) -> Assigned:
     return assigned._replace(topic=context.topic_name(assigned.topic))
-
-
-def change_answer(
-    source: str, change: Change, *, show_secrets: bool = False, topic_name: Callable[[str], str] = str
-) -> RecordedChange:
-    """Return a change in the log `source`; secret configs are hidden. `topic_name` returns the name of a topic ID."""
-    fields = []
-    for name, (old, new) in change.fields.items():
-        if change.entity == "config" and not show_secrets and is_secret(name):
-            old, new = (HIDDEN if each is not None else None for each in (old, new))
-        fields.append(ChangedField(name, _named(old, topic_name), _named(new, topic_name)))
-    return of_fact(RecordedChange, change, source=source, groupId=change.group, fields=tuple(fields))
-
-
-def _named(value: Any, topic_name: Callable[[str], str]) -> Any:
-    if isinstance(value, tuple) and value and isinstance(value[0], Assigned):
-        value = tuple(each._replace(topic=topic_name(each.topic)) for each in value)
-    return plain(value)
-
-
-def plain(value: Any) -> Any:
-    """Convert NamedTuples to objects and tuples to lists."""
-    if hasattr(value, "_asdict"):
-        return {name: plain(item) for name, item in value._asdict().items()}
-    if isinstance(value, (tuple, list)):
-        return [plain(item) for item in value]
-    return value

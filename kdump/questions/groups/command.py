@@ -24,7 +24,7 @@ from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.log_directory import LogDirectory
-from kdump.questions.groups.answer import DescribedGroup, GroupMember, change_answer
+from kdump.questions.groups.answer import DescribedGroup, GroupMember
 from kdump.questions.groups.report import (
     DETAILS,
     MEMBERS,
@@ -41,7 +41,7 @@ from kdump.render.state_tables import StateTables, TableRows
 from kdump.state.as_of import AsOf, Change
 from kdump.state.groups import SHARE, GroupCoordinatorState
 from kdump.state.internal_records import ROOM_ALONE
-from kdump.state.recorded_change import RecordedChange
+from kdump.state.recorded_change import RecordedChange, change_answer
 
 SINGLE = "add --offsets or --members"
 SORTS = [key.name for kind in (DescribedGroup, CommittedPosition, GroupMember) for key in answer_keys(kind)]

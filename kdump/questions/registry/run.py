@@ -21,7 +21,6 @@ from kdump.decode.known_schemas import KnownSchemas
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.internal_topics import SCHEMAS_TOPIC
-from kdump.questions.groups.answer import change_answer
 from kdump.questions.registry.answer import (
     RegisteredVersion,
     RegistrySetting,
@@ -31,7 +30,7 @@ from kdump.questions.registry.answer import (
 )
 from kdump.questions.registry.usage import logs_with_records, usage
 from kdump.state.as_of import AsOf, Change, OffsetOfSeveralLogs
-from kdump.state.recorded_change import RecordedChange
+from kdump.state.recorded_change import RecordedChange, change_answer
 from kdump.state.schema_registry import LIVE, SchemaRegistry, SchemaVersion
 
 RegistryAnswer = RegisteredVersion | RegistrySetting | SchemaUsage | RecordedChange | Note

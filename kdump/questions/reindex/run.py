@@ -149,7 +149,7 @@ def reindex(
         question = RebuildOptions(
             interval=place.known.index_interval if interval is None else interval,
             largest=place.known.index_size,
-            compacted=place.known.compacted is True or "cleaner-offset" in place.known.checkpoints,
+            compacted=place.known.is_cleaned,
             past_damage=past_damage,
         )
         with nullcontext() if output is None else output.synced_once():

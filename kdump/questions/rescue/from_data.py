@@ -19,6 +19,7 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.known_releases import at_most
 from kdump.io import file_system
 from kdump.io.run import Run
+from kdump.kafka.config_def import config_exception
 from kdump.log.internal_topics import METADATA_LOG, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTION_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.questions.rescue.answer import (
@@ -37,7 +38,6 @@ from kdump.questions.rescue.rescuer import WITH_DIRECTORY_ID, Rescuer, RescueReq
 from kdump.questions.rescue.steps import aside_step, steps
 from kdump.questions.rescue.topic_configs import HELD, HOLD, RETENTION, topic_configs
 from kdump.questions.rescue.write_log import NewLog
-from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.metadata_image import BROKER as BROKER_TYPE
 from kdump.state.metadata_image import TOPIC, MetadataImage, ProducerIds, TopicImage
 from kdump.state.partition_registrations import PartitionRegistration

@@ -19,6 +19,7 @@ from kdump.io import file_system
 from kdump.io.command_line_paths import missing, no_kafka_files
 from kdump.io.errors import SourceError, Unread, raise_error
 from kdump.io.run import PLAIN_RUN, Run
+from kdump.kafka.config_def import config_exception
 from kdump.kafka.quorum_state import complete_quorum
 from kdump.kafka.small_files import topic_id
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
@@ -26,19 +27,18 @@ from kdump.log.log_directory import LogDirectory
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.output_directory import OutputDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.questions.bundle.metadata_secrets import SECRET_FIELDS, is_public
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueStep
 from kdump.questions.rescue.copies import MetadataHistories
 from kdump.questions.rescue.from_data import DataRescuer
 from kdump.questions.rescue.ledger import ledger
 from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest, refuse_copies
 from kdump.questions.rescue.steps import steps, steps_of_copies
-from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.left_out_records import RecordChoice, RuleOf
 from kdump.state.metadata_image import TOPIC, MetadataImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
+from kdump.state.secrets import SECRET_FIELDS, is_public
 
 CONFIG = "ConfigRecord"
 

@@ -235,7 +235,7 @@ class PartitionRun:
             [each.copy for each in given], self.options, copy_named(self.job, self.wishes.prefer)
         )
         self.copies = [given[number] for number in self.histories.order]
-        compacted = bool(self.copies[0].copy.known.compacted)
+        compacted = self.copies[0].copy.known.is_cleaned
         self.readers = list(self._strands())
         if self.losses is not None:
             size = _size(reader.place.target for reader in self.readers)

@@ -10,7 +10,7 @@ from kdump.core.column_numbers import EXTREME_ROW, EXTREMES, NEWEST
 from kdump.format.errors import DecodeError
 from kdump.io.untrusted_json import LONG_MAX, LONG_MIN, integer, natural, text
 from kdump.log.histograms import MAX_BUCKETS
-from kdump.questions.diff.copy_damage import FilePosition
+from kdump.log.paths import FilePosition
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats
 
 STRUCT = "RecordSums"

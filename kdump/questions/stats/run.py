@@ -48,11 +48,10 @@ from kdump.log.legacy_skim import Skimmed
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory, current
 from kdump.log.partition_reader import PartitionReader
-from kdump.log.paths import Target
+from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
 from kdump.log.region_reader import CHECKED
-from kdump.questions.diff.copy_damage import FilePosition
-from kdump.questions.diff.find_copies import of_places, reject_others
+from kdump.questions.find_copies import of_places, reject_others
 from kdump.questions.stats.record_sums import newest_before, sums_of
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats
 

@@ -29,7 +29,7 @@ from kdump.core.column_numbers import (
 )
 from kdump.core.record_counts import new_counts
 from kdump.log.histograms import SIZES, Histogram, class_of
-from kdump.questions.diff.copy_damage import FilePosition
+from kdump.log.paths import FilePosition
 from kdump.questions.stats.frequent_items import SpaceSaving
 
 MAX_DAMAGE_ENTRIES = 100

@@ -28,13 +28,13 @@ from kdump.format.known_releases import newest
 from kdump.format.message_writer import encode
 from kdump.format.metadata_record import metadata_record_value
 from kdump.format.schema import load
+from kdump.kafka.config_def import config_exception
 from kdump.kafka.quorum_state import check_quorum_state, quorum_state
 from kdump.log import output_directory
 from kdump.questions.rescue.answer import Rescue, RescueError, RescueRecord
 from kdump.questions.rescue.numbers import MORE_EPOCHS, MORE_OFFSETS
 from kdump.questions.rescue.rescuer import NewController, RescueRequest
 from kdump.questions.rescue.run import CopyRescuer, rescue
-from kdump.questions.restart_plan.node.refused_records import config_exception
 from kdump.state.as_of import AsOf
 from kdump.state.metadata_image import MetadataImage
 from tests import command

@@ -12,8 +12,7 @@ import os
 from kdump.cluster.metadata_refusals import activation_refusal, refusals, refused_text
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KRAFT, KafkaRelease
-from kdump.format.known_releases import at_most
-from kdump.kafka.config_def import config_problem
+from kdump.kafka.config_def import config_exception
 from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, RestartPlan, StartupFailure
@@ -135,9 +134,3 @@ def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: Metad
             file = os.path.join(directory.path, METADATA_LOG)
             plan.stops.append(StartupFailure(EXIT, file, None, None, message, exception, remedy))
             return
-
-
-def config_exception(name: str, value: str, release: KafkaRelease) -> str:
-    """Return the exception with which a broker of this release reads a topic's config; empty if it is valid."""
-    problem = config_problem(name, value, at_most(release.line).topic_rules.get(name, ""))
-    return problem and f"ConfigException: {problem}"

@@ -14,8 +14,8 @@ from kdump.check.options import Options
 from kdump.kafka.leader_epoch_file_cache import StoredEpoch, epoch_for_offset, first_falling
 from kdump.questions.diff.copy_facts import CopyFacts
 from kdump.questions.diff.differences import RECORDS
-from kdump.questions.diff.find_copies import Copy
 from kdump.questions.diff.run import Diff, diff_copies
+from kdump.questions.find_copies import Copy
 
 
 @dataclass

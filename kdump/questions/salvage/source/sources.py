@@ -14,7 +14,7 @@ from kdump.log.header_candidate import candidate_at
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import PARTITION, Target, is_replaced
-from kdump.questions.diff.find_copies import LOG, Copy, PartitionKey, copy_of, reject_others
+from kdump.questions.find_copies import LOG, Copy, PartitionKey, copy_of, reject_others
 
 
 class SalvageError(Exception):
