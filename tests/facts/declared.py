@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 from kdump.check.catalogue import CATALOGUE
@@ -258,21 +258,23 @@ def is_odd(finding: Row) -> bool:
 
 def of_one_node(states: States) -> States:
     """Return that a command states a fact about a node: all directories are of one. restart-plan is given one node's
-    log.dirs; other commands take a directory whose meta.properties cannot be read for another node's, or a copy, if
-    both have a live partition."""
+    log.dirs; other commands take a directory whose meta.properties cannot be read, or states other IDs, for another
+    node's, or a copy."""
 
     def find(everything: Everything) -> Iterator[Statement]:
         live: dict[str, set[str]] = {row["directory"]: set() for row in everything["ls"]["logDirectory"]}
         for row in everything["ls"]["partitionLog"]:
             if row["state"] == "live":
-                live[row["source"]].add(os.path.basename(row["partitionDirectory"]))
-        every = everything["ls"]["logDirectory"]
-        doubtful = [row["directory"] for row in every if row["nodeId"] is None or "meta.properties" in row["broken"]]
-        if any(live[one] & live[other] for one in doubtful for other in live if other != one):
-            return iter(())
+                live[row["source"]].add(row["topic"])
+        every = {row["directory"]: (row["clusterId"], row["nodeId"]) for row in everything["ls"]["logDirectory"]}
+        unread = {row["directory"] for row in everything["ls"]["logDirectory"] if "meta.properties" in row["broken"]}
+        for one, other in combinations(live, 2):
+            is_one_node = every[one] == every[other] and None not in every[one] and not unread & {one, other}
+            if not is_one_node and live[one] & live[other]:
+                return iter(())
         return iter(states.find(everything))
 
-    words = "no live partition is also in a directory whose meta.properties cannot be read"
+    words = "no topic is also in a directory whose meta.properties cannot be read, or states other IDs"
     return states._replace(find=find, only_if=f"{states.only_if}, and {words}" if states.only_if else words)
 
 

@@ -51,9 +51,9 @@ def test_a_bundle_states_the_same(number: int, tmp_path: Path) -> None:
     """Or says that it does not have it."""
     disks = bases()
     paths, _ = damaged(f"{SEED}bundle{number}", disks[number * 7 % len(disks)], tmp_path / "disk")
-    bundled = run_on_bundles(paths)
-    assert bundled["ls"]["partitionLog"]
-    assert [str(each) for each in differences(run_all(paths), bundled)] == []
+    bundled, stated = run_on_bundles(paths), run_all(paths)
+    assert len(bundled["ls"]["partitionLog"]) == len(stated["ls"]["partitionLog"])
+    assert [str(each) for each in differences(stated, bundled)] == []
 
 
 MENDED = [
@@ -78,7 +78,17 @@ MENDED = [
     ("metadata offset", "3.6.2-kraft/controller", 8),
     ("truncated bytes", "4.3.1-kraft/controller", 365),
     ("logStartOffset", "3.9.1-kraft/clean", "pic263"),
+    ("whether a topic's configs are known", "3.6.2-kraft/clean", "2026-11-27373"),
 ]
+
+
+@pytest.mark.parametrize("number", [142, 150, 158])
+def test_what_is_mended_in_bundles(number: int, tmp_path: Path) -> None:
+    """A second directory states another cluster; no partition is left; a batch of the metadata has another magic."""
+    disks = bases()
+    paths, _ = damaged(f"2026-11-27bundle{number}", disks[number * 7 % len(disks)], tmp_path / "disk")
+    bundled = run_on_bundles(paths)
+    assert [str(each) for each in differences(run_all(paths), bundled)] == []
 
 
 @pytest.mark.sampled

@@ -31,6 +31,7 @@ def without_secrets(batch: DefaultRecordBatch) -> bytes | None:
     if not batch.crcValid:
         return None  # in a bundle made from headers alone: damage can make one type of record look like another
     data = bytearray(b"".join(batch.chunks(0, batch.size)))
+    noted = len(batch.problems)  # what is wrong only with the length or the magic
     for record in records(batch):
         if record.key is not None or record.header_count:
             return None
@@ -42,7 +43,7 @@ def without_secrets(batch: DefaultRecordBatch) -> bytes | None:
                 return None
             at = record.space_position - batch.position + (record.value_start - record.start) + start
             data[at : at + len(mask)] = mask
-    return None if batch.problems else bytes(data)
+    return None if len(batch.problems) > noted else bytes(data)
 
 
 def control_bytes(batch: Batch) -> bytes | None:
@@ -50,12 +51,13 @@ def control_bytes(batch: Batch) -> bytes | None:
     attributes of another batch."""
     if not batch.isControlBatch or not batch.crcValid:
         return None
+    noted = len(batch.problems)
     if batch.size != MARKER_SIZE:  # a marker leaves no room for anything else
         for record in records(batch):
             control = decode_control(record.key, record.value)
             if control.rest or control.problem or record.keySize != KEY.size or record.header_count:
                 return None
-    return None if batch.problems else b"".join(batch.chunks(0, batch.size))
+    return None if len(batch.problems) > noted else b"".join(batch.chunks(0, batch.size))
 
 
 def looks_like_metadata(batch: Batch) -> bool:
