@@ -155,36 +155,6 @@ def is_marker(heads: HeaderColumns, row: cython.Py_ssize_t) -> bool:
     return data[place + 9] == 0x0C and not (data[place + 10] or data[place + 11] or data[place + 16])
 
 
-def first_control(heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t) -> int:
-    """Return the first control batch of first..stop, else `stop`."""
-    rows: cython.longlong[::1] = heads.block
-    row: cython.Py_ssize_t
-    for row in range(first, stop):
-        if rows[row * HEADER_WIDTH + ATTRIBUTES] & IS_CONTROL:
-            return row
-    return stop
-
-
-def first_abort(
-    heads: HeaderColumns, first: cython.Py_ssize_t, stop: cython.Py_ssize_t, offset: cython.longlong
-) -> int:
-    """Return the first batch of first..stop that is an ABORT marker or whose base offset is above `offset`; else
-    `stop`. Control batches must be transaction markers."""
-    rows: cython.longlong[::1] = heads.block
-    data: cython.const[cython.uchar][::1]
-    row: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    for row in range(first, stop):
-        at = row * HEADER_WIDTH
-        if rows[at + BASE_OFFSET] > offset:
-            return row
-        if rows[at + ATTRIBUTES] & IS_CONTROL:
-            data = heads.data
-            if not data[rows[at + BATCH_START] + HEADER_SIZE + MARKER_TYPE_AT]:
-                return row
-    return stop
-
-
 class ProducerWrites(NamedTuple):
     """Batches of one producer up to a transaction marker: rows of the first and the last (-1: only the marker), and
     number of records, batches and bytes, all without the marker; its row, -1 for none. `is_next`: the producer has an

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kdump.check.rule import BatchContext, Observer, SegmentContext
-from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec, first_control
+from kdump.core.column_numbers import ATTRIBUTES, IS_CONTROL
+from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec, within
 from kdump.format.codec_ids import codec_name
 from kdump.log.producer_sums import ProducerSums
 from kdump.render.escape import path_text
@@ -127,7 +128,7 @@ class UnitObserver(Observer):
         self.here: dict[str, Any] = {}
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        return first_control(heads, first, stop)
+        return within(heads, ATTRIBUTES, first, stop, 0, IS_CONTROL - 1)  # markers, which are looked at one by one
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         here = self._here(part)

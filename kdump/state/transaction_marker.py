@@ -33,8 +33,12 @@ def plain_marker(heads: HeaderColumns, row: int) -> EndTxnMarker | None:
 
 def marker_at(heads: HeaderColumns, row: int) -> EndTxnMarker:
     """Return the transaction marker in a batch for which is_marker is true."""
-    kind = COMMIT if heads.data[heads.of(row, BATCH_START) + HEADER_SIZE + MARKER_TYPE_AT] else ABORT
-    return EndTxnMarker(kind, coordinator_epoch(heads, row), heads.of(row, MAX_TIMESTAMP))
+    return EndTxnMarker(marker_type(heads, row), coordinator_epoch(heads, row), heads.of(row, MAX_TIMESTAMP))
+
+
+def marker_type(heads: HeaderColumns, row: int) -> str:
+    """Return the type of a transaction marker in a batch for which is_marker is true."""
+    return COMMIT if heads.data[heads.of(row, BATCH_START) + HEADER_SIZE + MARKER_TYPE_AT] else ABORT
 
 
 def coordinator_epoch(heads: HeaderColumns, row: int) -> int:

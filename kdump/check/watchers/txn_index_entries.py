@@ -12,12 +12,12 @@ from typing import NamedTuple
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import BatchContext, Observer, SegmentContext, may_hide_batches
 from kdump.check.watchers.transactions import TransactionWatcher
-from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET, PRODUCER_ID
-from kdump.core.header_columns import HeaderColumns, first_abort
+from kdump.core.column_numbers import ATTRIBUTES, BASE_OFFSET, IS_CONTROL, PRODUCER_ID
+from kdump.core.header_columns import HeaderColumns, within
 from kdump.log.packed_entries import PackedEntries
 from kdump.log.paths import Target
 from kdump.log.region import Region
-from kdump.state.transaction_marker import ABORT
+from kdump.state.transaction_marker import ABORT, marker_type
 from kdump.state.transaction_tracker import OngoingTxn
 
 IndexedAborts = tuple[Target | None, PackedEntries] | None
@@ -93,10 +93,11 @@ class TxnIndexEntries(Observer):
         row, number = first, self._next
         while number < len(self._order):
             last_offset, producer_id = self._entries.marker_of(self._order[number])
-            row = first_abort(heads, row, stop, last_offset)
+            row = within(heads, BASE_OFFSET, row, stop, 0, max(last_offset, 0) - 1)
             if row == stop or heads.of(row, BASE_OFFSET) > last_offset:
                 return row
-            if (heads.of(row, LAST_OFFSET), heads.of(row, PRODUCER_ID)) == (last_offset, producer_id):
+            is_marker = heads.of(row, ATTRIBUTES) & IS_CONTROL and heads.of(row, PRODUCER_ID) == producer_id
+            if is_marker and marker_type(heads, row) == ABORT:
                 self._found.append((row, number))
                 number += 1
             row += 1

@@ -17,12 +17,13 @@ from kdump.core.column_numbers import (
     BASE_OFFSET,
     BATCH_END,
     BATCH_START,
+    IS_CONTROL,
     LAST_OFFSET,
     MAX_TIMESTAMP,
     PRODUCER_ID,
     RECORD_COUNT,
 )
-from kdump.core.header_columns import HeaderColumns, are_adjacent, first_control, total
+from kdump.core.header_columns import HeaderColumns, are_adjacent, total, within
 from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL
 from kdump.format.codec_ids import codec_name
 from kdump.incident.report.facts import Gap, PartitionFacts, ProducerEpoch, SegmentFacts
@@ -92,7 +93,7 @@ class FactsObserver(Observer):
         return CellContent(CONTROL if batch.isControlBatch else batch.compression, producer, ref)
 
     def first_suspect(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> int:
-        return first_control(heads, first, stop)
+        return within(heads, ATTRIBUTES, first, stop, 0, IS_CONTROL - 1)  # markers, which are looked at one by one
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
         shift = heads.shift
