@@ -14,19 +14,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.tables import SCANS
+from kdump.spark.tables import RESULTS, SCANS
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-LAYOUT = "8"
-"""Version of the layout of a result's files: units written with another version are read again."""
+_COLUMNS = repr([(table.name, [column[:2] for column in table.columns]) for table in RESULTS.values()])
+LAYOUT = f"8.{crc32(_COLUMNS.encode()):08x}"
+"""Version of the layout of a result's files, with the columns of all tables: units written with another version are
+read again."""
 LAYOUT_NAME = "layout"
 """Key of the layout among the versions of the tables."""
 LOG = "_delta_log"
