@@ -148,7 +148,7 @@ class PageCache:
         """Drop the remaining pages. Call this while the file is still open."""
         self._zones = []
         ours, self._ours = self._ours, []
-        for attempt in range(6):
+        for attempt in range(6 if ours else 0):
             ours = self._drop(ours)
             if not ours:
                 return
