@@ -36,7 +36,8 @@ Examples:
 
 \b
 Exit status: 0 if every record of every copy is kept, 1 if records were left out, or other copies have records that
-this one does not, or with --from-data, 2 for a usage error, if a path could not be read, or if nothing was written.
+this one does not, or directories are of topics that it does not have, or with --from-data, 2 for a usage error, if a
+path could not be read, or if nothing was written.
 """
 
 
