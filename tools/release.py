@@ -29,7 +29,8 @@ ROOT = Path(__file__).parent.parent
 PYTHONS = tuple(f"python3.{minor}" for minor in range(10, 15))
 LIBRARIES = {"gnu.2.17": f"manylinux_2_17_{HOST.name}", "musl": f"musllinux_1_2_{HOST.name}"}
 """By what zig compiles for: the tag of the wheel."""
-ASKED = "import sys, sysconfig as s; print(sys.executable, s.get_path('include'), s.get_config_var('EXT_SUFFIX'))"
+ASKED = """import sys, sysconfig as s
+print(sys.executable, s.get_path('include'), s.get_config_var('EXT_SUFFIX'), s.get_config_var('MULTIARCH'))"""
 DEMO = "fixtures/clean-1"
 BY_HAND = "## Manual checks"
 
@@ -85,10 +86,12 @@ def compiled(place: Path, out: Path, python: str, work: Path, time: str) -> list
     if asked is None or asked.returncode:
         print(f"{python}: not here, no wheel")
         return []
-    program, include, suffix = asked.stdout.split()
-    made = []
+    program, include, suffix, machine = asked.stdout.split()
+    own, made = work / f"headers{suffix}", []
+    own.mkdir()
+    (own / machine).symlink_to(Path(include).parent / machine)  # Debian's pyconfig.h includes <MULTIARCH/python3.…>
     for library, tag in LIBRARIES.items():
-        cc = cpython.compiler(HOST, work / f"cc-{library}", [Path(include)], library)
+        cc = cpython.compiler(HOST, work / f"cc-{library}", [Path(include), own], library)
         variables = {
             "CC": str(cc),
             "LDSHARED": f"{cc} -shared",
