@@ -132,11 +132,11 @@ def partition_usage(place: PartitionDirectory, run: Run) -> PartitionUsage:
     indexed: set[int] = set()
     for entry, files, modified in _entries(place.path, run):
         usage.all.add(files)
-        suffix = os.path.splitext(entry.name)[1]
-        if not is_live(entry.name) and suffix in (".deleted", ".cleaned", ".swap"):
+        suffix, live = os.path.splitext(entry.name)[1], is_live(entry.name)
+        if not live and suffix in (".deleted", ".cleaned", ".swap"):
             usage.by_suffix.setdefault(suffix, Files()).add(files)
             continue
-        kind, offset = by_name(entry.name) if is_live(entry.name) and modified is not None else (None, None)
+        kind, offset = by_name(entry.name) if live and modified is not None else (None, None)
         if kind is None or modified is None:
             usage.unknown.append(Foreign(entry.path, files))
         elif offset is not None and kind is file_kinds.SEGMENT and suffix == ".log":
