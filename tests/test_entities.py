@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from kdump import transactions
-from kdump.format.index import TXN_INDEX_ENTRY
 from kdump.kafka.transaction_index import AbortMarker, AbortMarkers
 from kdump.log.packed_entries import PackedEntries
 from kdump.questions.producers.history import ProducerHistory
@@ -147,8 +146,7 @@ def entries(count: int) -> PackedEntries:
     made = PackedEntries()
     for number in range(count):
         first = number << 20
-        values = (0, number * 1000, first, first + 900, first + 901)
-        made.add(dict(zip(TXN_INDEX_ENTRY.positions, values)))
+        made.add((0, number * 1000, first, first + 900, first + 901))
     return made
 
 
@@ -189,7 +187,8 @@ def aborted(folder: Path, count: int) -> Path:
 
 
 def test_a_scan_of_aborted_transactions(tmp_path: Path) -> None:
-    """Each is yielded when it ends; what is kept for the comparison with the .txnindex is in arrays."""
+    """Each is yielded when it ends; what is kept for the comparison with the .txnindex is in arrays. Those of the last
+    run of batches, a few hundred, are still there as objects."""
 
     def kept_at_end(count: int) -> int:
         folder = aborted(tmp_path / f"t-{count}", count)
@@ -207,4 +206,4 @@ def test_a_scan_of_aborted_transactions(tmp_path: Path) -> None:
             tracemalloc.stop()
 
     kept_at_end(10)  # what is imported on the way
-    assert (kept_at_end(800) - kept_at_end(400)) / 400 <= 100
+    assert (kept_at_end(8000) - kept_at_end(4000)) / 4000 <= 100
