@@ -142,7 +142,7 @@ class FaultTolerantSource(FileSource):
     def _is_bad(self, position: int) -> bool:
         assert self.size is not None
         count = min(BLOCK, self.size - position)
-        self._reads.again(position, count, self.size)
+        self._cache.before(position, count, self.size)
         return self._try(position, count) is None
 
     def _mark(self, start: int, stop: int) -> tuple[int, int]:

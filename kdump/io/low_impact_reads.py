@@ -1,14 +1,12 @@
-"""How this process reads files, whatever command or function opens them: it leaves the page cache unchanged
-(kdump.io.page_cache), and reads no faster than a limit, which it shares with its worker processes."""
+"""How much this process reads, whatever command or function opens the files: no faster than a limit, which it shares
+with its worker processes."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kdump.io.page_cache import PageCache, readahead
 from kdump.io.token_bucket import TokenBucket
 
 if TYPE_CHECKING:  # slow to import
@@ -64,27 +62,3 @@ def after_read(count: int) -> None:
     """Count the bytes that a read returned."""
     global _bytes_read
     _bytes_read += count
-
-
-class LowImpactReads:
-    """The reads of one open file: call `before` and `after` around each one, and `close` while the file is open."""
-
-    def __init__(self, fd: int, status: os.stat_result) -> None:
-        self._cache = PageCache(fd, readahead(status))
-
-    def before(self, position: int, count: int, size: int) -> None:
-        """Wait until `count` bytes at `position` of a file of `size` bytes may be read."""
-        before_read(count)
-        self._cache.before(position, count, size)
-
-    def again(self, position: int, count: int, size: int) -> None:
-        """Like `before`, for bytes that have been waited for."""
-        self._cache.before(position, count, size)
-
-    def after(self, count: int) -> None:
-        """Count the bytes that a read returned."""
-        after_read(count)
-
-    def close(self) -> None:
-        """Leave the page cache as it was before the first read."""
-        self._cache.close()

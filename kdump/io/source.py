@@ -17,7 +17,8 @@ from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError, SourceNotFound, is_missing
 from kdump.io.file_system import tree_at
-from kdump.io.low_impact_reads import LowImpactReads, after_read, before_read
+from kdump.io.low_impact_reads import after_read, before_read
+from kdump.io.page_cache import PageCache, readahead
 from kdump.io.unreadable_paths import note
 
 BLOCK = 256 * 1024
@@ -80,8 +81,8 @@ def identity_of(status: os.stat_result) -> Identity:
 
 
 class FileSource:
-    """A regular file or block device, read with pread: never mapped, because a broker may truncate it. All reads are
-    low-impact (kdump.io.low_impact_reads)."""
+    """A regular file or block device, read with pread: never mapped, because a broker may truncate it. Reads
+    leave the page cache as it was (kdump.io.page_cache), and keep to the limit (kdump.io.low_impact_reads)."""
 
     lacks = NOTHING
 
@@ -92,7 +93,7 @@ class FileSource:
         self.keep = True
         self.fd = fd
         status = status or os.fstat(fd)
-        self._reads = LowImpactReads(fd, status)
+        self._cache = PageCache(fd, readahead(status))
         self._whole = b""
         """All bytes of a small file, once `start` has read them."""
         try:
@@ -114,9 +115,10 @@ class FileSource:
             return b""
         if position + count <= len(self._whole):
             return self._whole[position : position + count]
-        self._reads.before(position, count, self.size)
+        before_read(count)
+        self._cache.before(position, count, self.size)
         data = self._read(position, count)
-        self._reads.after(len(data))
+        after_read(len(data))
         return data
 
     def _read(self, position: int, count: int) -> bytes:
@@ -169,7 +171,7 @@ class FileSource:
         pass
 
     def close(self) -> None:
-        self._reads.close()
+        self._cache.close()
         os.close(self.fd)
 
 
