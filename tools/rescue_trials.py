@@ -90,6 +90,10 @@ remote.log.manager.task.interval.ms=500
 log.retention.check.interval.ms=1000
 log.initial.task.delay.ms=500
 broker.session.timeout.ms=60000
+controller.quorum.election.timeout.ms=5000
+controller.quorum.fetch.timeout.ms=20000
+controller.quorum.request.timeout.ms=20000
+request.timeout.ms=120000
 """
 
 

@@ -18,14 +18,17 @@ from dataclasses import dataclass, field, replace
 
 from kdump.cluster.internal_log import bounded, read_records
 from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, Unreachable, metadata_files, too_early
+from kdump.core.record_columns import RecordColumns
 from kdump.format.control_record import decode_control
 from kdump.format.metadata_record import decode_metadata_record, metadata_record_name
+from kdump.format.numbers import LONG_MAX
 from kdump.io.directory_listing import length
 from kdump.io.errors import SourceError, listing_error, unread
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.log.paths import target
 from kdump.log.record import Record
+from kdump.log.region import DefaultRecordBatch
 from kdump.state import metadata_node_handlers
 from kdump.state.as_of import AsOf, ChangeListener
 from kdump.state.internal_records import MAX_PROBLEMS, ROOM, ROOM_METADATA, too_large
@@ -219,7 +222,16 @@ class _MetadataReader:
             reason = problem
             replay.note(problem)
 
-        for record in read_records(path, note, Run(self.run.limits, more=self._more)):
+        def take(batch: DefaultRecordBatch, columns: RecordColumns, row: int) -> int:
+            nonlocal first, last
+            if is_format or not is_state:
+                return row
+            end, _ = replay.take(columns, row, batch.header, -1, LONG_MAX, LONG_MAX)
+            if end > row:
+                first, last = first or "", ""
+            return end
+
+        for record in read_records(path, note, Run(self.run.limits, more=self._more), take):
             if record is None:
                 if go_on:
                     continue
@@ -256,7 +268,23 @@ class _MetadataReader:
         shadow: MetadataReplay | None = None
         copies = 0
         led: int | None = None
-        for record in self._log(needed, start, replay.note):
+
+        def take(batch: DefaultRecordBatch, columns: RecordColumns, row: int, offset: int) -> int:
+            nonlocal led
+            if dropped:
+                return row
+            last = LONG_MAX - 1 if self.moment.offset is None else self.moment.offset
+            last = last if self.choice is None else min(last, self.choice.last_before(offset))
+            last_time = LONG_MAX if self.moment.time is None else self.moment.time
+            end, time = replay.take(columns, row, batch.header, offset, last, last_time)
+            if end > row:
+                metadata.end_offset, metadata.end_time = offset + end - row, time
+                self.newest_epoch = max(self.newest_epoch or 0, batch.header.partitionLeaderEpoch)
+                if led is not None:
+                    metadata.committed, led = led, None
+            return end
+
+        for record in self._log(needed, start, replay.note, take):
             assert record.offset is not None
             is_control = record.is_control
             value = record.value
@@ -297,15 +325,30 @@ class _MetadataReader:
                 else:
                     replay.at("not checked: it is in a transaction that was aborted, or never ended")
 
-    def _log(self, paths: Sequence[str], start: int | None, note: Callable[[str], None]) -> Iterator[Record]:
-        """Yield the log's records from offset `start` up to the moment, in order. Ends at invalid bytes or a missing
-        offset, unless `go_on` is set. Records below `start` are in the snapshot: invalid bytes there are only
-        reported."""
+    def _log(
+        self,
+        paths: Sequence[str],
+        start: int | None,
+        note: Callable[[str], None],
+        take: Callable[[DefaultRecordBatch, RecordColumns, int, int], int] = lambda batch, columns, row, offset: row,
+    ) -> Iterator[Record]:
+        """Yield the log's records from offset `start` up to the moment, in order, but those that `take` takes, which
+        must have this offset and the next ones. Ends at invalid bytes or a missing offset, unless `go_on` is set.
+        Records below `start` are in the snapshot: invalid bytes there are only reported."""
         expected = start
         begun = False
         has_end = self.moment != AsOf()
+
+        def take_next(batch: DefaultRecordBatch, columns: RecordColumns, row: int) -> int:
+            nonlocal expected
+            if not begun or expected is None:
+                return row
+            end = take(batch, columns, row, expected)
+            expected += end - row
+            return end
+
         for path in paths:
-            for record in read_records(path, note, Run(self.run.limits, more=self._more)):
+            for record in read_records(path, note, Run(self.run.limits, more=self._more), take_next):
                 if record is None:
                     if begun or start is None:
                         self.gap = expected or 0 if self.gap is None else self.gap

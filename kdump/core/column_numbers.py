@@ -55,6 +55,28 @@ their number."""
 """Columns of RecordColumns: a record in the buffer, including its length field; its fields; where its key, value and
 headers start, with the sizes in bytes of key and value (-1: null). The last is their number."""
 
+(
+    REPLICAS_FIELD,
+    DIRECTORIES_FIELD,
+    LEADER_FIELD,
+    LEADER_EPOCH_FIELD,
+    ISR_FIELD,
+    ADDING_FIELD,
+    REMOVING_FIELD,
+    ELIGIBLE_FIELD,
+    LAST_KNOWN_FIELD,
+    RECOVERY_FIELD,
+    PARTITION_EPOCH_FIELD,
+    PARTITION_FIELDS,
+) = range(12)
+"""Fields of a state.PartitionRegistration. The last is their number."""
+OWN_ISR = 64
+"""Bytes of memory that are counted for an ISR that is not the replicas."""
+NO_LEADER_CHANGE = -2
+"""As the leader in a change of a partition."""
+FRAME_WIDTH, TOPIC_ID_AT, FIELDS_AT = 3, 7, 23
+"""Size of the usual frame of a metadata record; positions in that of a partition, after its number and the topic ID."""
+
 ROWS_READ, NO_ROOM, RECORD_INVALID, HEADER_INVALID, BYTES_LEFT_OVER = range(5)
 """Where record_columns.read_rows stops."""
 RECORDS_AT_ONCE = 64

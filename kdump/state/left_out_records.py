@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kdump.format.metadata_record import decode_metadata_record
+from kdump.format.numbers import LONG_MAX
 from kdump.state.metadata_refusal import Line, Refusal, Rule
 
 MAX_LEFT_OUT = 100_000
 """Maximum number of entries of LeftOut; consecutive records of one kind that depend on the same one are one entry."""
-RuleOf = Callable[[int | None, str, bytes], Rule | None]
-"""Returns why the record at this offset (None: in a snapshot), with this name and value, is to be left out."""
+RuleOf = Callable[[str, bytes], Rule | None]
+"""Returns why a record with this name and value is to be left out; of those of partitions, the first three bytes of the
+value decide."""
 
 
 @dataclass
@@ -36,15 +38,18 @@ class RecordChoice:
     """What a replay leaves out; is filled in by the replay.
 
     `line`: the release whose nodes are to load the state: a record that only earlier ones refuse, and later ones
-    ignore, does not count. `uncommitted`: first and last offsets of the metadata transactions that were aborted or
-    never ended.
+    ignore, does not count. `asked`: the offsets of records that are left out on request. `uncommitted`: first and last
+    offsets of the metadata transactions that were aborted or never ended.
     """
 
     rule: RuleOf
     line: Line | None = None
+    asked: frozenset[int] = frozenset()
     left_out: list[LeftOut] = field(default_factory=list)
     uncommitted: list[tuple[int, int]] = field(default_factory=list)
     is_full: bool = False
+    topics: set[str] = field(default_factory=set)
+    """IDs of the topics of partitions of which a record is left out: the later ones are counted."""
     _about: dict[str, LeftOut] = field(default_factory=dict)
 
     def start_over(self) -> None:
@@ -52,6 +57,15 @@ class RecordChoice:
         self.left_out.clear()
         self.uncommitted.clear()
         self._about.clear()
+        self.topics.clear()
+
+    def reason(self, offset: int | None, name: str, value: bytes) -> Rule | None:
+        """Return why a record is left out whatever the state is. `offset`: None in a snapshot."""
+        return Rule() if offset is not None and offset in self.asked else self.rule(name, value)
+
+    def last_before(self, offset: int) -> int:
+        """Return the offset before the next record, from `offset` on, that is left out on request."""
+        return min([each for each in self.asked if each >= offset], default=LONG_MAX + 1) - 1
 
     def refused(self, refusal: Refusal, value: bytes | None) -> None:
         """Note that a record is left out."""
@@ -82,6 +96,8 @@ class RecordChoice:
         self.left_out.append(entry)
         if what:
             self._about.setdefault(what, entry)
+        if len(subjects) == 2:
+            self.topics.add(values["topicId"])
 
     def applied(self, offset: int | None, name: str, values: dict[str, Any]) -> None:
         """Note that the replay has passed a record to its handler, which may have refused it."""
@@ -96,11 +112,10 @@ class RecordChoice:
 
 
 def about(record: str, values: dict[str, Any]) -> list[str]:
-    """Return what a record is about, and what that is part of."""
-    if "partitionId" in values:
-        return [f"partition {values['partitionId']} of topic {values['topicId']}", f"topic {values['topicId']}"]
+    """Return what a record is about, and what that is part of; of one that ends too early, as far as that is read."""
     if "topicId" in values:
-        return [f"topic {values['topicId']}"]
+        topic = f"topic {values['topicId']}"
+        return [f"partition {values['partitionId']} of {topic}", topic] if "partitionId" in values else [topic]
     if "topicName" in values:
         return [f"topic {values['topicName']}"]
     if "controllerId" in values:
@@ -119,7 +134,7 @@ def about(record: str, values: dict[str, Any]) -> list[str]:
         return [f"credential of {values['name']}"]
     if "tokenId" in values:
         return [f"token {values['tokenId']}"]
-    if "entity" in values:
+    if "entity" in values and "key" in values:
         names = ", ".join(f"{each['entityType']}={each['entityName'] or '<default>'}" for each in values["entity"])
         return [f"quota {values['key']} of {names}"]
     return [f"ACL {values['id']}"] if "id" in values else []

@@ -11,6 +11,10 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from kdump.core.column_numbers import FIELDS_AT, TOPIC_ID_AT
+from kdump.core.partition_records import PartitionRecords
+from kdump.core.record_columns import RecordColumns
+from kdump.format.batch_header import BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, OurLimitError
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, is_usual, plain_values, read_frame
@@ -20,6 +24,7 @@ from kdump.state.internal_records import ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
+from kdump.state.partition_registrations import PartitionRegistration
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     **metadata_topic_handlers.HANDLERS,
@@ -68,7 +73,7 @@ class MetadataReplay(ReplayState):
         if too_large(record):
             self.at(f"the record is too large: {plain_count(record.valueSize, 'byte')}")
             return
-        if self.choice is not None and (rule := self.choice.rule(self.log_offset, name, value or b"")) is not None:
+        if self.choice is not None and (rule := self.choice.reason(self.log_offset, name, value or b"")) is not None:
             self.refuse(rule)
             return
         handler = HANDLERS.get(name)
@@ -95,6 +100,26 @@ class MetadataReplay(ReplayState):
             handler(self, values)
             if self.choice is not None:
                 self.choice.applied(self.log_offset, name, values)
+            if self.on_change is None and value is not None and "partitionId" in values and is_usual(value):
+                topic = self.metadata.by_id.get(values["topicId"])
+                if topic is not None and (self.choice is None or topic.id not in self.choice.topics):
+                    self.partition_records.know(value[TOPIC_ID_AT:FIELDS_AT], topic.partitions)
+
+    def take(
+        self, columns: RecordColumns, row: int, batch: BatchHeader, offset: int, last_offset: int, last_time: int
+    ) -> tuple[int, int]:
+        """Do what `apply` does with the records of a batch from number `row` on, without objects for them, as
+        PartitionRecords.apply says. Return the number of the first that is not applied, and the timestamp of the one
+        before."""
+        if self.on_change is not None or self.is_full:
+            return row, 0
+        # In a snapshot the configs follow the partitions and matter more: reserve memory for them.
+        reserve = self.all_room // 3
+        row, time, room = self.partition_records.apply(
+            columns, row, batch, offset, last_offset, last_time, self.room - reserve
+        )
+        self.room = room + reserve
+        return row, time
 
     def copied(self) -> MetadataReplay | None:
         """Return a copy that notes what it refuses in the same place; None if the state is too large for one."""
@@ -109,13 +134,18 @@ class MetadataReplay(ReplayState):
             metadata.places,
             metadata.newer,
         )
-        made = deepcopy(self, {id(each): each for each in (*shared, self.on_change, self.source, self.choice)})
+        made = deepcopy(
+            self,
+            {id(each): each for each in (*shared, self.on_change, self.source, self.choice, self.partition_records)},
+        )
         made.on_change = made.choice = None
+        made.partition_records = PartitionRecords(PartitionRegistration._make, made.known_ids)
         return made
 
     def _see_frame(self, value: bytes, name: str) -> None:
         """Note the type and version of a record, if it is the first."""
         self._frames.add(value[:3])
+        self.partition_records.see(value[:3])
         try:
             frame = read_frame(value)
         except DecodeError:

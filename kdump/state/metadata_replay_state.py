@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
+from kdump.core.partition_records import PartitionRecords
 from kdump.format.count_text import plain_count
 from kdump.log.record import Record
 from kdump.state.as_of import Change, ChangeListener, differences
@@ -12,6 +13,7 @@ from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, ROOM, memory
 from kdump.state.left_out_records import RecordChoice
 from kdump.state.metadata_image import MetadataImage, TopicImage
 from kdump.state.metadata_refusal import Refusal, Rule
+from kdump.state.partition_registrations import PartitionRegistration
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -49,6 +51,7 @@ class ReplayState:
         """File, and position of the batch, of its record."""
         self.directory_owners: dict[str, int] = {}
         """The broker of each log directory."""
+        self.partition_records = PartitionRecords(PartitionRegistration._make, self.known_ids)
         self.acls: set[tuple[str, ...]] = set()
         """The contents of the ACLs: two of them may have the same."""
         self._created: set[str] = set()
@@ -78,6 +81,7 @@ class ReplayState:
             self.metadata.refusals.append(refusal)
         if self.choice is not None:
             self.choice.refused(refusal, self.source.value if self.source is not None else None)
+            self.partition_records.forget()
 
     def created(self, name: str) -> None:
         """Note that the record creates the topic or ACL with this ID."""

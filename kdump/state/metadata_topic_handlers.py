@@ -10,6 +10,7 @@ from collections.abc import Callable
 from sys import getsizeof
 from typing import Any
 
+from kdump.core.column_numbers import NO_LEADER_CHANGE, OWN_ISR
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.metadata_names import RECOVERY_STATE, enum_name
 from kdump.format.numbers import int32
@@ -19,7 +20,6 @@ from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
 from kdump.state.partition_registrations import PartitionRegistration
 
-NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1
 _NO_LISTS: tuple[tuple[int, ...], ...] = ((), (), (), ())
 
@@ -97,6 +97,7 @@ def _forget(replay: ReplayState, known: TopicImage) -> None:
     replay.room += 2 * ENTRY + 2 * getsizeof(known.name) + sum(map(_size, known.partitions.values()))
     replay.metadata.topics.pop(known.name, None)
     replay.metadata.by_id.pop(known.id, None)
+    replay.partition_records.forget()
 
 
 def partition(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -220,7 +221,7 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
 
 
 def _size(info: PartitionRegistration) -> int:
-    shared = 0 if info.isr == info.replicas else 64
+    shared = 0 if info.isr == info.replicas else OWN_ISR
     lists = info[5:9]
     moving = sum([56 + 8 * len(each) for each in lists if each]) if lists != _NO_LISTS else 0
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving

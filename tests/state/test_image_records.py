@@ -34,7 +34,7 @@ WITH_SNAPSHOT_RECORDS = [line for line in LINES if line >= (3, 9)]
 
 
 def image_of(files: MetadataFiles) -> MetadataImage:
-    return replay_metadata(files, choice=RecordChoice(lambda offset, name, value: None))
+    return replay_metadata(files, choice=RecordChoice(lambda name, value: None))
 
 
 def state(image: MetadataImage) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class Rescue {
         Properties all = new Properties();
         all.put("bootstrap.servers", bootstrap);
         all.put("default.api.timeout.ms", SECONDS * 1000);
-        all.put("request.timeout.ms", 30000);
+        all.put("request.timeout.ms", 120000);
         for (int i = 0; i < more.length; i += 2) all.put(more[i], more[i + 1]);
         return all;
     }

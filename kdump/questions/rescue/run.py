@@ -85,7 +85,9 @@ class CopyRescuer(Rescuer):
         """Types and versions of records that the release takes whatever their content is."""
         # Each copy is replayed once, before it is known which release has written it.
         self.release = asked.release or NEWEST
-        choices = disks.copies.choices = _Choices(self._rule_of_any if asked.release is None else self._rule)
+        choices = disks.copies.choices = _Choices(
+            self._rule_of_any if asked.release is None else self._rule, asked.leave_out
+        )
         self.histories = MetadataHistories(disks, asked.copy, run)
         refuse_copies(disks)
         self.source = self.histories.source
@@ -106,7 +108,7 @@ class CopyRescuer(Rescuer):
             )
         return applied.release
 
-    def _rule(self, offset: int | None, name: str, value: bytes) -> Rule | None:
+    def _rule(self, name: str, value: bytes) -> Rule | None:
         """Return why a record is left out, whatever the state is."""
         if value[:3] not in self._taken:
             known = record_rule(value, at_most(self.release.line))
@@ -114,12 +116,10 @@ class CopyRescuer(Rescuer):
                 return known
             if name != FEATURE_LEVEL and name not in NESTED and is_usual(value):
                 self._taken.add(value[:3])
-        return self._rule_of_any(offset, name, value)
+        return self._rule_of_any(name, value)
 
-    def _rule_of_any(self, offset: int | None, name: str, value: bytes) -> Rule | None:
+    def _rule_of_any(self, name: str, value: bytes) -> Rule | None:
         """Return why a record is left out that any release reads."""
-        if offset is not None and offset in self.asked.leave_out:
-            return Rule()
         values = (decode_metadata_record(value).values or {}) if name == CONFIG else {}
         if values.get("resourceType") == TOPIC and values.get("value") is not None:
             exception = config_exception(values["name"], values["value"], self.release)
@@ -138,7 +138,7 @@ class CopyRescuer(Rescuer):
         image = self._first_replay()
         try:
             if image is None:
-                self.choice = _Choices(self._rule, self.line)[self.source]
+                self.choice = _Choices(self._rule, self.asked.leave_out, self.line)[self.source]
                 image = replay_metadata(self.files, moment, room=ROOM_METADATA, run=self.run, choice=self.choice)
         except Unreachable as error:
             raise RescueError(f"--as-of: {error}; another copy may go back further (--copy)") from error
@@ -240,21 +240,21 @@ class CopyRescuer(Rescuer):
 class _Choices(dict[str, RecordChoice]):
     """What is left out of the copy in each log directory."""
 
-    def __init__(self, rule: RuleOf, line: Line | None = None) -> None:
+    def __init__(self, rule: RuleOf, asked: frozenset[int], line: Line | None = None) -> None:
         super().__init__()
-        self.rule, self.line = rule, line
+        self.rule, self.asked, self.line = rule, asked, line
 
     def __missing__(self, path: str) -> RecordChoice:
         in_bundle = file_system.tree_at(path) is not None
-        self[path] = RecordChoice(self._of_bundle if in_bundle else self.rule, self.line)
+        self[path] = RecordChoice(self._of_bundle if in_bundle else self.rule, self.line, self.asked)
         return self[path]
 
-    def _of_bundle(self, offset: int | None, name: str, value: bytes) -> Rule | None:
+    def _of_bundle(self, name: str, value: bytes) -> Rule | None:
         """Return why a record of a bundle is left out: it has other characters in the place of secrets."""
         values = (decode_metadata_record(value).values or {}) if name == CONFIG else {}
         if name in SECRET_FIELDS or (values and not is_public(values)):
             return Rule(loader="its secret is not in the bundle")
-        return self.rule(offset, name, value)
+        return self.rule(name, value)
 
 
 def _refuse_missing(disks: Disks) -> None:
