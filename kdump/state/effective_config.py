@@ -11,8 +11,9 @@ from functools import cache
 
 from kdump.format.known_releases import synonyms
 from kdump.format.numbers import parse_int
-from kdump.state.metadata_image import BROKER, MetadataImage
+from kdump.state.metadata_image import BROKER, TOPIC, MetadataImage
 from kdump.state.partition_registrations import PartitionRegistration
+from kdump.state.secrets import is_secret
 
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 COPY_RATE = "remote.log.manager.copy.max.bytes.per.second"
@@ -26,6 +27,9 @@ def dynamic_synonyms() -> Mapping[str, str]:
     return {name: names[0] for name, names in synonyms().items()}
 
 
+PUBLIC_RESOURCES = (TOPIC, 8, 16, 32)
+"""Types of resources whose configs Kafka defines, none as a PASSWORD: topics, loggers of brokers, client metrics and
+groups (org.apache.kafka.common.config.ConfigResource.Type)."""
 NOWHERE = "offsets {offsets} are neither here nor in a segment in remote storage: no broker can read them"
 """What is said of offsets from the log start offset on that RemoteLog.lacks."""
 
@@ -76,3 +80,16 @@ def replication_limits(metadata: MetadataImage, topic: str, partition: int, info
             if is_listed and rate is not None:
                 found.append(f"{role}.replication.throttled.rate={rate} of broker {broker}")
     return found
+
+
+def is_public(values: dict[str, object]) -> bool:
+    """Return True if the value of a config may be shown, because its name does not sound like a secret and it is not
+    a broker's, or it is the default of a topic's, a number or a truth value. What plugins of brokers are configured
+    with is not known. (Topics, groups and client metrics have no configs of type PASSWORD.)"""
+    name, value = str(values["name"]), str(values["value"])
+    if is_secret(name):
+        return False
+    plain = value.lstrip("-").isdecimal() or value in ("true", "false")
+    if values["resourceType"] == BROKER:
+        return name in dynamic_synonyms().values() or plain
+    return values["resourceType"] in PUBLIC_RESOURCES

@@ -16,7 +16,8 @@ from kdump.format.metadata_record import MetadataRecord, decode_metadata_record,
 from kdump.log.batch_records import records
 from kdump.log.record import Record
 from kdump.log.region import Batch, DefaultRecordBatch
-from kdump.state.secrets import SECRET_FIELDS, is_public
+from kdump.state.effective_config import is_public
+from kdump.state.secrets import SECRET_FIELDS
 
 CONFIG = "ConfigRecord"
 MASK = b"*"

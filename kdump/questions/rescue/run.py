@@ -33,12 +33,13 @@ from kdump.questions.rescue.from_data import DataRescuer
 from kdump.questions.rescue.ledger import ledger
 from kdump.questions.rescue.rescuer import END, Rescuer, RescueRequest, refuse_copies
 from kdump.questions.rescue.steps import steps, steps_of_copies
+from kdump.state.effective_config import is_public
 from kdump.state.internal_records import ROOM_METADATA
 from kdump.state.left_out_records import RecordChoice, RuleOf
 from kdump.state.metadata_image import TOPIC, MetadataImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay import NESTED
-from kdump.state.secrets import SECRET_FIELDS, is_public
+from kdump.state.secrets import SECRET_FIELDS
 
 CONFIG = "ConfigRecord"
 

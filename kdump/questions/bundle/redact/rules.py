@@ -17,7 +17,7 @@ from kdump.format.consumer_protocol import PROTOCOL_TYPE
 from kdump.format.metadata_names import ACL_RESOURCE, CONFIG_RESOURCE, PATTERN
 from kdump.log.pseudonyms import WILDCARD, Pseudonyms
 from kdump.questions.bundle.metadata_secrets import MASK
-from kdump.state.secrets import is_public
+from kdump.state.effective_config import is_public
 
 Values = dict[str, Any]
 """The fields of a message, or of a structure in one, by name."""
