@@ -157,8 +157,9 @@ def is_marker(heads: HeaderColumns, row: cython.Py_ssize_t) -> bool:
 
 class ProducerWrites(NamedTuple):
     """Batches of one producer up to a transaction marker: rows of the first and the last (-1: only the marker), and
-    number of records, batches and bytes, all without the marker; its row, -1 for none. `is_next`: the producer has an
-    earlier marker among the batches that were grouped."""
+    number of records, batches and bytes, all without the marker; its row, -1 for none. Among the batches that were
+    grouped, the producer has: `is_next`, an earlier marker; `is_checked`, earlier data, which its sequence was compared
+    with."""
 
     first: int
     last: int
@@ -167,6 +168,7 @@ class ProducerWrites(NamedTuple):
     bytes: int
     marker: int
     is_next: bool
+    is_checked: bool
 
     @property
     def begins(self) -> int:
@@ -182,9 +184,8 @@ def producer_writes(
     The batches of a chain have the same producer epoch, are all transactional or all not, and with `sequences` have
     consecutive sequence numbers. A transaction marker has that epoch or a higher one, and ends a chain; the next one
     has the marker's epoch and, if that is the epoch of the producer's last data, with `sequences` continues it.
-    Grouping stops at the first batch that would violate this or, with `sequences`, whose last data is not among these
-    batches although a marker is; else at `stop`. Batches without a producer ID are ignored. The chains are in the order
-    of their last batches. Control batches must be transaction markers.
+    Grouping stops at the first batch that would violate this, else at `stop`. Batches without a producer ID are
+    ignored. The chains are in the order of their last batches. Control batches must be transaction markers.
     """
     rows: cython.longlong[::1] = heads.block
     row: cython.Py_ssize_t
@@ -200,8 +201,8 @@ def producer_writes(
         size *= 2
     mask: cython.Py_ssize_t = size - 1
     # A hash table by producer ID, of rows + 1 (0: none): its last batch, the first of its chain, its last data batch
-    # and its last marker; then the sums of its chain.
-    block = array("q", bytes(8 * 7 * size))
+    # and its last marker; then the sums of its chain, and the last data batch before it.
+    block = array("q", bytes(8 * 8 * size))
     table: cython.longlong[::1] = block
     found: list[ProducerWrites] = []
     for row in range(first, stop):
@@ -209,9 +210,9 @@ def producer_writes(
         if rows[at + PRODUCER_ID] < 0:
             continue
         place = (rows[at + PRODUCER_ID] ^ rows[at + PRODUCER_ID] >> 16) & mask
-        while table[place * 7] and rows[(table[place * 7] - 1) * HEADER_WIDTH + PRODUCER_ID] != rows[at + PRODUCER_ID]:
+        while table[place * 8] and rows[(table[place * 8] - 1) * HEADER_WIDTH + PRODUCER_ID] != rows[at + PRODUCER_ID]:
             place = (place + 1) & mask
-        place *= 7
+        place *= 8
         if table[place]:
             before = (table[place] - 1) * HEADER_WIDTH
             if rows[at + ATTRIBUTES] & IS_CONTROL:
@@ -223,10 +224,7 @@ def producer_writes(
             ):
                 stop = row
                 break
-            elif sequences:
-                if not table[place + 2]:
-                    stop = row
-                    break
+            elif sequences and table[place + 2]:
                 data = (table[place + 2] - 1) * HEADER_WIDTH
                 expected = sequence_at(
                     rows[data + BASE_SEQUENCE], minus(rows[data + LAST_OFFSET], rows[data + BASE_OFFSET]) + 1
@@ -242,11 +240,12 @@ def producer_writes(
             continue
         if not table[place + 1]:
             table[place + 1] = row + 1
+            table[place + 7] = table[place + 2]
         table[place + 2] = row + 1
         table[place + 4] += rows[at + RECORD_COUNT]
         table[place + 5] += 1
         table[place + 6] += rows[at + BATCH_END] - rows[at + BATCH_START]
-    for place in range(0, 7 * size, 7):
+    for place in range(0, 8 * size, 8):
         if table[place + 1]:
             found.append(_chain(table, place, -1))
     found.sort(key=_last)
@@ -260,7 +259,8 @@ def _chain(table: cython.longlong[::1], place: cython.Py_ssize_t, marker: cython
     first: cython.Py_ssize_t = table[place + 1] - 1
     last: cython.Py_ssize_t = table[place + 2] - 1
     records, batches, size = table[place + 4], table[place + 5], table[place + 6]
-    return ProducerWrites(first, last if first >= 0 else -1, records, batches, size, marker, table[place + 3] > 0)
+    is_next, is_checked = table[place + 3] > 0, first >= 0 and table[place + 7] > 0
+    return ProducerWrites(first, last if first >= 0 else -1, records, batches, size, marker, is_next, is_checked)
 
 
 def _last(chain: ProducerWrites) -> int:

@@ -85,15 +85,15 @@ class ProducerWatcher(Observer):
 
     def _is_suspect(self, heads: HeaderColumns, chain: ProducerWrites) -> bool:
         """Return True if the first batch of a chain does not continue its producer's last known epoch and sequence."""
-        before = None if chain.is_next else self.state.get(heads.of(chain.begins, PRODUCER_ID))
+        before = None if chain.is_checked else self.state.get(heads.of(chain.begins, PRODUCER_ID))
         if before is None:
             return False
         epoch = heads.of(chain.begins, PRODUCER_EPOCH)
         if chain.first < 0:
-            return bool(epoch < before.highest_epoch)
-        if epoch != before.epoch or epoch != before.highest_epoch:
+            return not chain.is_next and bool(epoch < before.highest_epoch)
+        if not chain.is_next and (epoch != before.epoch or epoch != before.highest_epoch):
             return True
-        known = before.last_sequence >= 0 and before.batch_epoch == epoch
+        known = before.last_sequence >= 0 and before.batch_epoch == before.epoch == epoch
         return known and heads.of(chain.first, BASE_SEQUENCE) != sequence(before.last_sequence, 1)
 
     def accept_run(self, part: SegmentContext, heads: HeaderColumns, first: int, stop: int) -> None:
