@@ -266,7 +266,10 @@ def _version(ctx: click.Context, param: click.Parameter, requested: bool) -> Non
     "-v", "-V", "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=VERSION_HELP
 )
 def cli() -> None:
-    """kdump reads Kafka's files directly from a broker's disk. It needs no running broker, and writes nothing there."""
+    """kdump reads Kafka's files directly from a broker's disk. It needs no running broker, and writes nothing there.
+
+    In an incident, run kdump doctor DIR first, on the broker's log directory: it states whether the broker will start
+    and what that loses, what is damaged, what holds consumers, what fills the disk, and what to do, in order."""
 
 
 def main() -> None:

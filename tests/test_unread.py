@@ -55,6 +55,8 @@ OTHERS = {"browse", "schema", "scan", "query", "dump-log", "completion", "explai
 answer about a log (tests/incident/explain/test_command.py), about some topics
 (tests/questions/registry/test_command.py, tests/questions/connect/test_command.py), or none if a file cannot be read
 (tests/questions/rescue/test_command.py)."""
+DENIED = "Permission denied, because it is owned by nobody with mode ----------; run kdump as nobody"
+"""The reason: `tests.unread` runs the command as root, without the capability to read everything."""
 LEDGER = "ledger-0/00000000000000000000.log"
 USUAL = {
     "doctor": LEDGER,
@@ -149,7 +151,7 @@ def test_one_file(form: str, disk: Path) -> None:
     assert answer.was_tried
     assert list(complaints(form, disk, healthy, answer)) == []
     if form not in ("verify", "doctor"):
-        assert answer.first == f"NOT ALL WAS READ: {disk / answer.name}: Permission denied"
+        assert answer.first == f"NOT ALL WAS READ: {disk / answer.name}: {DENIED}"
 
 
 @pytest.mark.every_disk
@@ -206,7 +208,7 @@ def test_a_file_that_is_named_several_times_is_counted_once(form: str, disk: Pat
         assert answer.first.endswith("; 1 path not read")
         assert answer.stdout.count("Permission denied") == 1
     else:
-        assert answer.first == f"NOT ALL WAS READ: {disk / LEDGER}: Permission denied"
+        assert answer.first == f"NOT ALL WAS READ: {disk / LEDGER}: {DENIED}"
         assert answer.stderr.count("Permission denied") == 1
 
 
@@ -250,6 +252,33 @@ def test_every_command_is_considered() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root runs commands as another user")
+@pytest.mark.parametrize("command", ["ls", "verify", "restart-plan", "stats", "space", "inspect"])
+def test_lost_and_found_of_a_mount_point(command: str, disk: Path) -> None:
+    """Every ext4 file system has it, root's alone, and no broker reads it: it is noted, and all else was read."""
+    with tempfile.TemporaryDirectory(prefix="kdump-mount-", dir="/var/tmp") as place:
+        Path(place).chmod(0o755)
+        shutil.copytree(disk, Path(place) / "kafka")
+        lost = Path(place) / "lost+found"
+        lost.mkdir(mode=0o700)
+        (lost / "#12").mkdir()
+        for path in (Path(place) / "kafka", *(Path(place) / "kafka").rglob("*")):
+            os.chown(path, NOBODY, -1)
+        run(command, f"{place}/kafka")  # imports what NOBODY may not read, where Python is root's alone
+        os.seteuid(NOBODY)
+        try:
+            healthy, done = run(command, f"{place}/kafka"), run(command, place)
+            named = run(command, lost)
+        finally:
+            os.seteuid(0)
+    assert done.exit_code == healthy.exit_code
+    assert "NOT ALL" not in done.stdout
+    note = f"{lost}: fsck's directory, which no broker reads, may not be read by this user\n"
+    if command != "restart-plan":  # which answers for the one log directory below
+        assert note in done.stdout + done.stderr
+    assert named.exit_code == (3 if command == "restart-plan" else 2)  # log.dirs that may not be read stop a broker
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root runs commands as another user")
 @pytest.mark.parametrize("command", ["ls", "verify", "doctor", "restart-plan", "inspect"])
 def test_what_may_not_be_looked_for_is_not_said_to_be_missing(command: str, tmp_path: Path) -> None:
     """As in /proc/PID/root of a broker of another user."""
@@ -257,6 +286,7 @@ def test_what_may_not_be_looked_for_is_not_said_to_be_missing(command: str, tmp_
     try:
         (closed / "root" / "data").mkdir(parents=True)
         closed.chmod(0o700)
+        run(command, DISK)  # imports what NOBODY may not read, where Python is root's alone
         os.seteuid(NOBODY)
         try:
             done = run(command, closed / "root/data")
@@ -265,4 +295,5 @@ def test_what_may_not_be_looked_for_is_not_said_to_be_missing(command: str, tmp_
     finally:
         shutil.rmtree(closed)
     assert done.exit_code == 2
-    assert f"kdump: {closed / 'root/data'}: Permission denied" in done.stderr
+    why = f"Permission denied, because {closed} is owned by root with mode drwx------; run kdump as root"
+    assert f"kdump: {closed / 'root/data'}: {why}\n" in done.stderr

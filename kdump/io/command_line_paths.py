@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from kdump.io import file_system
-from kdump.io.errors import SourceError, SourceNotFound, went_away
+from kdump.io.errors import SourceError, SourceNotFound, reason, went_away
 
 _present: frozenset[str] = frozenset()
 """Paths that the user named and that existed when the run began."""
@@ -44,7 +44,7 @@ def missing(path: str) -> SourceError:
     except FileNotFoundError:
         pass
     except OSError as error:
-        return SourceError(f"{path}: {error.strerror}")
+        return SourceError(f"{path}: {reason(error, path)}")
     except ValueError:  # a null byte
         pass
     return SourceNotFound(went_away(path) if path in _present else f"{path}: no such file or directory")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kdump.extras import how_to_install
 from kdump.io import file_system
-from kdump.io.errors import SourceError, is_missing, listing_error
+from kdump.io.errors import SourceError, is_only_noted, listing_error
 from kdump.io.unreadable_paths import note
 
 
@@ -65,7 +65,7 @@ def items(directory: str) -> list[DirectoryEntry]:
                 except OSError:  # a circular link
                     found.append(DirectoryEntry(entry.name, directory, False))
     except OSError as error:
-        if not is_missing(error):
+        if not is_only_noted(error, directory):
             note(directory, listing_error(error, directory))
         raise
     return sorted(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterable
 
 
@@ -51,8 +52,9 @@ def not_known(problems: Iterable[str]) -> str:
 
 
 class Gone(str):
-    """The text of a SourceError about a file or directory that was listed and no longer exists: retention, compaction
-    or topic deletion removed it. It is noted, the rest is read, and the exit status is 0."""
+    """The text of a SourceError about a file or directory that was listed and no longer exists, because retention,
+    compaction or topic deletion removed it, or that no broker reads. It is noted, the rest is read, and the exit status
+    is 0."""
 
 
 def went_away(path: str) -> Gone:
@@ -76,9 +78,49 @@ def is_missing(error: OSError) -> bool:
     return error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 
+def is_only_noted(error: OSError, path: str) -> bool:
+    """Return True if what cannot be listed went away, or is lost+found: every ext4 file system has it, for root alone,
+    and a broker knows it by its name only (LogManager.loadLogs)."""
+    return is_missing(error) or (error.errno == errno.EACCES and os.path.basename(path) == "lost+found")
+
+
 def listing_error(error: OSError, path: str) -> str:
     """Return why a directory, or a file that was listed in one, cannot be read."""
-    return went_away(path) if is_missing(error) else f"{path}: {error.strerror}"
+    if is_missing(error):
+        return went_away(path)
+    if is_only_noted(error, path):
+        return Gone(f"{path}: fsck's directory, which no broker reads, may not be read by this user")
+    return f"{path}: {reason(error, path)}"
+
+
+def reason(error: OSError, path: str) -> str:
+    """Return why something cannot be read: what the system says and, if this user may not read it or look into a
+    directory above it, whose that is, its mode, and who may."""
+    if error.errno != errno.EACCES:
+        return str(error.strerror)
+    import stat
+
+    whole = os.path.abspath(path)
+    above = (whole[:end] for end, letter in enumerate(whole) if letter == "/" and end)
+    closed = next((each for each in above if not os.access(each, os.X_OK, effective_ids=True)), whole)
+    try:
+        found = os.lstat(closed)
+    except OSError:
+        return str(error.strerror)
+    owner, user = _user(found.st_uid), os.geteuid()
+    who = [owner] * (found.st_uid not in (0, user)) + ["root"] * (user != 0)
+    what = "it" if closed == whole else closed
+    because = f"because {what} is owned by {owner} with mode {stat.filemode(found.st_mode)}"
+    return f"{error.strerror}, {because}" + (f"; run kdump as {' or '.join(who)}" if who else "")
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"UID {number}"
 
 
 def damaged_bundle(path: str, error: Exception) -> SourceError:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from kdump.extras import how_to_install
 from kdump.format.codec import decompress
 from kdump.format.errors import DecodeError
-from kdump.io.errors import SourceError, SourceNotFound, is_missing
+from kdump.io.errors import SourceError, SourceNotFound, is_missing, reason
 from kdump.io.file_system import tree_at
 from kdump.io.low_impact_reads import after_read, before_read
 from kdump.io.page_cache import PageCache, readahead
@@ -346,7 +346,7 @@ def open_source(path: str, of_file: type[FileSource] = FileSource) -> Source:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        text = f"{path}: {getattr(error, 'strerror', None) or error}"
+        text = f"{path}: {reason(error, path) if isinstance(error, OSError) else error}"
         if isinstance(error, OSError) and is_missing(error):
             raise SourceNotFound(text) from error
         note(path, text)

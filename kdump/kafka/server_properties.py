@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kdump.format.java_properties import properties
 from kdump.format.numbers import parse_int
 from kdump.io.directory_listing import real_path
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, reason
 from kdump.state.secrets import is_secret
 
 MAX_BYTES = 1 << 20
@@ -109,7 +109,7 @@ def read_properties(path: str) -> ServerProperties:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}") from None
+        raise SourceError(f"{path}: {reason(error, path)}") from None
     if len(data) > MAX_BYTES or b"\0" in data:
         raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MAX_BYTES else 'binary'}")
     found: dict[str, str] = {}

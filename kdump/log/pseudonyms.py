@@ -93,5 +93,5 @@ class Pseudonyms:
 
     def error(self, text: str) -> str:
         """Return the text of an error, without what may be a path."""
-        reason = text.rpartition(": ")[2]
+        reason = text.rpartition(": ")[2].partition(", because ")[0]
         return reason if reason in REASONS else "it could not be read; the reason is not in the bundle"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from kdump.incident.doctor.log_directories import FoundLogDirectories, find_log_directories
 from kdump.io.errors import SourceError
+from tests.unread import NOBODY
 
 
 def process(root: Path, number: int, arguments: list[str], *, other: bool = False) -> Path:
@@ -110,6 +112,42 @@ def test_of_another_user(root: Path) -> None:
         patched.setattr(os, "readlink", refused)
         with pytest.raises(SourceError, match=r"process 7\): this user may not see its files: run as its user"):
             find_log_directories(str(root))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root looks as another user")
+@pytest.mark.parametrize("closed", ["var/lib/kafka", "mnt/data"])
+def test_a_usual_place_that_may_not_be_read(closed: str) -> None:
+    """It is there: nobody can say that there is no log directory."""
+    with tempfile.TemporaryDirectory(prefix="kdump-closed-", dir="/var/tmp") as root:
+        Path(root).chmod(0o755)
+        (Path(root) / closed).mkdir(parents=True, mode=0o755)
+        (Path(root) / closed).chmod(0o700)
+        os.seteuid(NOBODY)
+        try:
+            with pytest.raises(SourceError) as raised:
+                find_log_directories(root)
+        finally:
+            os.seteuid(0)
+    place = f"{root}/{closed}"
+    denial = f"{place}: Permission denied, because it is owned by root with mode drwx------; run kdump as root"
+    assert (
+        str(raised.value) == f"no path given, no broker is running, and {denial}; or pass the directories in log.dirs"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root looks as another user")
+def test_beside_one_that_may_be_read() -> None:
+    with tempfile.TemporaryDirectory(prefix="kdump-closed-", dir="/var/tmp") as place:
+        Path(place).chmod(0o755)
+        properties(Path(place) / "var/lib/kafka/meta.properties", "version=1\n")
+        (Path(place) / "bitnami").mkdir(mode=0o700)
+        os.seteuid(NOBODY)
+        try:
+            found = find_log_directories(place)
+        finally:
+            os.seteuid(0)
+    assert found.directories == (f"{place}/var/lib/kafka",)
+    assert found.why.endswith(f"; no broker is running; {place}/bitnami/kafka/data may not be read")
 
 
 def test_a_process_that_ends_is_no_broker(root: Path) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from typing import NamedTuple
 
 from kdump.cluster.running_brokers import RunningBroker, running_brokers
 from kdump.format.count_text import count_text
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, reason
 from kdump.log.log_directory import META
 
 PLACES = (
@@ -39,12 +40,32 @@ def find_log_directories(root: str = "") -> FoundLogDirectories:
     if brokers:
         return _of_broker(brokers[0])
     found = sorted({path for place in PLACES for path in glob.glob(root + place) if _is_log_directory(path)})
+    closed = _closed(root, found)
+    if not found and closed:
+        denials = ", ".join(f"{path}: {why}" for path, why in closed.items())
+        raise SourceError(f"no path given, no broker is running, and {denials}; or pass the directories in log.dirs")
     if not found:
         raise SourceError(
             f"no path given, no broker is running, and no log directory in {root}/var/lib/kafka or another usual place:"
             " pass the directories in log.dirs"
         )
-    return FoundLogDirectories(tuple(found), f"with {META}, in the usual places; no broker is running")
+    unread = f"; {', '.join(closed)} may not be read" if closed else ""
+    return FoundLogDirectories(tuple(found), f"with {META}, in the usual places; no broker is running{unread}")
+
+
+def _closed(root: str, found: list[str]) -> dict[str, str]:
+    """Return those of the usual places, or directories above them, that this user may not read, and why."""
+    closed = {}
+    for place in PLACES:
+        for path in (root + re.split(r"/[^/]*\*", place)[0], *glob.glob(root + place)):
+            try:
+                if path not in found:
+                    os.listdir(path)
+            except PermissionError as error:
+                closed[path] = reason(error, path)
+            except OSError:
+                pass  # it does not exist
+    return closed
 
 
 def _of_broker(broker: RunningBroker) -> FoundLogDirectories:

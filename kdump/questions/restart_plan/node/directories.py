@@ -15,7 +15,7 @@ import os
 from kdump.cluster.disks import Disks
 from kdump.io import file_system
 from kdump.io.directory_listing import is_url, names, real_path
-from kdump.io.errors import SourceError, Unlisted
+from kdump.io.errors import SourceError, Unlisted, reason
 from kdump.io.run import Run
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC
@@ -36,10 +36,13 @@ def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
     for path in dict.fromkeys(paths):
         if path == "-" or is_url(path):
             raise SourceError(f"{path}: not a directory; pass a broker's log directory")
-        reason = _failure(path)
-        if reason:
-            found.append(DirectoryPlan(path, None, failed=reason))
-            errors.append(SourceError(f"{path}: {reason}; pass a broker's log directory"))
+        try:
+            names(path)
+        except OSError as error:
+            failed = _failure(error)
+            found.append(DirectoryPlan(path, None, failed=failed))
+            action = "" if isinstance(error, PermissionError) else "; pass a broker's log directory"
+            errors.append(SourceError(f"{path}: {failed if action else reason(error, path)}{action}"))
         else:
             found += _log_directories(path, disks, several=len(paths) > 1)
     if all(each.failed and not file_system.isdir(each.path) for each in found):
@@ -49,17 +52,11 @@ def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
     return found
 
 
-def _failure(path: str) -> str:
-    """Return why a broker cannot list the directory; empty if it can."""
-    try:
-        names(path)
-    except FileNotFoundError:
+def _failure(error: OSError) -> str:
+    """Return why a broker cannot list the directory."""
+    if isinstance(error, FileNotFoundError):
         return MISSING
-    except NotADirectoryError:
-        return "not a directory"
-    except OSError as error:
-        return error.strerror or "unreadable"
-    return ""
+    return "not a directory" if isinstance(error, NotADirectoryError) else error.strerror or "unreadable"
 
 
 def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPlan]:
