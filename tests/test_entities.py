@@ -160,7 +160,7 @@ def entries(count: int) -> PackedEntries:
         (aborts, 30),
         (entries, 16),
         (keys, 40),
-        (commits, 400),
+        (commits, 120),
         (partitions, 400),
     ],
     ids=["producers", "histories", "long lives", "epochs", "aborts", "entries", "keys", "commits", "partitions"],

@@ -97,7 +97,9 @@ class FileSource:
         self._whole = b""
         """All bytes of a small file, once `start` has read them."""
         try:
-            self.size: int | None = status.st_size if stat.S_ISREG(status.st_mode) else os.lseek(fd, 0, os.SEEK_END)
+            # Files of /proc state no size, and some cannot be read.
+            is_stated = stat.S_ISREG(status.st_mode) and status.st_size > 0
+            self.size: int | None = status.st_size if is_stated else os.lseek(fd, 0, os.SEEK_END)
         except OSError as error:
             raise SourceError(f"{path}: {error.strerror}") from error
 

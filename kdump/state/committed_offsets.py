@@ -1,9 +1,15 @@
-"""The committed offsets of all groups."""
+"""The committed offsets of all groups, in arrays: a cluster has hundreds of thousands."""
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from kdump.core.id_rows import IdRows
+from kdump.state.name_numbers import Names
+
+NONE = -1
 PartitionName = tuple[str, int]
 """Topic and partition."""
 
@@ -20,26 +26,117 @@ class OffsetAndMetadata(NamedTuple):
     recordOffset: int
 
 
-class CommittedOffsets(dict[str, dict[PartitionName, OffsetAndMetadata]]):
-    """Committed offsets by group and partition. A group without any is left out."""
+class CommittedOffsets(Mapping[str, dict[PartitionName, OffsetAndMetadata]]):
+    """Committed offsets by group and partition. Takes some 60 bytes for each, and its metadata if it has any; those of
+    a group are made when they are asked for."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._places: dict[PartitionName, PartitionName] = {}
-        """Each partition once: most groups have the same ones."""
+        self._groups, self._topics, self._topic_ids = Names(), Names(), Names()
+        self._first = array("q")
+        """By number of the group: its row that was added last, and how many of its rows have an offset."""
+        self._count = array("q")
+        self._pairs = IdRows()
+        """Rows of a group and a topic, whose numbers are the halves of the ID."""
+        self._rows = IdRows()
+        """Rows of a pair and a partition, whose numbers are the halves of the ID."""
+        self._next = array("q")
+        """By row: the row of the same group that was added before it."""
+        self._offset, self._commit, self._record = array("q"), array("q"), array("q")
+        self._epoch, self._topic_id = array("i"), array("i")
+        self._is_kept = bytearray()
+        self._metadata: dict[int, str] = {}
+        self._expire: dict[int, int] = {}
 
     def find(self, group: str, at: PartitionName) -> OffsetAndMetadata | None:
         """Return the offset of a group in a partition."""
-        return self.get(group, {}).get(at)
+        row = self._row(group, at)
+        return None if row < 0 else self._at(row)
 
     def put(self, group: str, at: PartitionName, commit: OffsetAndMetadata) -> None:
         """Store the offset of a group in a partition, in place of an earlier one."""
-        self.setdefault(group, {})[self._places.setdefault(at, at)] = commit
+        number = self._groups.add(group)
+        if number == len(self._first):
+            self._first.append(NONE)
+            self._count.append(0)
+        pair = self._pairs.add(number << 32 | self._topics.add(at[0]))
+        row = self._rows.add(pair << 32 | at[1] & 0xFFFFFFFF)
+        if row == len(self._next):
+            self._next.append(self._first[number])
+            self._first[number] = row
+            self._is_kept.append(False)
+            for column in (self._offset, self._commit, self._record, self._epoch, self._topic_id):
+                column.append(0)
+        self._count[number] += not self._is_kept[row]
+        self._is_kept[row] = True
+        self._offset[row], self._commit[row], self._record[row] = (
+            commit.offset,
+            commit.commitTimestamp,
+            commit.recordOffset,
+        )
+        self._epoch[row] = NONE if commit.leaderEpoch is None else commit.leaderEpoch
+        self._topic_id[row] = NONE if commit.topicId is None else self._topic_ids.add(commit.topicId)
+        self._forget(row)
+        if commit.metadata:
+            self._metadata[row] = commit.metadata
+        if commit.expireTimestamp is not None:
+            self._expire[row] = commit.expireTimestamp
 
-    def remove(self, group: str, at: PartitionName) -> OffsetAndMetadata | None:
+    def pop(self, group: str, at: PartitionName) -> OffsetAndMetadata | None:
         """Remove and return the offset of a group in a partition; None if there is none."""
-        commits = self.get(group, {})
-        found = commits.pop(at, None)
-        if found is not None and not commits:
-            del self[group]
+        row = self._row(group, at)
+        if row < 0:
+            return None
+        found = self._at(row)
+        self._is_kept[row] = False
+        self._count[self._groups.find(group)] -= 1
+        self._forget(row)
         return found
+
+    def _forget(self, row: int) -> None:
+        self._metadata.pop(row, None)
+        self._expire.pop(row, None)
+
+    def _row(self, group: str, at: PartitionName) -> int:
+        """Return the row with the offset of a group in a partition, -1 if there is none."""
+        number, topic = self._groups.find(group), self._topics.find(at[0])
+        pair = self._pairs.find(number << 32 | topic) if number >= 0 and topic >= 0 else NONE
+        row = self._rows.find(pair << 32 | at[1] & 0xFFFFFFFF) if pair >= 0 else NONE
+        return row if row >= 0 and self._is_kept[row] else NONE
+
+    def _at(self, row: int) -> OffsetAndMetadata:
+        epoch, topic_id = self._epoch[row], self._topic_id[row]
+        return OffsetAndMetadata(
+            self._offset[row],
+            None if epoch < 0 else epoch,
+            self._metadata.get(row, ""),
+            self._commit[row],
+            self._expire.get(row),
+            None if topic_id < 0 else self._topic_ids.texts[topic_id],
+            self._record[row],
+        )
+
+    def __getitem__(self, group: str) -> dict[PartitionName, OffsetAndMetadata]:
+        """Return the offsets of a group, the one whose partition came last first."""
+        number, found = self._groups.find(group), {}
+        if number < 0 or not self._count[number]:
+            raise KeyError(group)
+        row = self._first[number]
+        while row >= 0:
+            if self._is_kept[row]:
+                place = self._rows.id_of(row)
+                topic = self._pairs.id_of(place >> 32) & 0xFFFFFFFF
+                partition = place & 0xFFFFFFFF
+                partition -= (partition & 0x80000000) << 1
+                found[self._topics.texts[topic], partition] = self._at(row)
+            row = self._next[row]
+        return found
+
+    def __contains__(self, group: object) -> bool:
+        number = self._groups.find(group) if isinstance(group, str) else NONE
+        return number >= 0 and self._count[number] > 0
+
+    def __iter__(self) -> Iterator[str]:
+        return (group for number, group in enumerate(self._groups.texts) if self._count[number])
+
+    def __len__(self) -> int:
+        return sum(map(bool, self._count))

@@ -141,7 +141,7 @@ class OffsetReplay:
 
     def forget_offset(self, group: str, at: tuple[str, int]) -> None:
         """Apply a tombstone: remove the committed offset and any pending ones."""
-        before = self.groups.offsets.remove(group, at)
+        before = self.groups.offsets.pop(group, at)
         if before is not None:
             self.room += _size(before)
             self.report_offset(group, at, before, None)

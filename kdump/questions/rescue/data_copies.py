@@ -129,7 +129,8 @@ class DataCopies:
                 reason = "the only copy on these disks" if state == FUTURE else "as asked for (--with-stray)"
                 self._note(each, TAKEN, f"{reason}: rename it, or the broker begins with an empty log", command)
             else:
-                self._note(each, state, _unused(each, each.topic_id in known))
+                has_live = with_stray and place in here
+                self._note(each, state, _unused(each, each.topic_id in known, has_live=has_live))
         return live
 
     def _of_node(self, node: Node, disks: Disks) -> Iterator[LogCopy]:
@@ -240,12 +241,17 @@ def _topic(name: str, topic: str, id_from: str, copies: Iterable[LogCopy]) -> Fo
     return found
 
 
-def _unused(copy: LogCopy, is_live: bool) -> str:
-    """Return why a directory that is not live is not used."""
+def _unused(copy: LogCopy, is_live: bool, *, has_live: bool) -> str:
+    """Return why a directory that is not live is not used. `has_live`: the node has one of that name."""
     if copy.log.state == DELETE:
         return "its topic was deleted, or this replica was moved away: the broker deletes it"
     if copy.log.state == FUTURE:
         return "it was to replace a live copy, which is used"
+    if has_live:
+        return (
+            f"the broker had set it aside; {copy.live_path} is used: if that one was made after the metadata was lost, "
+            "move it away, and run this again"
+        )
     if is_live:
         return "the broker had set it aside; its topic is rebuilt from other copies (--with-stray uses it, too)"
     return "the broker had set it aside, and its topic is NOT REBUILT: --with-stray rebuilds it"

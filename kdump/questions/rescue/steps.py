@@ -33,6 +33,12 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
     for place in made.directories:
         if place.command is not None:
             yield RescueStep(BROKER, f"node {place.nodeId}: {place.path}: {place.reason}", place.command)
+    reference = next((origin(each.found)[1] for each in made.controllers if each.found is not None), "LOG_DIR")
+    yield RescueStep(
+        CHECK,
+        "give the new files to the user that runs Kafka",
+        f"chown -R --reference={shlex.quote(reference)} {shlex.quote(made.summary.out)}",
+    )
     for each in made.controllers:
         new = each.directory or ""
         if each.found is None:
@@ -58,9 +64,8 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
     yield RescueStep(CHECK, text, f"kdump restart-plan {paths}")
     yield RescueStep(
         START,
-        "check that the owner of the new files is the user that runs Kafka, and that controller.quorum.voters or "
-        "controller.quorum.bootstrap.servers of every node names these controllers: "
-        + ", ".join(f"{each.nodeId}@{each.endpoint or 'its address'}" for each in made.controllers),
+        "check that controller.quorum.voters or controller.quorum.bootstrap.servers of every node names these "
+        "controllers: " + ", ".join(f"{each.nodeId}@{each.endpoint or 'its address'}" for each in made.controllers),
     )
     yield RescueStep(START, "start the controllers, and look for a leader", _quorum(made))
     text = "start the brokers, one first: its log must not say that a partition is stray (kdump explain)"

@@ -238,10 +238,13 @@ class StatsReader:
             if producer >= 0:
                 self.stats.producers.add(producer, sum(counts[begun:row]), ends[row - 1] - starts[begun])
 
-    def _header(self, place: FilePosition, base: int, last: int, count: int, attributes: int, producer: int) -> None:
+    def _header(
+        self, place: FilePosition, base: int, last: int, count: int | None, attributes: int, producer: int
+    ) -> None:
         """Add the header of a valid v2 batch."""
         stats = self.stats
         stats.batch(place, base, last, count)
+        count = count or 0
         stats.formats[2] += 1
         if attributes & TRANSACTIONAL.mask:
             stats.transactionalBatches += 1
@@ -284,7 +287,8 @@ class StatsReader:
             decoded = self._decoded(batch, place)
         has_all = any(problem.code == "record-count-mismatch" for problem in batch.problems)  # all that there are
         lost = 0 if has_all else max(0, count - decoded)
-        self._header(place, base, last, decoded + lost, attributes, header.producerId)
+        known = decoded + lost if problem is None else None
+        self._header(place, base, last, known, attributes, header.producerId)
         if decoded != header.recordCount:
             self._undecoded(batch, place, lost)
 

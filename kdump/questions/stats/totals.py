@@ -221,14 +221,16 @@ class Stats:
         unpacked = sum(codec.unpackedBytes for codec in packed)
         return unpacked / stored if stored and unpacked else None
 
-    def batch(self, place: FilePosition, base: int, last: int, records: int) -> None:
-        """Count a valid batch."""
+    def batch(self, place: FilePosition, base: int, last: int, records: int | None) -> None:
+        """Count a valid batch. `records`: None if its count is impossible."""
         self.soundBatches += 1
         self.batchBytes += place.size
-        self.records += records
-        self.batchRecords[class_of(records)] += 1
         self.batchSizes[class_of(place.size)] += 1
-        self.emptyBatches += not records
+        if records is not None:
+            self.records += records
+            self.batchRecords[class_of(records)] += 1
+            self.emptyBatches += not records
+        records = records or 0
         self.consider(base, place, records)
         self.extend(base, last)
 

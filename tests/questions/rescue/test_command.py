@@ -497,7 +497,7 @@ def test_a_bundle_has_no_secrets(tmp_path: Path) -> None:
     assert [each["record"] for each in left] == ["UserScramCredentialRecord", "ConfigRecord", "DelegationTokenRecord"]
     assert {each["reason"] for each in left} == {"its secret is not in the bundle"}
     commands = [each["command"] for each in found if each["type"] == "rescueStep"]
-    assert f"mv {path}/{LOG} {path}{LOG}.before-rescue && " in commands[2]
+    assert f"mv {path}/{LOG} {path}{LOG}.before-rescue && " in commands[3]
     image = image_of(metadata_files(str(tmp_path / "out" / "controller-1" / LOG)))
     assert (image.scram, image.tokens, image.topics["t"].configs) == ({}, {}, {"retention.ms": "7"})
     other = disk(tmp_path / "other", 2, log_of((1, records)))

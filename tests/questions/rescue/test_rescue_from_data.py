@@ -148,6 +148,17 @@ def test_directories_that_are_not_live(tmp_path: Path) -> None:
     assert sorted(topics) == ["a", "moved", "old"]
 
 
+def test_a_live_directory_that_clients_made_since_is_named(tmp_path: Path) -> None:
+    """After a controller was formatted anew, a topic is created again, and its old directory is stray."""
+    one_ = disk(tmp_path / "d", 11, None)
+    log(one_, f"a-0.{'1' * 32}-stray", IDS["E"], data((0, 0), (1, 0)))
+    log(one_, "a-0", IDS["T"], b"")
+    made, _ = rebuilt(tmp_path / "out", one_, with_stray=True)
+    (unused,) = made.directories
+    assert unused.state == "stray"
+    assert unused.reason.endswith("move it away, and run this again")
+
+
 def test_two_topics_with_one_name(tmp_path: Path) -> None:
     """The one with newer records is rebuilt, or the one that --configs states."""
     one_, two = (disk(tmp_path / str(node), node, None) for node in (11, 12))
