@@ -59,6 +59,7 @@ class Rescue {
         Properties all = properties(more);
         all.put("max.block.ms", SECONDS * 1000 + "");
         all.put("acks", "all");
+        all.put("delivery.timeout.ms", 300000);
         return new KafkaProducer<>(all, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
@@ -82,11 +83,13 @@ class Rescue {
         topics.add(new NewTopic("tiered", 1, replicas).configs(Map.of("remote.storage.enable", "true", "segment.ms", "100",
             "local.retention.bytes", "1")));
         admin.createTopics(topics).all().get();
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
         try (KafkaProducer<byte[], byte[]> plain = producer()) {
             for (NewTopic topic : topics)
                 for (int p = 0; p < topic.numPartitions(); p++)
-                    for (int i = 0; i < RECORDS; i++) plain.send(record(topic.name(), p, i));
+                    for (int i = 0; i < RECORDS; i++) sent.add(plain.send(record(topic.name(), p, i)));
         }
+        for (Future<RecordMetadata> each : sent) each.get();
         admin.deleteTopics(List.of("deleted")).all().get();
         clean();
         tier();
