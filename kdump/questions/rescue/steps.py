@@ -33,7 +33,7 @@ def steps(made: Rescue, disks: Disks, copies: Iterable[RescueStep]) -> Iterator[
     for place in made.directories:
         if place.command is not None:
             yield RescueStep(BROKER, f"node {place.nodeId}: {place.path}: {place.reason}", place.command)
-    reference = next((origin(each.found)[1] for each in made.controllers if each.found is not None), "LOG_DIR")
+    reference = origin(next((each.found for each in made.controllers if each.found), disks.directories[0].path))[1]
     yield RescueStep(
         CHECK,
         "give the new files to the user that runs Kafka",
