@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Writes lines of batches and of records, table rows and JSON alike, directly from columns, without creating an object
 per row. A RowPlan says which cells a line has. Special cases are left to the code that writes one row at a time
-(render.table, render.inspect_views). For all other rows, the output of both is identical.
+(render.table, questions.inspect.views). For all other rows, the output of both is identical.
 
 Compiled if a C compiler is available. As plain Python, it is slower than that code, and only tests use it.
 """
