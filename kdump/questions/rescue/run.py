@@ -282,8 +282,9 @@ def _damaged(folder: str, image: MetadataImage, others: Sequence[str]) -> str:
     where = next((each for each in image.problems if " at byte " in each), "")
     text = f"{folder}: damaged from offset {image.gap} on, with valid records after that, up to {image.end_offset - 1}"
     text += f" ({where})" if where else ""
+    what = "add a log directory of another node, whose copy may be whole"
     if others:
         copies = " ".join(f"--replica {os.path.join(each, METADATA_LOG)}" for each in others)
-        text += f"; fill it from the other copies: kdump salvage {folder} {copies} --out DIR"
+        what = f"fill it from the other copies: kdump salvage {folder} {copies} --out DIR"
     before = (image.gap or 0) - 1
-    return text + (f"; or take the state before it with --as-of {before}" if before >= 0 else "")
+    return f"{text}; {what}" + (f"; or take the state before it with --as-of {before}" if before >= 0 else "")
