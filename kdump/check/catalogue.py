@@ -11,7 +11,6 @@ from kdump.check.rules import (
     checkpoints,
     directories,
     identity_files,
-    indexes,
     kraft_snapshot,
     leader_epochs,
     missing_partitions,
@@ -25,6 +24,9 @@ from kdump.check.rules import (
     timestamps,
     transactions,
     txn_index,
+)
+from kdump.check.rules import (
+    offset_index as indexes,
 )
 
 MODULES = (

@@ -17,7 +17,7 @@ from kdump.format.batch_header import (
 from kdump.format.batch_header import KNOWN_ATTRIBUTES as KNOWN_ATTRIBUTES
 from kdump.format.batch_header import LOG_OVERHEAD as LOG_OVERHEAD
 from kdump.format.batch_header import MIN_RECORD_SIZE as MIN_RECORD_SIZE
-from kdump.format.codec_ids import CODECS
+from kdump.format.codec_table import CODECS
 from kdump.format.legacy_message import MESSAGE_V0, MESSAGE_V1, MIN_SIZES
 
 (

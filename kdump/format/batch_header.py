@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from kdump.format.codec_ids import CODECS, MAX_EXPANSION, codec_name
+from kdump.format.codec_table import CODECS, MAX_EXPANSION, codec_name
 from kdump.format.layout import INT8, INT16, INT32, INT64, UINT32, Bits, Field, Layout, layout
 from kdump.format.numbers import int64
 

@@ -8,7 +8,7 @@ import struct
 from typing import Annotated, NamedTuple
 
 from kdump.format.batch_header import LOG_OVERHEAD, TIMESTAMP_TYPE
-from kdump.format.codec_ids import CODECS, codec_name
+from kdump.format.codec_table import CODECS, codec_name
 from kdump.format.errors import DecodeError
 from kdump.format.layout import BYTES, INT8, INT32, INT64, UINT32, Bits, Field, Layout, layout
 from kdump.format.varint import Bytes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kdump.format.batch_header import CRC_START
 from kdump.format.checksum import checksum
-from kdump.format.codec_ids import BY_ID
+from kdump.format.codec_table import BY_ID
 from kdump.format.legacy_message import CRC_START as LEGACY_CRC_START
 from kdump.format.legacy_message import MESSAGE_V0, MESSAGES
 from kdump.io.run import Limits

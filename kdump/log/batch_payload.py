@@ -6,7 +6,7 @@ from kdump.core.column_numbers import ATTRIBUTES, BATCH_END, BATCH_START
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION
 from kdump.format.codec.decompress_small import SMALL, decompress_small
-from kdump.format.codec_ids import codec_name
+from kdump.format.codec_table import codec_name
 
 
 def payload_of(heads: HeaderColumns, row: int, limit: int) -> bytes | None:

@@ -13,7 +13,7 @@ from kdump.core.message_set import read_message_set
 from kdump.core.record_columns import RecordColumns, each_row
 from kdump.format.batch_header import LOG_OVERHEAD
 from kdump.format.codec import decompress
-from kdump.format.codec_ids import BY_NAME
+from kdump.format.codec_table import BY_NAME
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import (
     MAGIC_POSITION,

@@ -15,7 +15,7 @@ from kdump.format import legacy_message as legacy
 from kdump.format.batch_formats import FORMATS, NEWEST, V2, BatchFormat, format_of
 from kdump.format.batch_header import BatchHeader
 from kdump.format.checksum import checksum
-from kdump.format.codec_ids import NAMES
+from kdump.format.codec_table import NAMES
 from kdump.format.count_text import count_text
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader

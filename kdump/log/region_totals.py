@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from kdump.core.column_numbers import BASE_OFFSET, LAST_OFFSET
 from kdump.core.header_columns import HeaderColumns, header_sums
 from kdump.format.batch_header import DELETE_HORIZON, TIMESTAMP_TYPE
-from kdump.format.codec_ids import BY_NAME, codec_name
+from kdump.format.codec_table import BY_NAME, codec_name
 from kdump.log.batch_validity import has_valid_header, impossible_count, is_valid
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper

@@ -34,7 +34,7 @@ from kdump.format.batch_header import (
     TIMESTAMP_TYPE,
     TRANSACTIONAL,
 )
-from kdump.format.codec_ids import ALL_NAMES
+from kdump.format.codec_table import ALL_NAMES
 from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
 from kdump.io.window import Window

@@ -19,11 +19,11 @@ from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.render.escape import path_text
 from kdump.spark.bundles import content_of, mount_for_task
 from kdump.spark.cluster_metadata import write_columns
+from kdump.spark.delta_tables import LAYOUT
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.scan_setup import TaskReadLimits
 from kdump.spark.scan_sources import DIRECTORY, ScanSource, log_at
 from kdump.spark.store import OWN, Store, key_of
-from kdump.spark.versions import LAYOUT
 from kdump.state.groups import GroupCoordinatorState
 from kdump.version import __version__
 

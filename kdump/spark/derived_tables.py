@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from kdump.cluster import lag
 from kdump.spark.arrow import FIRST, LAST
 from kdump.spark.coordinator_logs import GROUP, OFFSET, SHARE
+from kdump.spark.delta_tables import TableFile, commit
 from kdump.spark.result_views import view_tables
 from kdump.spark.scan import ScanResult
 from kdump.spark.scan_answer import (
@@ -24,7 +25,6 @@ from kdump.spark.store import Store
 from kdump.spark.tables import GROUP_LAG, OPEN_TRANSACTIONS, PARTITIONS, SparkColumn, SparkTable
 from kdump.spark.unit_sums import MAX_ROWS, MAX_TEXTS
 from kdump.spark.units import file_schema
-from kdump.spark.versions import TableFile, commit
 from kdump.state.unknown_offsets import CHECKPOINT_OF
 
 if TYPE_CHECKING:

@@ -21,16 +21,16 @@ import pyarrow.parquet as pq
 
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MIN_RECORD_SIZE
-from kdump.format.codec_ids import MAX_EXPANSION
+from kdump.format.codec_table import MAX_EXPANSION
 from kdump.format.legacy_message import MESSAGES
 from kdump.spark.arrow import arrow_schema
+from kdump.spark.delta_tables import TableFile, commit
 from kdump.spark.result_views import kept_views, view_tables
 from kdump.spark.scan import ScanResult
 from kdump.spark.scan_answer import ReplicaDifference
 from kdump.spark.store import Store
 from kdump.spark.tables import REPLICA_DIFFERENCES
 from kdump.spark.units import ENDING, file_schema
-from kdump.spark.versions import TableFile, commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

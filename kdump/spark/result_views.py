@@ -14,11 +14,11 @@ from kdump.io.directory_listing import is_url
 from kdump.spark.arrow import spark_type
 from kdump.spark.cluster_metadata import ASSIGNMENT, CLUSTERS
 from kdump.spark.coordinator_logs import COORDINATORS, STATE
+from kdump.spark.delta_tables import FinishedScan, files_of, finished_scans, latest
 from kdump.spark.session import reason
 from kdump.spark.store import Store, StoreError
 from kdump.spark.tables import RESULTS, SCANS
 from kdump.spark.units import UNITS
-from kdump.spark.versions import FinishedScan, files_of, finished_scans, latest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

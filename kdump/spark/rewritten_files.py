@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kdump.io.run import PLAIN_RUN, Run
+from kdump.spark.delta_tables import TableFile, batches_of
 from kdump.spark.store import Store
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_writer import table_writer
 from kdump.spark.units import ENDING, OWNER, WRITTEN, Files
-from kdump.spark.versions import TableFile, batches_of
 
 SMALL = 64 * 1024 * 1024
 """Size of a file in bytes below which it is put together with others."""

@@ -12,17 +12,7 @@ from kdump.check.options import Options
 from kdump.io.fault_tolerant import careful_source
 from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.spark.data_source_options import SPLIT, ReadOptions
-from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
-from kdump.spark.rewritten_files import rewrite_files
-from kdump.spark.scan_plan import RUNS, GroupTask, plan_group, put_dead
-from kdump.spark.scan_setup import ScanSetup, task_read_limits
-from kdump.spark.scan_sources import FindTask, Sources, find_sources, merged, named, paths_of
-from kdump.spark.store import Store
-from kdump.spark.tables import RECORDS
-from kdump.spark.task_runner import TaskRunner
-from kdump.spark.unit_sums import UnitSums
-from kdump.spark.units import UNITS, WRITTEN, Files, entries, file_schema, new_run
-from kdump.spark.versions import (
+from kdump.spark.delta_tables import (
     KEEP,
     LAYOUT,
     LAYOUT_NAME,
@@ -34,6 +24,16 @@ from kdump.spark.versions import (
     latest,
     sweep,
 )
+from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
+from kdump.spark.rewritten_files import rewrite_files
+from kdump.spark.scan_plan import RUNS, GroupTask, plan_group, put_dead
+from kdump.spark.scan_setup import ScanSetup, task_read_limits
+from kdump.spark.scan_sources import FindTask, Sources, find_sources, merged, named, paths_of
+from kdump.spark.store import Store
+from kdump.spark.tables import RECORDS
+from kdump.spark.task_runner import TaskRunner
+from kdump.spark.unit_sums import UnitSums
+from kdump.spark.units import UNITS, WRITTEN, Files, entries, file_schema, new_run
 
 ALL = (
     *("segments", "batches", "producers", "findings", "index_entries", "producer_states", "checkpoints"),

@@ -14,6 +14,7 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.spark.bundles import content_of, mount_for_task
+from kdump.spark.delta_tables import LAYOUT
 from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
@@ -28,7 +29,6 @@ from kdump.spark.table_plan import parts_of, slimmed
 from kdump.spark.tables import OF_TOPICS, RECORDS, SparkTable
 from kdump.spark.unit_read import UnitJob
 from kdump.spark.units import ENTRY_MARK, LATE_MARK, PLANNED, Entry, entries
-from kdump.spark.versions import LAYOUT
 from kdump.version import __version__
 
 RUNS = f"{OWN}/runs"

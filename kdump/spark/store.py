@@ -1,5 +1,6 @@
 """The directory with a scan's result: local, or at a URL that fsspec can write to. Contains a directory for each table,
-which is a Delta table (kdump.spark.versions), and in _kdump/ what scans need to know about them (kdump.spark.units)."""
+which is a Delta table (kdump.spark.delta_tables), and in _kdump/ what scans need to know about them
+(kdump.spark.units)."""
 
 from __future__ import annotations
 

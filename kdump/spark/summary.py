@@ -19,6 +19,7 @@ from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.bytes import UNREADABLE_BYTES
 from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
 from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
+from kdump.spark.delta_tables import batches_of
 from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions, fleet_sums
 from kdump.spark.replica_differences import MAX_COPIES, not_compared, update_differences
 from kdump.spark.result_views import kept_views, view_clusters, view_tables
@@ -31,7 +32,6 @@ from kdump.spark.tables import FINDINGS, RESULTS, SCANS
 from kdump.spark.task_runner import TaskRunner
 from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_entries
 from kdump.spark.units import COUNTS, UNITS
-from kdump.spark.versions import batches_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from typing import Any
 from kdump.check.rule import BatchContext, Observer, SegmentContext
 from kdump.core.column_numbers import ATTRIBUTES, IS_CONTROL
 from kdump.core.header_columns import HeaderColumns, batch_ages, by_codec, within
-from kdump.format.codec_ids import codec_name
+from kdump.format.codec_table import codec_name
 from kdump.log.producer_sums import ProducerSums
 from kdump.render.escape import path_text
 from kdump.spark.batch_rows import BatchColumns

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from kdump.spark.arrow import arrow_schema
+from kdump.spark.delta_tables import TableFile, rows_of
 from kdump.spark.store import OWN, Store
 from kdump.spark.tables import IDENTITY, RESULTS, SparkColumn, SparkTable
-from kdump.spark.versions import TableFile, rows_of
 
 ENDING = ".parquet"
 PARTIAL = ".partial"

@@ -1,4 +1,5 @@
-"""Replays the records of a schema registry's topic. Source: see kdump.state.schema_registry.
+"""Replays the records of a schema registry's topic, which cluster/schema_registries.py reads.
+Source: see kdump.state.schema_registry.
 
 A record that a registry skips changes nothing, and is noted as a problem.
 """

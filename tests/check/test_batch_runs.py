@@ -22,7 +22,7 @@ from kdump.check.watchers import transactions as transactions_watcher
 from kdump.cli import cli
 from kdump.core.header_columns import HeaderColumns
 from kdump.format.batch_header import BATCH_HEADER
-from kdump.format.codec_ids import CODECS
+from kdump.format.codec_table import CODECS
 from kdump.state.transaction_marker import EndTxnMarker, marker_at
 from tests import craft
 from tests.conftest import DISKS, SEED, sample, seeded

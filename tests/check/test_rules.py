@@ -11,7 +11,7 @@ from kdump.check.catalogue import CATALOGUE, MODULES
 from kdump.check.engine.rule_list import RULES
 from kdump.check.finding import Code, families
 from kdump.check.rule import Observer
-from kdump.check.rules.indexes import IndexRule
+from kdump.check.rules.offset_index import IndexRule
 from tests.each_case import each_case
 
 KDUMP = Path(kdump.__file__).parent

@@ -16,6 +16,7 @@ from kdump.cli import cli
 from kdump.format.numbers import int64
 from kdump.spark.arrow import TYPES
 from kdump.spark.data_source_options import parse
+from kdump.spark.delta_tables import KEEP, files_of
 from kdump.spark.filters import PushedFilters
 from kdump.spark.result_views import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, finish_scan, scan
@@ -23,7 +24,6 @@ from kdump.spark.store import Store
 from kdump.spark.table_read import TableRead
 from kdump.spark.tables import TABLES
 from kdump.spark.task_runner import TaskRunner
-from kdump.spark.versions import KEEP, files_of
 
 Row = dict[str, Any]
 

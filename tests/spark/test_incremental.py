@@ -27,6 +27,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kdump.io.run import Limits
+from kdump.spark.delta_tables import KEEP, LAYOUT_NAME, LOG, OLD_LIST, files_of, finished_scans
 from kdump.spark.read_chunk import read_chunk_file
 from kdump.spark.result_views import scan_at
 from kdump.spark.scan import ScanOptions, ScanResult, scan
@@ -36,7 +37,6 @@ from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.unit_observer import UnitObserver
 from kdump.spark.unit_sums import SumTask, UnitSums, sum_entries
 from kdump.spark.units import COUNTS, UNITS, entries
-from kdump.spark.versions import KEEP, LAYOUT_NAME, LOG, OLD_LIST, files_of, finished_scans
 from tests import craft
 from tests.command import objects
 from tests.conftest import FIXTURES, ROOT, SEED, few, sample, seeded
@@ -724,7 +724,7 @@ def test_what_a_killed_scan_has_committed_is_undone_if_the_disk_is_as_before(tmp
 
 @pytest.mark.every_disk
 def test_logs_of_versions_do_not_grow_with_each_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kdump.spark.versions.OLD_COMMITS", 3)
+    monkeypatch.setattr("kdump.spark.delta_tables.OLD_COMMITS", 3)
     disk, out = a_disk(tmp_path), tmp_path / "out"
     seen = {}
     for number in range(1, 9):

@@ -22,6 +22,7 @@ from crc32c import crc32c
 
 from kdump.cli import cli
 from kdump.spark import session
+from kdump.spark.delta_tables import LAYOUT_NAME, OLD_LIST, finish
 from kdump.spark.replica_differences import POSSIBLE_RECORDS
 from kdump.spark.result_views import open_result, scan_at
 from kdump.spark.scan import ALL, ScanOptions
@@ -29,7 +30,6 @@ from kdump.spark.store import Store, StoreError
 from kdump.spark.summary import SMALL_ROWS
 from kdump.spark.tables import OF_TOPICS, RESULTS, TABLES
 from kdump.spark.task_runner import SparkTasks, TaskRunner
-from kdump.spark.versions import LAYOUT_NAME, OLD_LIST, finish
 from tests.conftest import DISKS, FIXTURES
 from tests.craft import one, overwrite, patch, split
 from tests.spark import same

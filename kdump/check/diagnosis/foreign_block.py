@@ -7,7 +7,7 @@ import re
 
 from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import MAGIC_POSITION, BatchHeader
-from kdump.format.codec_ids import CODECS
+from kdump.format.codec_table import CODECS
 from kdump.format.legacy_message import MessageHeader
 from kdump.log.embedded_batch import EmbeddedBatchCheck
 from kdump.log.header_candidate import REACH, HeaderCandidate, candidate_at, near

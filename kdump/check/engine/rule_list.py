@@ -8,9 +8,9 @@ from typing import NamedTuple
 from kdump.check.engine.neighbor_files import NeighborFiles
 from kdump.check.partition_context import PartitionContext
 from kdump.check.rule import Observer
-from kdump.check.rules.indexes import OffsetIndexRule
 from kdump.check.rules.leader_epochs import LeaderEpochRule
 from kdump.check.rules.newer_release import CoordinatorRecordRule
+from kdump.check.rules.offset_index import OffsetIndexRule
 from kdump.check.rules.offsets import OffsetRule
 from kdump.check.rules.producer_snapshots import ProducerSnapshotRule
 from kdump.check.rules.producers import ProducerSequenceRule

@@ -19,10 +19,10 @@ from kdump.check.rule import Observer, SegmentContext
 from kdump.check.rules.checkpoints import beyond_log
 from kdump.check.rules.directories import log_directory_findings, partition_directory_findings
 from kdump.check.rules.identity_files import missing_topic_id, other_topic_id, registered
-from kdump.check.rules.indexes import OffsetIndexRule, missing_indexes
 from kdump.check.rules.kraft_snapshot import kraft_snapshot, missing_snapshot, record_refused
 from kdump.check.rules.missing_partitions import missing_from, missing_in
 from kdump.check.rules.newer_release import newer_release
+from kdump.check.rules.offset_index import OffsetIndexRule, missing_indexes
 from kdump.check.rules.time_index import TimeIndexRule
 from kdump.check.rules.txn_index import invalid_entries
 from kdump.check.totals import CheckTotals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kdump.check.finding import ERROR, WARNING, Code
-from kdump.check.rules.indexes import IGNORED, LEFT_OVER_INFO, REBUILD, UNWRITTEN_WARNING, IndexRule
+from kdump.check.rules.offset_index import IGNORED, LEFT_OVER_INFO, REBUILD, UNWRITTEN_WARNING, IndexRule
 from kdump.kafka.index_judge import MISMATCH, ORDER, SIZE
 from kdump.kafka.time_index_judge import TimeIndexJudge
 from kdump.log.file_kinds import TIME_INDEX

@@ -12,8 +12,8 @@ from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.partition_context import PartitionContext
 from kdump.check.resume_state import NUMBER
 from kdump.check.rule import NONE, BatchContext, Observer, SegmentContext
-from kdump.check.rules.indexes import REBUILD, UNWRITTEN, UNWRITTEN_WARNING, fault_finding
 from kdump.check.rules.newer_release import newer_release
+from kdump.check.rules.offset_index import REBUILD, UNWRITTEN, UNWRITTEN_WARNING, fault_finding
 from kdump.check.watchers.transactions import TransactionWatcher
 from kdump.core.column_numbers import BATCH_START, MARKER_SIZE
 from kdump.core.header_columns import HeaderColumns

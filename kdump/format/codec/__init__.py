@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from kdump.format.codec.source import CompressedInput, PieceOptions, failed, over_limit
-from kdump.format.codec_ids import BY_NAME
+from kdump.format.codec_table import BY_NAME
 from kdump.format.varint import Bytes
 
 

@@ -25,7 +25,7 @@ from kdump.core.column_numbers import (
 )
 from kdump.core.header_columns import HeaderColumns, are_adjacent, total, within
 from kdump.format.batch_header import COMPRESSION, TRANSACTIONAL
-from kdump.format.codec_ids import codec_name
+from kdump.format.codec_table import codec_name
 from kdump.incident.report.facts import Gap, PartitionFacts, ProducerEpoch, SegmentFacts
 from kdump.incident.report.finding_ranges import FindingRanges
 from kdump.incident.report.segment_strip import CONTROL, DAMAGED, CellContent, Ref, SegmentStrip, coarser

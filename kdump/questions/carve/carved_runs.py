@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc, PathText, answer
-from kdump.format.codec_ids import NAMES
+from kdump.format.codec_table import NAMES
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import Batch, LegacyRecordBatch
 from kdump.log.segment_limits import MAX_RELATIVE_OFFSET, MAX_SEGMENT_SIZE

@@ -13,7 +13,7 @@ from kdump.core.candidates import LEAST, find_candidates
 from kdump.format.batch_formats import FORMATS, LARGEST_HEADER
 from kdump.format.batch_header import BatchHeader
 from kdump.format.checksum import checksum
-from kdump.format.codec_ids import BY_ID
+from kdump.format.codec_table import BY_ID
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import VALUE_SIZE, MessageHeader, key_problem
 from kdump.format.record import MIN_RECORD_SIZE

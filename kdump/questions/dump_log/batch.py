@@ -21,7 +21,7 @@ from kdump.format.batch_header import (
     TRANSACTIONAL,
     sequence,
 )
-from kdump.format.codec_ids import codec_name
+from kdump.format.codec_table import codec_name
 from kdump.format.control_record import CONTROL_TYPES, decode_control
 from kdump.format.numbers import int32, int64
 from kdump.format.schema import load

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from kdump.format.codec_ids import BY_NAME
+from kdump.format.codec_table import BY_NAME
 from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.io.run import Limits
 from kdump.io.source import FileSource

@@ -21,7 +21,7 @@ from kdump.answer import (
 )
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.cluster.missing_partitions import name_of
-from kdump.format.codec_ids import NAMES
+from kdump.format.codec_table import NAMES
 from kdump.log.header_totals import HeaderTotals
 from kdump.state.partition_summary import PartitionSummary, SegmentSummary, segment_damage
 from kdump.state.unknown_offsets import CheckpointedOffsets, LogEndOffset, LogStartOffset

@@ -12,8 +12,8 @@ from kdump.answer import Object
 from kdump.cluster.directory_summary import LogDirectorySummary
 from kdump.format.count_text import count_text
 from kdump.questions.ls.answer import directory_object, partition_object, segment_object, topic_object, whole_size
-from kdump.questions.ls.columns import MORE, ls_columns
 from kdump.questions.ls.rows import LsRow
+from kdump.questions.ls.table_columns import MORE, ls_columns
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink

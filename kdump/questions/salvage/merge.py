@@ -4,7 +4,7 @@ Precedence of batches that share offsets: valid batches before recovered ones; l
 those of other replicas, then batches that are out of order in either, in the same sequence, then .deleted, .swap and
 .cleaned files; then the higher leader epoch; then the earlier copy; then the lower base offset; then more records. So
 the other copies only fill gaps in the reference copy. The choice of that copy, and the offset up to which the others
-share its history, are decided before (replica_histories.py).
+share its history, are decided before (reference_copy.py).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from kdump.questions.salvage.byte_outcomes import (
     UNDECIDED,
     UNUSED,
 )
+from kdump.questions.salvage.reference_copy import ReplicaHistories
 from kdump.questions.salvage.source.file_parts import Disordered
 from kdump.questions.salvage.source.lost_offsets import LostOffsets
-from kdump.questions.salvage.source.replica_histories import ReplicaHistories
 from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.questions.salvage.source.source_file import SourceFile, is_one_bit
 

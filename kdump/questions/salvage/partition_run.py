@@ -38,10 +38,10 @@ from kdump.questions.salvage.byte_outcomes import (
 from kdump.questions.salvage.leader_epochs import EpochsWritten, checkpoint_text
 from kdump.questions.salvage.ledger import SalvageLedger
 from kdump.questions.salvage.merge import Merge
+from kdump.questions.salvage.reference_copy import ReplicaHistories, histories_of
 from kdump.questions.salvage.source.damaged_records import rescue
 from kdump.questions.salvage.source.file_parts import Disordered, InputFile, LostBytes
 from kdump.questions.salvage.source.lost_offsets import LostOffsets
-from kdump.questions.salvage.source.replica_histories import ReplicaHistories, histories_of
 from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.questions.salvage.source.source_file import is_one_bit, with_fields
 from kdump.questions.salvage.source.sources import FoundCopy, SalvageInput

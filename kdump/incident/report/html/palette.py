@@ -3,7 +3,7 @@ can distinguish, on light and on dark backgrounds."""
 
 from __future__ import annotations
 
-from kdump.format.codec_ids import ALL_NAMES
+from kdump.format.codec_table import ALL_NAMES
 
 ORANGE, SKY, GREEN, YELLOW = "#e69f00", "#56b4e9", "#009e73", "#f0e442"
 BLUE, RED, GREY, PALE = "#0072b2", "#d55e00", "#6b7680", "#c3cad1"

@@ -22,7 +22,7 @@ from kdump.check.rules.bytes import first_offset
 from kdump.core.record_columns import each_row
 from kdump.format.batch_header import COMPRESSION, KNOWN_ATTRIBUTES, LOG_OVERHEAD, MAGIC_POSITION
 from kdump.format.checksum import checksum
-from kdump.format.codec_ids import BY_NAME
+from kdump.format.codec_table import BY_NAME
 from kdump.format.crc_flip import single_bit_flips
 from kdump.format.errors import DecodeError
 from kdump.io.run import Limits

@@ -1,4 +1,5 @@
-"""Table columns of `kdump ls`. Their rows are the JSON objects, with the `name` of the row added."""
+"""Table columns of `kdump ls`, as ls/answer.py declares them. Their rows are the JSON objects, with
+the `name` of the row added."""
 
 from __future__ import annotations
 

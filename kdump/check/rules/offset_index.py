@@ -1,4 +1,5 @@
-"""Family files, indexes: findings about .index files. Whether one is right is decided in kafka/index_judge.py."""
+"""Family files, indexes: findings about .index files. Whether one is right is decided in
+kafka/offset_index_judge.py."""
 
 from __future__ import annotations
 
