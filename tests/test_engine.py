@@ -82,6 +82,20 @@ def test_the_engine_that_is_asked_for_runs() -> None:
         assert module.__file__.endswith(".py") == (wanted == PLAIN)
 
 
+def test_the_core_needs_no_cython() -> None:
+    """Where it is not compiled, Cython is not installed, either."""
+    names = " ".join(module.__name__ for module in CORE)
+    code = f"import importlib, sys; sys.modules['cython'] = None; [*map(importlib.import_module, {names!r}.split())]"
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", f"from kdump.engine import choose; choose(); {code}"],
+        env=os.environ | {"KDUMP_ENGINE": PLAIN, "PYTHONPATH": path},
+        capture_output=True,
+        check=False,
+    )
+    assert not done.returncode, done.stderr.decode()
+
+
 @pytest.mark.skipif(os.environ.get("KDUMP_ENGINE") == PLAIN, reason="nothing is compiled")
 def test_what_is_compiled_is_what_is_there() -> None:
     """Each module of the core is compiled, after its last change, and nothing else is."""

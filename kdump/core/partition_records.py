@@ -196,7 +196,7 @@ class PartitionRecords:
 
     @cython.cfunc
     @cython.exceptval(-1)
-    @cython.returns(cython.int)
+    @cython.returns(cython.Py_ssize_t)
     def _read(
         self,
         layout: tuple[bytes, bytes, bool],
@@ -211,8 +211,8 @@ class PartitionRecords:
         i: cython.Py_ssize_t
         _: cython.Py_ssize_t
         count: cython.Py_ssize_t
-        tag: cython.int
-        last: cython.int = -1
+        tag: cython.Py_ssize_t
+        last: cython.Py_ssize_t = -1
         for i in range(len(plain)):
             at = self._field(view, at, stop, plain[i], values)
         count = view[at] if at < stop else 0x80
