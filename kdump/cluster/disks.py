@@ -27,6 +27,7 @@ from kdump.io.directory_listing import is_url, real_path
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, QUIET_RUN, Limits, Run
 from kdump.kafka.server_properties import ServerProperties
+from kdump.kafka.small_files import topic_id
 from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch
@@ -185,14 +186,30 @@ class Disks:
     @cached_property
     def clusters(self) -> list[list[LogDirectory]]:
         """The log directories by cluster, in the order of its first node. Those that do not state theirs are of the
-        only one or, if there are several, the last."""
+        only one, unless they have other topics with the same names, or the last."""
         by_cluster: dict[str | None, list[LogDirectory]] = {}
         for node in self.nodes:
             by_cluster.setdefault(node.cluster_id, []).extend(node.directories)
         unknown = by_cluster.pop(None, [])
         if len(by_cluster) == 1:
-            return [next(iter(by_cluster.values())) + unknown]
+            (named,) = by_cluster.values()
+            foreign = [each for each in unknown if self._has_other_topics(each, named)]
+            named += [each for each in unknown if each not in foreign]
+            unknown = foreign
         return [*by_cluster.values(), *([unknown] if unknown else [])]
+
+    def _has_other_topics(self, directory: LogDirectory, others: list[LogDirectory]) -> bool:
+        """Return True if topics of a log directory have other IDs than those of the same names, or its metadata log has
+        none of the topics of theirs."""
+        known = {each.name: each for place in others for each in place.partitions if not each.state}
+        for each in directory.partitions:
+            other = known.get(each.name) if not each.state and each.topic != METADATA_TOPIC else None
+            ids = (None, None) if other is None else (topic_id(each), topic_id(other))
+            if None not in ids and ids[0] != ids[1]:
+                return True
+        own = self.copies.newest([directory.path])[1]
+        newest = None if own is None or not own.by_id else self.copies.newest([each.path for each in others])[1]
+        return newest is not None and own is not None and bool(newest.by_id) and not own.by_id.keys() & newest.by_id
 
     def one_cluster(self) -> str | None:
         """Return the cluster ID of the log directories; None if none states it. Raises SourceError for those of
@@ -206,6 +223,16 @@ class Disks:
             names = ", ".join(f"{path} of {cluster}" for cluster, path in by_cluster.items())
             raise SourceError(f"these log directories are of different clusters: {names}; pass those of one")
         return next(iter(by_cluster), None)
+
+    def refuse_other_clusters(self) -> None:
+        """Raise SourceError if log directories are, or seem to be, of several clusters."""
+        self.one_cluster()
+        if len(self.clusters) > 1:
+            (first, *_), (other, *_) = self.clusters[:2]
+            raise SourceError(
+                f"{other.path}: no meta.properties states its cluster, and its topics are not those of {first.path}; "
+                "pass log directories of one cluster"
+            )
 
     def node_of(self, directory: LogDirectory) -> Node:
         """Return the node of a log directory."""

@@ -57,6 +57,10 @@ class Gone(str):
     is 0."""
 
 
+class Foreign(Gone):
+    """The text of a SourceError about a directory that no broker reads: nobody misses what is in it."""
+
+
 def went_away(path: str) -> Gone:
     """Return the message for a file or directory that went away."""
     return Gone(f"{path}: deleted during this run, for example by retention or compaction")
@@ -89,7 +93,7 @@ def listing_error(error: OSError, path: str) -> str:
     if is_missing(error):
         return went_away(path)
     if is_only_noted(error, path):
-        return Gone(f"{path}: fsck's directory, which no broker reads, may not be read by this user")
+        return Foreign(f"{path}: fsck's directory, which no broker reads, may not be read by this user")
     return f"{path}: {reason(error, path)}"
 
 
@@ -138,5 +142,6 @@ OnUnreadable = Callable[[SourceError], object]
 
 
 def raise_error(error: SourceError) -> None:
-    """An OnUnreadable that makes any unreadable file fatal: raises the error."""
-    raise error
+    """An OnUnreadable that makes any unreadable file fatal: raises the error, unless no broker reads it."""
+    if not isinstance(str(error), Foreign):
+        raise error

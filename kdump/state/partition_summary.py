@@ -284,8 +284,8 @@ def sizes_of(path: str) -> tuple[int, int]:
 
 
 def log_end(partition: PartitionDirectory, problems: list[str]) -> int | None:
-    """Return the offset after the last valid batch of the newest segment that can be opened, or its base offset
-    (LogSegment.readNextOffset). Returns 0 if none can be opened, None if there are no segments."""
+    """Return the offset after the last valid batch of the newest segment, or its base offset
+    (LogSegment.readNextOffset); None if it cannot be read, or if there is none."""
     for segment in reversed(partition.segments):
         assert segment.log is not None
         try:
@@ -294,6 +294,8 @@ def log_end(partition: PartitionDirectory, problems: list[str]) -> int | None:
                 last = summarize_headers(segment.log, window, quick=True).last
         except SourceError as error:
             problems.append(unread(error))
-            continue
+            if is_gone(error):  # a truncation removed it
+                continue
+            return None
         return segment.offset if last is None else max(segment.offset, last + 1)
-    return 0 if partition.segments else None
+    return None

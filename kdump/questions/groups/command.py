@@ -187,7 +187,7 @@ class GroupsCommand:
                 continue
             logs.extend(some)
             directories.update({os.path.realpath(each.path): each for each in log_directories})
-        Disks(directories.values(), run=self.reading).one_cluster()
+        Disks(directories.values(), run=self.reading).refuse_other_clusters()
         if self.moment.offset is not None:
             logs = [log for log in logs if log.topic == OFFSETS_TOPIC]
         logs = merged(logs)

@@ -15,6 +15,8 @@ from kdump.questions.rescue.answer import RescueError
 
 LARGEST = 64 * 1024 * 1024
 """Maximum size of the file in bytes."""
+MOST_PARTITIONS = 100_000
+"""Maximum number of partitions of a topic that is believed."""
 OF_TOPIC = re.compile(r"(?:Dynamic|All) configs for topic (\S+) are:")
 OF_BROKER = re.compile(
     r"(?:Dynamic|All) configs for broker (\d+) are:|(?:Default|Dynamic|All) configs for brokers in the cluster are:"
@@ -110,6 +112,8 @@ def _of_text(text: str) -> GivenConfigs:
         elif match := TOPIC.fullmatch(row.rstrip()):
             topic = given.topic(match[1])
             topic.topic_id, topic.partitions = match[2], int(match[3])
+            if topic.partitions > MOST_PARTITIONS:
+                raise ValueError(f"line {number}: {match[3]} partitions are more than {MOST_PARTITIONS:,}")
             if topic.configs is None:
                 topic.configs = _inline(match[4] or "")
                 given.unsure |= {match[1]} if topic.configs else set()

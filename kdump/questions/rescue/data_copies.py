@@ -210,6 +210,11 @@ class DataCopies:
             path = _there(os.path.join(each.log.path, "partition.metadata"))
             reason = "it has no valid partition.metadata, without which the broker sets it aside as stray"
             self._note(each, NO_ID, reason, f"printf {text} > {path}")
+        if not topic.copies:
+            raise RescueError(
+                f"--configs states the topic ID {topic.topic_id} of {name}, which none of its directories has: the "
+                "topic was created again since, or this is the file of another cluster; leave its TopicId out"
+            )
         for number, mine in topic.copies.items():
             topic.copies[number] = list(self._one_on_each_node(mine))
         return topic

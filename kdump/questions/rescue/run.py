@@ -211,10 +211,14 @@ class CopyRescuer(Rescuer):
         summary.dependents = sum((each.last or 0) - (each.refusal.offset or 0) + 1 for each in dependents)
 
     def _unlisted(self) -> list[PartitionDirectory]:
-        """Return the partition directories whose topics the state does not have: brokers make them stray, or have."""
+        """Return the directories of partitions that the state does not have: brokers make them stray, or have."""
         logs = (log for place in self.places for log in place.partitions)
         logs = (log for log in logs if log.topic not in (None, METADATA_TOPIC) and log.state != "delete")
-        return [log for log in logs if (topic := topic_id(log)) is not None and topic not in self.image.by_id]
+        return [log for log in logs if (name := topic_id(log)) is not None and not self._has(name, log.partition)]
+
+    def _has(self, name: str, partition: int | None) -> bool:
+        topic = self.image.by_id.get(name)
+        return topic is not None and partition in topic.partitions
 
     def steps(self, made: Rescue) -> Iterator[RescueStep]:
         return steps(made, self.disks, steps_of_copies(made, self.histories, self.release))
@@ -227,9 +231,9 @@ class CopyRescuer(Rescuer):
             yield f"controller {', '.join(map(str, new))} was no voter before (voters: {known}): is this its node.id?"
         if unlisted:
             yield (
-                f"this state does not have the topics of {first_of([log.path for log in unlisted])}: they were "
-                "deleted, or a controller was formatted anew. If so, kdump rescue --from-data --with-stray rebuilds "
-                f"them, once this {METADATA_LOG} is moved away"
+                f"this state does not have {first_of([log.path for log in unlisted])}: they were deleted, are newer "
+                "than this copy, or a controller was formatted anew. If so, kdump rescue --from-data --with-stray "
+                f"rebuilds them, once this {METADATA_LOG} is moved away"
             )
         for problem in self.image.problems:
             if "at offset" not in problem:  # those of records are in the ledger

@@ -402,3 +402,26 @@ def test_clusters_are_not_mixed(tmp_path: Path) -> None:
         assert result.exit_code == 2
         assert f"different clusters: {one} of c, {other} of d; pass those of one" in result.stderr
         assert not result.stdout
+
+
+def test_a_directory_that_states_no_cluster(tmp_path: Path) -> None:
+    """It is of the only cluster that is stated, unless its topics are others."""
+    for name in ("connect-1", "connect-2"):
+        shutil.copytree(FIXTURES / name, tmp_path / name)
+    (tmp_path / "connect-1" / "meta.properties").unlink()
+    result = run(tmp_path / "connect-1", tmp_path / "connect-2")
+    assert result.exit_code == 2
+    assert "connect-1: no meta.properties states its cluster, and its topics are not those of" in result.stderr
+    shutil.copytree(tmp_path / "connect-2" / "__consumer_offsets-0", tmp_path / "copy" / "__consumer_offsets-0")
+    assert run(tmp_path / "copy", tmp_path / "connect-2").exit_code == 0
+
+
+def test_the_end_of_a_log_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
+    root = disk(tmp_path, commit("g", "t", 0, 120))
+    with_partition(root, "t-0", 0, 200)
+    assert objects(root, "--offsets")[0]["lag"] == 81
+    log = root / "t-0" / f"{0:020}.log"
+    log.unlink()
+    log.symlink_to("/proc/self/mem")
+    (found,) = objects(root, "--offsets", status=2)
+    assert (found["logEndOffset"], found["lag"], found["remark"]) == (None, None, "")

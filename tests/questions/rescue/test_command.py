@@ -614,3 +614,28 @@ def test_a_controller_that_was_no_voter_is_named(tmp_path: Path) -> None:
     request = RescueRequest(controllers=(NewController(7, "h", 9093),))
     (note,) = rescue(str(path), request=request).summary.notes
     assert note.startswith("controller 7 was no voter before (voters: 1, 2, 3)")
+
+
+def test_a_partition_that_is_newer_than_the_copy(tmp_path: Path) -> None:
+    path = disk(tmp_path / "disk", 1, log_of((1, [LEVEL, topic("t", "T"), partition("T")])))
+    for number in (0, 1):
+        (path / f"t-{number}").mkdir()
+        (path / f"t-{number}" / "partition.metadata").write_text(f"version: 0\ntopic_id: {IDS['T']}\n")
+    made = rescue(str(path))
+    assert made.summary.notUsed == 1
+    assert f"{path}/t-1" in made.summary.notes[0]
+
+
+def test_a_directory_that_no_broker_reads_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """lost+found, which only root may list."""
+    disk(tmp_path / "data", 1, log_of((1, [LEVEL])))
+    (tmp_path / "lost+found").mkdir()
+    listed = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if os.path.basename(path) == "lost+found":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert command.run("rescue", tmp_path, "--dry-run").stdout.startswith("NOTHING WRITTEN (--dry-run)")

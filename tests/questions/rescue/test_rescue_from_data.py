@@ -336,6 +336,21 @@ def test_a_file_of_configs_that_is_none(text: str, reason: str, tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
+def test_an_id_in_the_file_that_no_directory_has(tmp_path: Path) -> None:
+    one_ = disk(tmp_path / "d", 11, None)
+    log(one_, "a-0", IDS["T"], data((0, 0)))
+    listing = tmp_path / "configs.txt"
+    for number, (topic_id, count, message) in enumerate(
+        [
+            (IDS["U"], 1, "which none of its directories has"),
+            (IDS["T"], 99_999_999, "99999999 partitions are more than"),
+        ]
+    ):
+        listing.write_text(f"Topic: a\tTopicId: {topic_id}\tPartitionCount: {count}\tReplicationFactor: 1\tConfigs: \n")
+        with pytest.raises(RescueError, match=message):
+            rebuilt(tmp_path / str(number), one_, configs=str(listing))
+
+
 def test_bad_input(tmp_path: Path) -> None:
     """One line, status 2, and nothing is written."""
     good = disk(tmp_path / "good", 11, None)
