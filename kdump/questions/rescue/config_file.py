@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from kdump.format.count_text import count_text
 from kdump.io.source import open_source
 from kdump.questions.rescue.answer import RescueError
 
@@ -113,7 +114,8 @@ def _of_text(text: str) -> GivenConfigs:
             topic = given.topic(match[1])
             topic.topic_id, topic.partitions = match[2], int(match[3])
             if topic.partitions > MOST_PARTITIONS:
-                raise ValueError(f"line {number}: {match[3]} partitions are more than {MOST_PARTITIONS:,}")
+                count = count_text(topic.partitions, "partition is", "partitions are")
+                raise ValueError(f"line {number}: {count} more than {MOST_PARTITIONS:,}")
             if topic.configs is None:
                 topic.configs = _inline(match[4] or "")
                 given.unsure |= {match[1]} if topic.configs else set()

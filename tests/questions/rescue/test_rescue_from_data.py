@@ -343,7 +343,7 @@ def test_an_id_in_the_file_that_no_directory_has(tmp_path: Path) -> None:
     for number, (topic_id, count, message) in enumerate(
         [
             (IDS["U"], 1, "which none of its directories has"),
-            (IDS["T"], 99_999_999, "99999999 partitions are more than"),
+            (IDS["T"], 99_999_999, "99,999,999 partitions are more than"),
         ]
     ):
         listing.write_text(f"Topic: a\tTopicId: {topic_id}\tPartitionCount: {count}\tReplicationFactor: 1\tConfigs: \n")
