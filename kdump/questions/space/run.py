@@ -9,7 +9,7 @@ from dataclasses import replace
 from kdump.check.options import Options
 from kdump.cluster.directory_summary import had_clean_shutdown
 from kdump.cluster.disks import Disks, Node
-from kdump.io.errors import SourceError
+from kdump.io.errors import SourceError, is_gone
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.mounted_bundles import mount_bundles, takes_bundles
@@ -66,7 +66,7 @@ def space(
     report = run.unreadable
 
     def unreadable(error: SourceError) -> None:
-        unread.append(error)
+        unread.extend([] if is_gone(error) else [error])
         report(error)
 
     run = replace(run, unreadable=unreadable)

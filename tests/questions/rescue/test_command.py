@@ -639,3 +639,5 @@ def test_a_directory_that_no_broker_reads_is_not_missed(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "scandir", scandir)
     assert command.run("rescue", tmp_path, "--dry-run").stdout.startswith("NOTHING WRITTEN (--dry-run)")
+    (made,) = command.objects("bundle", tmp_path, "--out", tmp_path.parent / f"{tmp_path.name}.bundle")
+    assert made["unread"] == 0
