@@ -70,8 +70,12 @@ headers start, with the sizes in bytes of key and value (-1: null). The last is 
     PARTITION_FIELDS,
 ) = range(12)
 """Fields of a state.PartitionRegistration. The last is their number."""
+STATE_ENTRY = 300
+"""state.internal_records.ENTRY."""
 OWN_ISR = 64
 """Bytes of memory that are counted for an ISR that is not the replicas."""
+MOVING_LIST = 56
+"""Bytes of memory that are counted for a list of a reassignment or of ELR, in addition to its brokers."""
 NO_LEADER_CHANGE = -2
 """As the leader in a change of a partition."""
 FRAME_WIDTH, TOPIC_ID_AT, FIELDS_AT = 3, 7, 23

@@ -43,11 +43,9 @@ FIELDS = {
     "leaderRecoveryState": RECOVERY_FIELD,
     "partitionEpoch": PARTITION_EPOCH_FIELD,
 }
-ENTRY = 300
-"""As state.internal_records.ENTRY."""
 CHANGE = "PartitionChangeRecord"
 MOST = 10_000
-"""Maximum number of topics whose partitions are known."""
+"""Maximum number of topics whose partitions are remembered."""
 NOTHING = [(), (), -1, 0, (), (), (), (), (), RECOVERY_STATE[0], 0]
 
 
@@ -57,9 +55,11 @@ class _Unusual(Exception):
 
 @cython.cclass
 class PartitionRecords:
-    """`make`: state.PartitionRegistration; `directories`: the IDs of log directories that are known."""
+    """`make`: state.PartitionRegistration; `directories`: the IDs of log directories that are known; `find`: returns
+    the partitions of the topic with an ID, None if no record of them is applied here."""
 
     _make: Callable[[Any], Any]
+    _find: Callable[[str], dict[int, Any] | None]
     _known: dict[str, str]
     _topics: dict[bytes, dict[int, Any]]
     _layouts: dict[bytes, Any]
@@ -67,8 +67,14 @@ class PartitionRecords:
     _columns: object
     _data: bytes
 
-    def __init__(self, make: Callable[[Any], Any], directories: dict[str, str]) -> None:
+    def __init__(
+        self,
+        make: Callable[[Any], Any],
+        directories: dict[str, str],
+        find: Callable[[str], dict[int, Any] | None],
+    ) -> None:
         self._make = make
+        self._find = find
         self._known = directories
         self._topics = {}
         self._layouts = {}
@@ -82,14 +88,8 @@ class PartitionRecords:
         if layout is not None:
             self._layouts[frame] = layout
 
-    def know(self, topic_id: bytes, partitions: dict[int, Any]) -> None:
-        """Apply the records of the topic with this ID to these partitions from now on."""
-        if len(self._topics) == MOST:
-            self._topics.clear()
-        self._topics[topic_id] = partitions
-
     def forget(self) -> None:
-        """Apply no record of a topic until it is known again."""
+        """Ask for the partitions of each topic again: one was removed, or its records are not applied here any more."""
         self._topics.clear()
 
     def apply(
@@ -137,7 +137,7 @@ class PartitionRecords:
             if layout:
                 if stop < start + FIELDS_AT:
                     break
-                partitions = self._topics.get(data[start + TOPIC_ID_AT : start + FIELDS_AT])
+                partitions = self._partitions(data[start + TOPIC_ID_AT : start + FIELDS_AT])
                 if partitions is None:
                     break
                 try:
@@ -165,7 +165,7 @@ class PartitionRecords:
         number = int32_at(view, start + FRAME_WIDTH)
         before: Any = partitions.get(number)
         values: list[Any]
-        more: cython.longlong = -_list_bytes(before) if before is not None else ENTRY
+        more: cython.longlong = -_list_bytes(before) if before is not None else STATE_ENTRY
         if not layout[2]:
             values = NOTHING.copy()
         elif before is None:
@@ -246,7 +246,7 @@ class PartitionRecords:
         """Read the field at `at`. Return the position after it."""
         count: cython.Py_ssize_t
         width: cython.Py_ssize_t = 16 if field == DIRECTORIES_FIELD else 4
-        found: list[Any] = []
+        items: list[Any] = []
         if field == RECOVERY_FIELD:
             if at >= stop or view[at] > 1:
                 raise _Unusual
@@ -259,24 +259,34 @@ class PartitionRecords:
             return at + 4
         count = view[at] - 1 if at < stop else -1
         at += 1
-        # Those of a reassignment and ELR are empty in most records.
-        if not 0 <= count < (1 if ADDING_FIELD <= field <= LAST_KNOWN_FIELD else 0x7F) or stop - at < width * count:
+        # Those of ELR are empty in most records.
+        if not 0 <= count < (1 if field in (ELIGIBLE_FIELD, LAST_KNOWN_FIELD) else 0x7F) or stop - at < width * count:
             raise _Unusual
-        while len(found) < count:
-            found.append(int32_at(view, at) if width == 4 else self._directory(bytes(view[at : at + width])))
+        while len(items) < count:
+            items.append(int32_at(view, at) if width == 4 else self._directory(bytes(view[at : at + width])))
             at += width
-        values[field] = tuple(found)
+        values[field] = tuple(items)
         return at
+
+    def _partitions(self, topic_id: bytes) -> dict[int, Any] | None:
+        partitions = self._topics.get(topic_id)
+        if partitions is None:
+            partitions = self._find(uuid_text(topic_id))
+            if partitions is not None:
+                if len(self._topics) == MOST:
+                    self._topics.clear()
+                self._topics[topic_id] = partitions
+        return partitions
 
     def _directory(self, name: bytes) -> str:
         """Return the ID of a log directory, which is stored once."""
-        found = self._directories.get(name)
-        if found is None:
-            found = self._known.get(uuid_text(name))
-            if found is None:
+        directory = self._directories.get(name)
+        if directory is None:
+            directory = self._known.get(uuid_text(name))
+            if directory is None:
                 raise _Unusual
-            self._directories[name] = found
-        return found
+            self._directories[name] = directory
+        return directory
 
 
 @cython.cfunc
@@ -284,17 +294,20 @@ class PartitionRecords:
 @cython.returns(cython.longlong)
 def _list_bytes(values: Any):
     """Return the bytes that the lists take, as state.metadata_topic_handlers counts them."""
-    if values[ADDING_FIELD] or values[REMOVING_FIELD] or values[ELIGIBLE_FIELD] or values[LAST_KNOWN_FIELD]:
+    if values[ELIGIBLE_FIELD] or values[LAST_KNOWN_FIELD]:
         raise _Unusual
-    own: cython.longlong = 0 if values[ISR_FIELD] == values[REPLICAS_FIELD] else OWN_ISR
-    return 8 * (len(values[REPLICAS_FIELD]) + len(values[DIRECTORIES_FIELD])) + own
+    total: cython.longlong = 0 if values[ISR_FIELD] == values[REPLICAS_FIELD] else OWN_ISR
+    for moving in (values[ADDING_FIELD], values[REMOVING_FIELD]):
+        if moving:
+            total += MOVING_LIST + 8 * len(moving)
+    return total + 8 * (len(values[REPLICAS_FIELD]) + len(values[DIRECTORIES_FIELD]))
 
 
 @cache
 def _layouts() -> dict[bytes, tuple[()] | tuple[bytes, bytes, bool]]:
     """Return by frame what is read of each version of the records: the fields after the topic ID, and
     those with each tag; whether it is a change. Nothing of a record that has no effect."""
-    schemas, found = load_folder("metadata"), {}
+    schemas, layouts = load_folder("metadata"), {}
     for name in ("PartitionRecord", CHANGE, "NoOpRecord"):
         schema = schemas[name]
         for version in range(schema.valid.lowest, schema.valid.highest + 1):
@@ -303,5 +316,5 @@ def _layouts() -> dict[bytes, tuple[()] | tuple[bytes, bytes, bool]]:
             tags = [fields.tagged.get(tag) for tag in range(max(fields.tagged, default=-1) + 1)]
             tagged = [PARTITION_FIELDS if each is None else FIELDS[each.name] for each in tags]
             frame = bytes((1, schema.apiKey or 0, version))
-            found[frame] = (bytes(plain), bytes(tagged), name == CHANGE) if fields.plain else ()
-    return found
+            layouts[frame] = (bytes(plain), bytes(tagged), name == CHANGE) if fields.plain else ()
+    return layouts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from kdump.core.column_numbers import STATE_ENTRY
 from kdump.log.record import Record
 
 MAX_VALUE_BYTES = 512 * 1024
@@ -13,10 +14,11 @@ MAX_PROBLEMS = 100
 ROOM = 48 * 1024 * 1024
 """Memory budget in bytes for state that is kept in addition to other work."""
 ROOM_METADATA = 128 * 1024 * 1024
-"""The same for the metadata of a cluster, which decides more: that of 300,000 partitions, which take half of it."""
+"""The same for the metadata of a cluster, which decides more. A third is kept for configs, so that 200,000 partitions
+of large topics have room; with a topic for every four, half as many."""
 ROOM_ALONE = 512 * 1024 * 1024
 """Memory budget in bytes if showing the state is the only work."""
-ENTRY = 300
+ENTRY = STATE_ENTRY
 """Approximate bytes that a partition, a config or a transaction takes in addition to its text."""
 
 

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-from kdump.core.column_numbers import FIELDS_AT, TOPIC_ID_AT
-from kdump.core.partition_records import PartitionRecords
 from kdump.core.record_columns import RecordColumns
 from kdump.format.batch_header import BatchHeader
 from kdump.format.count_text import plain_count
@@ -24,7 +22,6 @@ from kdump.state.internal_records import ROOM, too_large
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_refusal import Rule
 from kdump.state.metadata_replay_state import ReplayState
-from kdump.state.partition_registrations import PartitionRegistration
 
 HANDLERS: dict[str, Callable[[ReplayState, dict[str, Any]], None]] = {
     **metadata_topic_handlers.HANDLERS,
@@ -100,10 +97,6 @@ class MetadataReplay(ReplayState):
             handler(self, values)
             if self.choice is not None:
                 self.choice.applied(self.log_offset, name, values)
-            if self.on_change is None and value is not None and "partitionId" in values and is_usual(value):
-                topic = self.metadata.by_id.get(values["topicId"])
-                if topic is not None and (self.choice is None or topic.id not in self.choice.topics):
-                    self.partition_records.know(value[TOPIC_ID_AT:FIELDS_AT], topic.partitions)
 
     def take(
         self, columns: RecordColumns, row: int, batch: BatchHeader, offset: int, last_offset: int, last_time: int
@@ -139,7 +132,7 @@ class MetadataReplay(ReplayState):
             {id(each): each for each in (*shared, self.on_change, self.source, self.choice, self.partition_records)},
         )
         made.on_change = made.choice = None
-        made.partition_records = PartitionRecords(PartitionRegistration._make, made.known_ids)
+        made.partition_records = made.new_partition_records()
         return made
 
     def _see_frame(self, value: bytes, name: str) -> None:

@@ -51,7 +51,7 @@ class ReplayState:
         """File, and position of the batch, of its record."""
         self.directory_owners: dict[str, int] = {}
         """The broker of each log directory."""
-        self.partition_records = PartitionRecords(PartitionRegistration._make, self.known_ids)
+        self.partition_records = self.new_partition_records()
         self.acls: set[tuple[str, ...]] = set()
         """The contents of the ACLs: two of them may have the same."""
         self._created: set[str] = set()
@@ -82,6 +82,16 @@ class ReplayState:
         if self.choice is not None:
             self.choice.refused(refusal, self.source.value if self.source is not None else None)
             self.partition_records.forget()
+
+    def new_partition_records(self) -> PartitionRecords:
+        """Return what applies the records of partitions to this state from their bytes."""
+
+        def partitions_of(topic_id: str) -> dict[int, PartitionRegistration] | None:
+            topic = self.metadata.by_id.get(topic_id)
+            is_left_out = self.choice is not None and topic_id in self.choice.topics
+            return None if topic is None or is_left_out else topic.partitions
+
+        return PartitionRecords(PartitionRegistration._make, self.known_ids, partitions_of)
 
     def created(self, name: str) -> None:
         """Note that the record creates the topic or ACL with this ID."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from sys import getsizeof
 from typing import Any
 
-from kdump.core.column_numbers import NO_LEADER_CHANGE, OWN_ISR
+from kdump.core.column_numbers import MOVING_LIST, NO_LEADER_CHANGE, OWN_ISR
 from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.metadata_names import RECOVERY_STATE, enum_name
 from kdump.format.numbers import int32
@@ -223,7 +223,7 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
 def _size(info: PartitionRegistration) -> int:
     shared = 0 if info.isr == info.replicas else OWN_ISR
     lists = info[5:9]
-    moving = sum([56 + 8 * len(each) for each in lists if each]) if lists != _NO_LISTS else 0
+    moving = sum([MOVING_LIST + 8 * len(each) for each in lists if each]) if lists != _NO_LISTS else 0
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving
 
 
