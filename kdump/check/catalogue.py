@@ -15,6 +15,7 @@ from kdump.check.rules import (
     leader_epochs,
     missing_partitions,
     newer_release,
+    offset_index,
     offsets,
     producer_snapshots,
     producers,
@@ -24,9 +25,6 @@ from kdump.check.rules import (
     timestamps,
     transactions,
     txn_index,
-)
-from kdump.check.rules import (
-    offset_index as indexes,
 )
 
 MODULES = (
@@ -38,7 +36,7 @@ MODULES = (
     producers,
     transactions,
     segment_size,
-    indexes,
+    offset_index,
     time_index,
     txn_index,
     producer_snapshots,

@@ -58,7 +58,7 @@ class Gone(str):
 
 
 class Foreign(Gone):
-    """The text of a SourceError about a directory that no broker reads: nobody misses what is in it."""
+    """The text of a SourceError about a directory that no broker reads, so that the answer is complete without it."""
 
 
 def went_away(path: str) -> Gone:
@@ -108,14 +108,14 @@ def reason(error: OSError, path: str) -> str:
     above = (whole[:end] for end, letter in enumerate(whole) if letter == "/" and end)
     closed = next((each for each in above if not os.access(each, os.X_OK, effective_ids=True)), whole)
     try:
-        found = os.lstat(closed)
+        status = os.lstat(closed)
     except OSError:
         return str(error.strerror)
-    owner, user = _user(found.st_uid), os.geteuid()
-    who = [owner] * (found.st_uid not in (0, user)) + ["root"] * (user != 0)
+    owner, user = _user(status.st_uid), os.geteuid()
+    readers = [owner] * (status.st_uid not in (0, user)) + ["root"] * (user != 0)
     what = "it" if closed == whole else closed
-    because = f"because {what} is owned by {owner} with mode {stat.filemode(found.st_mode)}"
-    return f"{error.strerror}, {because}" + (f"; run kdump as {' or '.join(who)}" if who else "")
+    because = f"because {what} is owned by {owner} with mode {stat.filemode(status.st_mode)}"
+    return f"{error.strerror}, {because}" + (f"; run kdump as {' or '.join(readers)}" if readers else "")
 
 
 def _user(number: int) -> str:

@@ -226,6 +226,11 @@ class MetadataImage:
         """Return how many partitions a topic has; None if that is unknown."""
         return len(self.topics[topic].partitions) if topic in self.topics else None
 
+    def registration(self, topic_id: str, partition: int | None) -> PartitionRegistration | None:
+        """Return a partition; None if there is none, which makes its directory stray."""
+        topic = self.by_id.get(topic_id)
+        return None if topic is None or partition is None else topic.partitions.get(partition)
+
     @property
     def is_empty(self) -> bool:
         """Whether no record describes a cluster."""

@@ -251,10 +251,10 @@ class DamageExamination:
     def _copies_for(self, broker: Broker) -> ReplicaCopies:
         """Return the partitions of the other brokers."""
         if id(broker) not in self._copies:
-            others = [
-                each for each in self.disks.brokers if each is not broker and each.cluster_id == broker.cluster_id
-            ]
-            metadata = self.disks.metadata(broker.directories)[1]
+            clusters = (each for each in self.disks.clusters if broker in self.disks.brokers_of(each))
+            cluster = next(clusters, broker.directories)
+            others = [each for each in self.disks.brokers_of(cluster) if each is not broker]
+            metadata = self.disks.metadata(cluster)[1]
             self._copies[id(broker)] = ReplicaCopies(others, metadata, self.disks.options, {})
         return self._copies[id(broker)]
 

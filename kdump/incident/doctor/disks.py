@@ -112,6 +112,15 @@ class Disks(cluster.Disks):
                     newer,
                 )
 
+    def cluster_label(self, path: str) -> str:
+        """Return how an answer about the cluster of a path begins: empty if there is only one cluster."""
+        return path if len(self.clusters) > 1 else ""
+
+    def brokers_of(self, directories: Sequence[LogDirectory]) -> list[Broker]:
+        """Return the brokers of a cluster, given all its log directories."""
+        paths = {each.path for each in directories}
+        return [broker for broker in self.brokers if all(each.path in paths for each in broker.directories)]
+
     def metadata(self, directories: Sequence[LogDirectory]) -> tuple[str, MetadataImage | None]:
         """Return the newest metadata with topics of the cluster of these log directories, and the path of the one that
         has it; "" and None if there is none."""

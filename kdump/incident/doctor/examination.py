@@ -35,10 +35,10 @@ class Examination:
         """Whether something could not be read of what the question is about."""
         return bool(self.question.unread or self.unlisted)
 
-    def answer(self, text: str, source: str = "") -> None:
-        """Add to the answer of the question. `source`: what it is about, if that is one of several clusters."""
+    def answer(self, sentence: str, label: str) -> None:
+        """Add to the answer of the question. `label`: what the sentence is about (Disks.cluster_label)."""
         before = f"{self.question.answer}; " if self.question.answer else ""
-        self.question.answer = before + (f"{source}: {text}" if source else text)
+        self.question.answer = before + (f"{label}: {sentence}" if label else sentence)
 
     def item(self, priority: int, severity: str, code: str, source: str, title: str, **more: Any) -> None:
         """Report an item. `more`: other fields of Item."""

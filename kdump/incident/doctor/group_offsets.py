@@ -143,7 +143,7 @@ class GroupsExamination:
         if self._deleted:
             text += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
         text += AS_READ if groups.problems or self.on.is_partial else ""
-        self.on.answer(not_known(groups.problems) + text, "" if self.paths == self.disks.paths else self._source)
+        self.on.answer(not_known(groups.problems) + text, self.disks.cluster_label(self._source))
 
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
         evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]

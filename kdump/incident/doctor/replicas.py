@@ -51,12 +51,11 @@ class ReplicasExamination:
     def __init__(self, disks: Disks, directories: Sequence[LogDirectory], source: str, on: Examination) -> None:
         self.on = on
         self.source = source
-        self.is_only_cluster = len(disks.clusters) == 1
-        paths = {each.path for each in directories}
+        self.label = disks.cluster_label(source)
         self.stopped = {
             broker.node_id
-            for broker in disks.brokers
-            if all(each.path in paths and lock_holder(each.path) is None for each in broker.directories)
+            for broker in disks.brokers_of(directories)
+            if all(lock_holder(each.path) is None for each in broker.directories)
         } - {None}
         """IDs of the nodes of these disks that are not running."""
         self.found: Counter[str] = Counter()
@@ -95,7 +94,7 @@ class ReplicasExamination:
             parts.append(f"{self.waiting:,} lack a leader or replicas until a stopped broker starts ({stopped})")
         state = ", ".join(parts) or "each has a leader, and all replicas are in sync"
         text = f"{count_text(partitions, 'partition')} in the metadata up to offset {metadata.end_offset}: {state}"
-        self.on.answer(text, "" if self.is_only_cluster else self.source)
+        self.on.answer(text, self.label)
 
     def _ends_with_startup(self, info: PartitionRegistration) -> bool:
         if info.is_reassigning:

@@ -110,7 +110,7 @@ class Doctor:
         self._unread = disks.unread
         for disk in disks.disks():
             self._emit(disk)
-        if len(disks.brokers) <= len(disks.clusters):  # none has several
+        if len(disks.brokers) <= len(disks.clusters):  # no cluster has two brokers here
             self.questions = [each for each in self.questions if each.question != DIVERGENCE]
         if not registries_in(disks.directories):
             self.questions = [each for each in self.questions if each.question != SCHEMAS]

@@ -153,13 +153,13 @@ class GroupsCommand:
         return group_parts(description, members=both or options.members, offsets=both or options.offsets)
 
     def run(self) -> None:
-        logs, directories = self._find(self.options.paths)
+        logs, disks = self._find(self.options.paths)
         if not logs:
             self.sink.end()
             return
-        _, metadata = Disks(directories, run=self.reading).newest_metadata()
-        disks = LogOffsetsByPartition(directories, metadata)
-        context = LagContext(disks, metadata, is_now=self.moment == AsOf())
+        _, metadata = disks.newest_metadata()
+        ends = LogOffsetsByPartition(disks.directories, metadata)
+        context = LagContext(ends, metadata, is_now=self.moment == AsOf())
         history = self._history(logs, context) if self.options.state.history else None
         with Progress("groups") as progress:
             progress.total = size_of(logs)
@@ -170,13 +170,13 @@ class GroupsCommand:
         elif not self.changes and not self.options.groups and not self.options.topics:
             print_error(f"no changes of groups in {_partitions_text(groups)}")
         self.sink.end()
-        self.notes.all("", [*groups.problems, *disks.problems])
+        self.notes.all("", [*groups.problems, *ends.problems])
         for log in groups.logs:
             if self.moment.offset is not None and log.endOffset <= self.moment.offset:
                 self.notes.add(log.path, f"ends at offset {log.endOffset}; this is the state at its end")
                 self.notes.failed = True
 
-    def _find(self, paths: tuple[str, ...]) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
+    def _find(self, paths: tuple[str, ...]) -> tuple[list[CoordinatorLog], Disks]:
         logs: list[CoordinatorLog] = []
         directories: dict[str, LogDirectory] = {}
         for path in paths:
@@ -187,7 +187,8 @@ class GroupsCommand:
                 continue
             logs.extend(some)
             directories.update({os.path.realpath(each.path): each for each in log_directories})
-        Disks(directories.values(), run=self.reading).refuse_other_clusters()
+        disks = Disks(directories.values(), run=self.reading)
+        disks.refuse_other_clusters()
         if self.moment.offset is not None:
             logs = [log for log in logs if log.topic == OFFSETS_TOPIC]
         logs = merged(logs)
@@ -204,7 +205,7 @@ class GroupsCommand:
                 f"--as-of: an offset applies to a single partition, but {len(offsets)} of {OFFSETS_TOPIC} were"
                 " found; pass the directory of one, or use a time"
             )
-        return chosen, list(directories.values())
+        return chosen, disks
 
     def _history(self, logs: list[CoordinatorLog], context: LagContext) -> Callable[[Change], None]:
         sources = {(log.topic, log.partition): path_text(log.path) for log in logs}

@@ -214,11 +214,8 @@ class CopyRescuer(Rescuer):
         """Return the directories of partitions that the state does not have: brokers make them stray, or have."""
         logs = (log for place in self.places for log in place.partitions)
         logs = (log for log in logs if log.topic not in (None, METADATA_TOPIC) and log.state != "delete")
-        return [log for log in logs if (name := topic_id(log)) is not None and not self._has(name, log.partition)]
-
-    def _has(self, name: str, partition: int | None) -> bool:
-        topic = self.image.by_id.get(name)
-        return topic is not None and partition in topic.partitions
+        ids = ((log, topic_id(log)) for log in logs)
+        return [log for log, name in ids if name is not None and not self.image.registration(name, log.partition)]
 
     def steps(self, made: Rescue) -> Iterator[RescueStep]:
         return steps(made, self.disks, steps_of_copies(made, self.histories, self.release))

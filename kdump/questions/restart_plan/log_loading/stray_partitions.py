@@ -22,8 +22,7 @@ class StrayPartitions:
     def _info(self, topic_id: str | None, partition: int) -> PartitionRegistration | None:
         if self.metadata is None or topic_id is None:
             return None
-        topic = self.metadata.by_id.get(topic_id)
-        return None if topic is None else topic.partitions.get(partition)
+        return self.metadata.registration(topic_id, partition)
 
     def reason(self, topic: str, partition: int, topic_id: str | None, node: int | None) -> tuple[str, str]:
         """Return why the broker treats the directory as stray, and the remedy if there is one; both are empty if it
