@@ -25,7 +25,7 @@ from kdump.io.window import Window
 from kdump.log.bundle_directory import StoredDirectory, block_of, head_of, row_of
 from kdump.log.bundle_index import MAX_FILE, MAX_FILES, PIECE, Block, Bytes, FileStatus, Log, StoredFile
 from kdump.log.bundle_rows import Located, RowsReader, RowsWriter, StoredRows, TooManyRows, located_of
-from kdump.log.file_kinds import BATCHES, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
+from kdump.log.file_kinds import BATCHES, CLEAN_SHUTDOWN, INDEXES, KRAFT_SNAPSHOT, PRODUCER_SNAPSHOT, FileKind, by_name
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC, SCHEMAS_TOPIC
 from kdump.log.partition_directory import partition
 from kdump.log.paths import Target, target
@@ -297,12 +297,16 @@ class DirectoryWriter:
     def _written(self, name: str, file: StoredFile, container: ContainerWriter) -> StoredFile:
         """Return the file with its contents, which are written to the container."""
         kind, _ = by_name(name)
-        if kind is None or file.seen is None or not stat.S_ISREG(file.seen.mode):
+        if kind is None or name.endswith((".deleted", *COMPRESSED)):
             return file
-        if name.endswith((".deleted", *COMPRESSED)):
+        if kind is CLEAN_SHUTDOWN and file.is_directory:  # to a broker it is the same
             return file
         at = target(os.path.join(self.path, name), source=self.path)
         try:
+            if file.seen is None:
+                raise Refused(f"{at.path}: a broken link")
+            if not stat.S_ISREG(file.seen.mode):  # to read a pipe would not end
+                raise Refused(f"{at.path}: not a file")
             if kind in BATCHES:
                 return self._segment(file, at, kind is KRAFT_SNAPSHOT, container)
             limit = MAX_FILE if kind in INDEXES or kind is PRODUCER_SNAPSHOT else MAX_SMALL_FILE

@@ -45,7 +45,7 @@ from kdump.questions.salvage.source.lost_offsets import LostOffsets
 from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
 from kdump.questions.salvage.source.source_file import is_one_bit, with_fields
 from kdump.questions.salvage.source.sources import FoundCopy, SalvageInput
-from kdump.questions.salvage.source.survey import survey
+from kdump.questions.salvage.source.survey import OrderedReader, survey
 from kdump.questions.salvage.write_segments import BatchRejected, BatchWriter, SegmentWriter
 from kdump.state.transaction_marker import marker_of
 from kdump.state.transaction_tracker import OngoingTxn
@@ -236,14 +236,14 @@ class PartitionRun:
         )
         self.copies = [given[number] for number in self.histories.order]
         compacted = self.copies[0].copy.known.is_cleaned
-        self.readers = list(self._strands())
+        self.readers = self._all_readers()
         if self.losses is not None:
             size = _size(reader.place.target for reader in self.readers)
             self._begin_pass("2nd pass", size)
             self.readers = survey(self.readers, self.losses)
             self._begin_pass("3rd pass", size)
             if not self.histories.from_checkpoint and any(
-                reader.surveyed and reader.tier == 0 for reader in self.readers
+                isinstance(reader, OrderedReader) and reader.tier == 0 for reader in self.readers
             ):
                 self.histories.epochs = []  # batches out of order do not show where an epoch begins
         self.merge = Merge(self.readers, self.histories, self._disposed, compacted=compacted, losses=self.losses)
@@ -282,39 +282,31 @@ class PartitionRun:
                 which = f"{shown} and {more} more" if more > 0 else shown
                 yield f"{given.copy.path}: not read, because neither name nor first bytes are a segment's: {which}"
 
-    def _strands(self) -> Iterable[SalvageReader]:
-        number = 0
+    def _all_readers(self) -> list[SalvageReader]:
+        """Return a reader for each file, in order of copies."""
+        made: list[SalvageReader] = []
+        save = rescue if self.wishes.damaged_records else None
         for copy, given in enumerate(self.copies):
-            live = given.copy.segments
-            names = sorted({target.name_offset for target in live if target.name_offset is not None})
-            places = []
-            for target in live:
-                following = len(names) if target.name_offset is None else bisect_right(names, target.name_offset)
-                beyond = names[following] if following < len(names) else None
-                places.append(InputFile(target, copy, False, beyond, number, tuple(names)))
-                number += 1
+            names = tuple(sorted({each.name_offset for each in given.copy.segments if each.name_offset is not None}))
+            places = [InputFile(target, copy, names=names) for target in given.copy.segments]
+            for place in places:
+                following = len(names) if place.target.name_offset is None else bisect_right(names, place.name)
+                place.beyond = names[following] if following < len(names) else None
             for target in given.misnamed:
-                places.append(
-                    InputFile(target._replace(name_offset=None), copy, False, None, number, tuple(names), True)
-                )
-                number += 1
+                places.append(InputFile(target._replace(name_offset=None), copy, names=names, misnamed=True))
             for target in (*given.replaced, *given.spares):
                 is_replaced = target in given.replaced
                 if self.wishes.deleted or is_replaced:
-                    spare = InputFile(target, copy, True, None, number, tuple(names), is_replaced=is_replaced)
-                    places.append(spare)
-                    number += 1
+                    places.append(InputFile(target, copy, spare=True, names=names, is_replaced=is_replaced))
                 else:
-                    self._unused(target)
+                    self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=NOT_ASKED))
             for place in places:
-                save = rescue if self.wishes.damaged_records else None
-                yield SalvageReader(place, given.copy.known, self.options, self._lost, save)
+                place.order, place.sizes = len(made), self.job.sizes
+                made.append(SalvageReader(place, given.copy.known, self.options, self._lost, save))
+        return made
 
     def _on_read(self, count: int) -> None:
         self._more(count)
-
-    def _unused(self, target: Target) -> None:
-        self.ledger.span(ByteRange(UNUSED, target.path, 0, length(target.path), reason=NOT_ASKED))
 
     # -- batches
 

@@ -13,6 +13,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -892,6 +893,27 @@ def test_a_file_that_is_left_out_is_no_change(options: tuple[str, ...], tmp_path
     (partition / f"{7:020}.index").write_bytes(b"")
     [summary] = objects("bundle", partition, "--out", out, *options)
     assert (summary["written"], summary["unread"], summary["leftOut"]) == (1, 0, 0)
+
+
+def test_what_is_no_file_in_place_of_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time; to read a pipe would not end."""
+    disk = copy_some(FIXTURES / "clean-1", tmp_path / "disk", "payments-0")
+    partition, target = disk / "payments-0", tmp_path / "target"
+    names = [f"{number:020}.log" for number in (7, 8, 9, 10)]
+    os.mkfifo(partition / names[0])
+    os.mkdir(partition / names[1])
+    (partition / names[2]).symlink_to(target)
+    with socket.socket(socket.AF_UNIX) as listener:
+        monkeypatch.chdir(partition)
+        listener.bind(names[3])
+    runs = [run("bundle", disk, "--out", tmp_path / "b", "--json") for _ in range(2)]
+    assert {done.exit_code for done in runs} == {2}
+    for done in runs:
+        assert json.loads(done.stdout)["unread"] == len(names)
+        assert all(f"{partition / name}: " in done.stderr for name in names)
+        assert done.stderr.count("not a file") == 3
+    for path in (partition, tmp_path / "b" / "payments-0"):
+        assert f"{path / names[0]}: not a file" in run("ls", "--segments", path).stdout
 
 
 def test_the_status_of_a_directory_is_brought_up_to_date(tmp_path: Path) -> None:

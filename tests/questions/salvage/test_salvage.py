@@ -770,6 +770,31 @@ def test_a_file_that_is_cut_while_it_is_read(tmp_path: Path, monkeypatch: pytest
     assert list((tmp_path / "out").rglob("*")) == []
 
 
+@pytest.mark.parametrize("order", [range(30), (0, 2, 1, *range(3, 30))], ids=["in order", "out of order"])
+@pytest.mark.parametrize("reads", [1, 2, 3, 6])
+def test_a_file_that_is_cut_between_two_reads(
+    order: Any, reads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is gone counts as unread, in whichever pass, and the log is not called whole."""
+    source = place(tmp_path, "t-0", *(ten(number * 10, text="v" * 20_000) for number in order))
+    size, real, left = (source / FIRST).stat().st_size, FileSource.read_at, reads
+
+    def cuts(self: FileSource, position: int, count: int) -> bytes:
+        nonlocal left
+        left -= self.name == str(source / FIRST)
+        if not left:
+            os.truncate(source / FIRST, size // 3)
+        return real(self, position, count)
+
+    monkeypatch.setattr(FileSource, "read_at", cuts)
+    (made,) = kdump.salvage(str(source), str(tmp_path / "out"))
+    assert (source / FIRST).stat().st_size < size
+    assert f"{source / FIRST}: changed while being read" in made.notes
+    assert not made.is_whole
+    assert made.bytes[UNREAD] > 0
+    assert sum(made.bytes.values()) == size
+
+
 def test_a_file_that_cannot_be_opened(tmp_path: Path) -> None:
     """It is one region of lost bytes, and its neighbors are kept."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kdump.log.paths import Target
@@ -48,6 +48,8 @@ class InputFile:
     names: tuple[int, ...] = ()
     misnamed: bool = False
     is_replaced: bool = False
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of each file, by path, when it was first opened."""
 
     @property
     def name(self) -> int:

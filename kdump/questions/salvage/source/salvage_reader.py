@@ -17,7 +17,7 @@ from kdump.format.batch_header import BatchHeader
 from kdump.format.numbers import LONG_MAX
 from kdump.io.directory_listing import length
 from kdump.io.errors import SourceError, is_gone
-from kdump.io.source import FileSource
+from kdump.io.source import FileSource, Source
 from kdump.log import region as regions_of
 from kdump.log.batch_validity import OFFSETS, cleaner_trace, damage_of
 from kdump.log.header_candidate import REACH
@@ -30,6 +30,7 @@ from kdump.questions.salvage.source.source_file import CORRECTED_BIT, Rescue, So
 MAX_OFFSET_DELTA = 1 << 24
 """Number of offsets in one batch from which a damaged header is not trusted."""
 MISFIT = "its base offset {} does not fit between those of its neighbors"
+CHANGED = "it changed during the run; copy the file elsewhere, or stop its broker, and try again"
 READ_ONCE = "and standard input or a compressed file can be read only once; pass a plain file to sort its batches"
 
 FATE_OF = {regions_of.TORN: TORN, regions_of.PADDING: PADDING, regions_of.JUNK: DAMAGED}
@@ -134,13 +135,24 @@ class SalvageReader:
                     yield head
             if source.error:
                 self.on_lost(self, LostBytes(UNREAD, self.position, None, "", source.error))
-            elif isinstance(source, FileSource) and source.grown():
-                self.notes.append(f"{target.path}: changed while being read")
+            else:
+                first = self._first_size(source)
+                if first > self.position:
+                    self.on_lost(self, LostBytes(UNREAD, self.position, first - self.position, "", CHANGED))
         except SourceError as error:
             size = source.size
             self._unread(error, self.position, None if size is None else size - self.position)
         finally:
             self.close()
+
+    def _first_size(self, source: Source) -> int:
+        """Return the size that a file had when it was first opened, with a note if it has another one now; 0 if it is
+        not a plain file."""
+        path = self.place.target.path
+        first = self.place.sizes.get(path, 0) if isinstance(source, FileSource) else 0
+        if isinstance(source, FileSource) and source.state()[0] != first:
+            self.notes.append(f"{path}: changed while being read")
+        return first
 
     def _unread(self, error: SourceError, position: int, size: int | None) -> None:
         """Report bytes that could not be read. A file that was deleted during the run is only noted, because nothing is

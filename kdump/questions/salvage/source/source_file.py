@@ -17,6 +17,7 @@ from kdump.format.batch_formats import LARGEST_HEADER, format_at
 from kdump.format.batch_header import CRC_START, LOG_OVERHEAD, MAGIC_POSITION, BatchHeader
 from kdump.format.checksum import checksum
 from kdump.format.numbers import LONG_MAX
+from kdump.io.directory_listing import length
 from kdump.io.source import StreamSource
 from kdump.io.window import Window
 from kdump.log.batch_validity import CHECKSUM, damage_of, records_unknown
@@ -97,6 +98,7 @@ class SourceFile:
     def open(self, ahead: int | None = None) -> None:
         """Open the file. `ahead`: bytes to read at once, by default a whole window. Raises SourceError."""
         target = self.place.target
+        self.place.sizes.setdefault(target.path, length(target.path) or 0)
         self._window = window = self.options.open(target)
         if ahead is not None:
             window.ahead = min(ahead, window.size)

@@ -46,6 +46,8 @@ class SalvageInput:
     topic: str
     partition: int
     copies: list[FoundCopy]
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of each file, by path, when it was first opened."""
 
     @property
     def name(self) -> str:

@@ -12,15 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from kdump.format.errors import DecodeError
 from kdump.io.errors import SourceError
 from kdump.log.batch_validity import cleaner_trace
 from kdump.log.header_candidate import REACH
 from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.questions.salvage.byte_outcomes import LOST, UNREAD
-from kdump.questions.salvage.source.batch_index import ALONE, FIXED, RESCUED, BatchIndex
+from kdump.questions.salvage.source.batch_index import ALONE, FIXED, RESCUED, BatchIndex, IndexedBatch
 from kdump.questions.salvage.source.file_parts import Disordered, LostBytes
 from kdump.questions.salvage.source.lost_offsets import LostOffsets
-from kdump.questions.salvage.source.salvage_reader import SalvageCandidate, SalvageReader
+from kdump.questions.salvage.source.salvage_reader import CHANGED, SalvageCandidate, SalvageReader
 from kdump.questions.salvage.source.source_file import CORRECTED_BIT, with_fields, without_sign
 from kdump.questions.salvage.source.stray_batches import OrderedRanges, StrayBatchPlacement, SurveyedFile
 
@@ -137,14 +138,11 @@ def _indexed(reader: SalvageReader, losses: LostOffsets, counted: int) -> BatchI
 
 AHEAD = 64 * 1024
 """Bytes to read at once if batches may be anywhere in the file."""
-CHANGED = "it changed during the run; copy the file elsewhere, or stop its broker, and try again"
 
 
 class OrderedReader(SalvageReader):
     """Reads the chain of a file, or its misplaced batches (batch_index.py). The survey has already reported what is
-    lost."""
-
-    surveyed = True
+    lost of it; what changes after that is reported here."""
 
     def __init__(self, of: SalvageReader, index: BatchIndex, *, misplaced: bool) -> None:
         super().__init__(of.place, of.known, of.options, of.on_lost, of.rescue)
@@ -162,6 +160,7 @@ class OrderedReader(SalvageReader):
                 if head is not None:
                     self.last, self.epoch = head.last, head.epoch if head.epoch >= 0 else self.epoch
                     yield head
+            self._first_size(self.file.window.source)
         except SourceError as error:
             self._unread(error, self.position, None)
         finally:
@@ -171,7 +170,10 @@ class OrderedReader(SalvageReader):
         """Return a batch, read again; None, after reporting it, if it has changed since the survey."""
         found = self.index.entry(number)
         self.position = found.position
-        batch: Any = self.file.batch_at(found.position, found.size)
+        try:
+            batch: Any = self.file.batch_at(found.position, found.size)
+        except DecodeError:
+            return self._has_changed(found)
         self.options.more(found.size)
         if self.index.marks[number] & RESCUED:
             made = self.rescue(batch) if self.rescue is not None else None
@@ -192,12 +194,15 @@ class OrderedReader(SalvageReader):
             batch, mended, stored = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset"), checked.base
             checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
         if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):
-            lost = LostBytes(UNREAD, found.position, found.size, checked.code, CHANGED, found.base, found.last)
-            self.on_lost(self, lost)
-            return None
+            return self._has_changed(found, checked.code)
         epoch = None if self.misplaced else self._right_epoch(batch, checked.last)
         if epoch is not None:
             batch, mended = with_fields(batch, partitionLeaderEpoch=epoch), (*mended, "partitionLeaderEpoch")
         self.compacted = self.compacted or bool(cleaner_trace(batch))
         at = found.position, found.size
         return SalvageCandidate(self, batch, checked.base, checked.last, mended, checked.odd, None, *at, stored)
+
+    def _has_changed(self, found: IndexedBatch, code: str = "") -> None:
+        """Report a batch that is not there any more."""
+        where = found.position, found.size
+        self.on_lost(self, LostBytes(UNREAD, *where, code, CHANGED, found.base, found.last))
