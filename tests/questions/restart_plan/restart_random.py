@@ -45,8 +45,7 @@ def several(number: int) -> None:
                 with suppress(FileNotFoundError, FileExistsError, IndexError, ValueError, AssertionError):
                     every[name](root)
 
-    apply.__name__ = f"several-{number}"
-    recipe(disk, ", ".join(names))(apply)
+    recipe(f"several-{number}", disk, ", ".join(names), apply)
 
 
 def moved(number: int) -> None:
@@ -72,8 +71,7 @@ def moved(number: int) -> None:
         (root / START).write_text(f"0\n{len(starts)}\n{''.join(starts)}")
         (root / RECOVERY).write_text(f"0\n{len(points)}\n{''.join(points)}")
 
-    apply.__name__ = f"moved-{number}"
-    recipe(disk, "ends, log starts and recovery points of twelve partitions, at random")(apply)
+    recipe(f"moved-{number}", disk, "ends, log starts and recovery points of twelve partitions, at random", apply)
 
 
 for _number in range(SEVERAL):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-from tests.questions.restart_plan.restart_recipe import recipe
+from tests.questions.restart_plan.restart_recipe import Step, edit, recipe, renamed
+
+
+def newest(pattern: str, change: Callable[[bytes], bytes]) -> Step:
+    return lambda root: edit(max(root.glob(pattern)), change)
+
 
 FILES = (
     ("meta", "clean-1", "meta.properties"),
@@ -36,27 +40,12 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def _last(root: Path, pattern: str) -> Path:
-    return max(root.glob(pattern))
-
-
-def _add(name: str, disk: str, pattern: str) -> None:
-    for word, change in CHANGES.items():
-
-        def apply(root: Path, change: Callable[[bytes], bytes] = change) -> None:
-            path = _last(root, pattern)
-            path.write_bytes(change(path.read_bytes()))
-
-        apply.__name__ = f"{name}-{word}"
-        recipe(disk, f"{pattern}: {word}")(apply)
-
-    def renamed(root: Path) -> None:
-        path = _last(root, pattern)
-        path.rename(path.with_name(path.name + ".bak"))
-
-    renamed.__name__ = f"{name}-renamed"
-    recipe(disk, f"{pattern}: renamed to .bak")(renamed)
-
-
-for _each in FILES:
-    _add(*_each)
+for _name, _disk, _pattern in FILES:
+    for _word, _change in CHANGES.items():
+        recipe(f"{_name}-{_word}", _disk, f"{_pattern}: {_word}", newest(_pattern, _change))
+    recipe(
+        f"{_name}-renamed",
+        _disk,
+        f"{_pattern}: renamed to .bak",
+        lambda root, pattern=_pattern: renamed(str(max(root.glob(pattern)).relative_to(root)), ".bak")(root),
+    )
