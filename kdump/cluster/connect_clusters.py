@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from kdump.cluster.find_state_logs import TopicLogs, find_topic_logs
 from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records
-from kdump.cluster.topic_logs import TopicLogs, find_topic_logs
 from kdump.format.control_record import decode_control
 from kdump.format.count_text import count_text
 from kdump.format.mirror_record import MIRROR_MESSAGES

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from kdump.log.find_directories import find_directories
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch
 from kdump.log.log_directory import LogDirectory, Place, directory_at
+from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import UnlistedCollector
 from kdump.state.partition_summary import Open, open_window
 
@@ -46,12 +47,16 @@ LOOK_AGAIN = 1.0
 
 @dataclass
 class Node:
-    """A node's log directories. `ids`: what one of them states; `is_copy`: whether these are copies of directories of
-    another Node with the same IDs."""
+    """A node's log directories. `ids`: what one of them states; `copy_of`: if they are copies of those of another Node
+    with the same IDs, the path of the other one of each."""
 
     directories: list[LogDirectory] = field(default_factory=list)
     ids: dict[str, str] = field(default_factory=dict)
-    is_copy: bool = False
+    copy_of: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_copy(self) -> bool:
+        return bool(self.copy_of)
 
     @property
     def node_id(self) -> int | None:
@@ -171,45 +176,80 @@ class Disks:
         """The nodes in the order of their IDs, and the directories of each in the order of their real paths."""
         nodes: list[Node] = []
         for directory in sorted(self.directories, key=_order):
+            original = None
             for node in nodes:
-                if all(self._belong_together(directory, each) for each in node.directories):
-                    node.directories.append(directory)
+                apart = next((each for each in node.directories if not self._belong_together(directory, each)), None)
+                if apart is None:
                     break
+                if original is None and self._of_one_node(directory, apart):
+                    original = apart.path
             else:
-                is_copy = any(self._of_one_node(directory, node.directories[0]) for node in nodes)
                 _, node_id = self._node_key(directory)
-                ids = self.ids(directory) | ({} if node_id is None else {"node.id": node_id})
-                nodes.append(Node([directory], ids, is_copy))
+                node = Node([], self.ids(directory) | ({} if node_id is None else {"node.id": node_id}))
+                nodes.append(node)
+            node.directories.append(directory)
+            if original is not None:
+                node.copy_of[directory.path] = original
         nodes = self._with_nameless(nodes)
         return sorted(nodes, key=lambda node: (node.node_id is None, node.node_id, _order(node.directories[0])))
 
     @cached_property
-    def clusters(self) -> list[list[LogDirectory]]:
-        """The log directories by cluster, in the order of its first node. Those that do not state theirs are of the
-        only one, unless they have other topics with the same names, or the last."""
-        by_cluster: dict[str | None, list[LogDirectory]] = {}
-        for node in self.nodes:
-            by_cluster.setdefault(node.cluster_id, []).extend(node.directories)
-        unknown = by_cluster.pop(None, [])
-        if len(by_cluster) == 1:
-            (named,) = by_cluster.values()
-            foreign = [each for each in unknown if self._has_other_topics(each, named)]
-            named += [each for each in unknown if each not in foreign]
-            unknown = foreign
-        return [*by_cluster.values(), *([unknown] if unknown else [])]
+    def clusters(self) -> dict[str, list[LogDirectory]]:
+        """The log directories by cluster, in the order of their node IDs. A cluster is identified by its ID or, if no
+        directory states it, by the path of its first directory. Those that do not state theirs are of the cluster whose
+        topics they have; if nothing shows it, of the only one."""
+        clusters: dict[str, list[LogDirectory]] = {}
+        nameless: list[LogDirectory] = []
+        numbers = {each.path: parse_int(self.ids(each).get("node.id")) for each in self.directories}
+        for directory in sorted(
+            self.directories, key=lambda each: (numbers[each.path] is None, numbers[each.path] or 0, _order(each))
+        ):
+            cluster = self.ids(directory).get("cluster.id")
+            (clusters.setdefault(cluster, []) if cluster else nameless).append(directory)
+        named = {cluster: tuple(directories) for cluster, directories in clusters.items()}
+        unknown: dict[str, list[LogDirectory]] = {}
+        for directory in nameless:
+            cluster = self._cluster_with_topics(directory, named)
+            if cluster is not None:
+                clusters[cluster].append(directory)
+                continue
+            known = self._cluster_with_topics(directory, unknown)
+            unknown.setdefault(real_path(directory.path) if known is None else known, []).append(directory)
+        return clusters | unknown
 
-    def _has_other_topics(self, directory: LogDirectory, others: list[LogDirectory]) -> bool:
-        """Return True if topics of a log directory have other IDs than those of the same names, or its metadata log has
-        none of the topics of theirs."""
-        known = {each.name: each for place in others for each in place.partitions if not each.state}
-        for each in directory.partitions:
-            other = known.get(each.name) if not each.state and each.topic != METADATA_TOPIC else None
-            ids = (None, None) if other is None else (topic_id(each), topic_id(other))
-            if None not in ids and ids[0] != ids[1]:
+    def _cluster_with_topics(
+        self, directory: LogDirectory, clusters: Mapping[str, Sequence[LogDirectory]]
+    ) -> str | None:
+        """Return the cluster whose topics a log directory has; if nothing shows it, the only one."""
+        shared = {cluster: self._has_same_topics(directory, others) for cluster, others in clusters.items()}
+        those = [cluster for cluster, is_same in shared.items() if is_same]
+        if not those and len(shared) == 1:
+            those = [cluster for cluster, is_same in shared.items() if is_same is None]
+        return those[0] if len(those) == 1 else None
+
+    def _has_same_topics(self, directory: LogDirectory, others: Sequence[LogDirectory]) -> bool | None:
+        """Return True if a topic has the same ID in a log directory and in the others, False if all that are in both
+        have different ones, None if no ID shows it."""
+        own, theirs = _live_topics([directory]), _live_topics(others)
+        ids: list[tuple[str | None, str | None]] = []
+        for topic in own.keys() & theirs:
+            ids.append((topic_id(own[topic]), topic_id(theirs[topic])))
+            if ids[-1][0] == ids[-1][1] is not None:
                 return True
-        own = self.copies.newest([directory.path])[1]
-        newest = None if own is None or not own.by_id else self.copies.newest([each.path for each in others])[1]
-        return newest is not None and own is not None and bool(newest.by_id) and not own.by_id.keys() & newest.by_id
+        _, newest = self.copies.newest([each.path for each in others])
+        if newest is not None and newest.by_id:
+            _, replayed = self.copies.newest([directory.path])
+            if replayed is not None and replayed.by_id:
+                return bool(replayed.by_id.keys() & newest.by_id)
+            for topic in own.keys() & newest.topics:
+                ids.append((topic_id(own[topic]), newest.topics[topic].id))
+        same = [one == other for one, other in ids if None not in (one, other)]
+        return any(same) if same else None
+
+    @property
+    def copy_of(self) -> dict[str, str]:
+        """The log directories that are copies of others, each with the path of the other."""
+        return {path: original for node in self.nodes for path, original in node.copy_of.items()}
 
     def one_cluster(self) -> str | None:
         """Return the cluster ID of the log directories; None if none states it. Raises SourceError for those of
@@ -228,7 +268,7 @@ class Disks:
         """Raise SourceError if log directories are, or seem to be, of several clusters."""
         self.one_cluster()
         if len(self.clusters) > 1:
-            (first, *_), (other, *_) = self.clusters[:2]
+            (first, *_), (other, *_) = islice(self.clusters.values(), 2)
             raise SourceError(
                 f"{other.path}: no meta.properties states its cluster, and its topics are not those of {first.path}; "
                 "pass log directories of one cluster"
@@ -248,14 +288,20 @@ class Disks:
         here = [each for each in self.directories if each.path == path]
         return here or [each for each in self.directories if each.path.startswith(f"{path.rstrip('/')}/")]
 
+    def cluster_at(self, path: str) -> str | None:
+        """Return what identifies the cluster of a log directory; None if it is not one of these."""
+        return self._clusters_by_path.get(real_path(path))
+
+    @cached_property
+    def _clusters_by_path(self) -> dict[str, str]:
+        return {real_path(each.path): cluster for cluster, found in self.clusters.items() for each in found}
+
     def of_cluster(self, *paths: str) -> list[str]:
         """Return the paths of all log directories of the clusters of these log directories, these among them."""
-        owners = {path: self._nodes_by_path.get(real_path(path)) for path in paths}
-        nodes = [node for node in owners.values() if node is not None]
-        clusters = {node.cluster_id for node in nodes} - {None}
-        nodes += [node for node in self.nodes if node.cluster_id in clusters]
-        others = [path for path, node in owners.items() if node is None]
-        return list(dict.fromkeys((*others, *(each.path for node in nodes for each in node.directories))))
+        clusters = {path: self.cluster_at(path) for path in paths}
+        others = [path for path, cluster in clusters.items() if cluster is None]
+        every = (self.clusters[cluster] for cluster in dict.fromkeys(clusters.values()) if cluster is not None)
+        return [*others, *(each.path for directories in every for each in directories)]
 
     def newest_metadata(self, *paths: str, run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:
         """Return the newest known state of the cluster of these log directories, by default of all, and the path of the
@@ -266,8 +312,7 @@ class Disks:
     def watched_metadata(self, path: str) -> tuple[FileWatch, MetadataImage | None]:
         """Return the newest known state of the cluster of a log directory, and a watch of the logs that it was taken
         from. For all its log directories it is that of one look at all copies, which is repeated after LOOK_AGAIN."""
-        node = self._nodes_by_path.get(real_path(path))
-        cluster = path if node is None or node.cluster_id is None else node.cluster_id
+        cluster = self.cluster_at(path) or path
         looked, watch, image = self._looks.get(cluster, (-inf, FileWatch(), None))
         if time.monotonic() - looked > LOOK_AGAIN:
             looked, watch, paths = time.monotonic(), FileWatch(), self.of_cluster(path)
@@ -315,12 +360,16 @@ class Disks:
         return ids == [None, None] and not _overlap(one, other)
 
     def _with_nameless(self, nodes: list[Node]) -> list[Node]:
-        """Return the nodes. If only one is named, and no partition is in two directories, the others are its log
-        directories whose meta.properties is missing or damaged."""
+        """Return the nodes. If only one is named, and no partition is in two directories, the others of its cluster are
+        its log directories whose meta.properties is missing or damaged."""
         named = [node for node in nodes if node.ids.get("node.id") is not None]
         lost = [node for node in nodes if node not in named and (not named or _is_of_node(node.directories[0]))]
+        if len(named) > 1 or len(named) + len(lost) < 2:
+            return nodes
+        cluster = self.cluster_at((named or lost)[0].directories[0].path)
+        lost = [node for node in lost if self.cluster_at(node.directories[0].path) == cluster]
         joined = [each for node in (*named, *lost) for each in node.directories]
-        if len(named) > 1 or len(named) + len(lost) < 2 or any(_overlap(*pair) for pair in combinations(joined, 2)):
+        if any(_overlap(*pair) for pair in combinations(joined, 2)):
             return nodes
         one = Node(sorted(joined, key=_order), named[0].ids if named else {})
         return [one, *(node for node in nodes if node not in named and node not in lost)]
@@ -347,6 +396,12 @@ def _overlap(one: LogDirectory, other: LogDirectory) -> bool:
     names, others = ({each.name for each in place.candidates if not each.state} for place in (one, other))
     both = names & others
     return bool(both - {METADATA_LOG}) or (bool(both) and (names == both or others == both))
+
+
+def _live_topics(directories: Iterable[LogDirectory]) -> dict[str, PartitionDirectory]:
+    """Return a live partition of each topic in log directories."""
+    every = (each for directory in directories for each in directory.partitions)
+    return {each.topic: each for each in every if each.topic and each.topic != METADATA_TOPIC and not each.state}
 
 
 def _order(directory: LogDirectory) -> tuple[str, str]:

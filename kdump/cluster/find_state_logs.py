@@ -1,17 +1,21 @@
-"""Finds the files with state under a path: copies of the metadata log, and the logs of group coordinators."""
+"""Finds the files with state under paths: copies of the metadata log, and the logs of topics with state, by the cluster
+that each belongs to."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
+from kdump.cluster.disks import Disks
 from kdump.cluster.metadata_copies import Age
 from kdump.cluster.metadata_files import BOOTSTRAP, SNAPSHOT, MetadataFiles, metadata_files
 from kdump.cluster.metadata_log import replay_metadata
-from kdump.cluster.read_groups import CoordinatorLog
+from kdump.cluster.read_groups import CoordinatorLog, newest
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing
-from kdump.io.directory_listing import is_no_file
+from kdump.io.directory_listing import is_no_file, parent, real_path
 from kdump.io.errors import SourceError, listing_error
 from kdump.io.run import Run
 from kdump.log.file_kinds import KRAFT_SNAPSHOT, SEGMENT
@@ -107,28 +111,92 @@ def _is_file(target: Target, run: Run) -> bool:
     return True
 
 
-def coordinator_logs(
-    path: str, run: Run, topics: Container[str] = (OFFSETS_TOPIC, SHARE_TOPIC), *, lone: str = OFFSETS_TOPIC
-) -> tuple[list[CoordinatorLog], list[LogDirectory]]:
-    """Return the logs of `topics` in `path`, by default those of group and share coordinators, and the log directories
-    that contain them, which may also have the partitions that the groups read. `path`: a log directory, a directory of
-    one of these partitions, or a segment, which is of the topic `lone` unless its directory says otherwise. Raises
-    SourceError if there are no Kafka files."""
+OLDER = "not read; another copy of it ends at the same offset or a higher one"
+
+
+class TopicLogs(NamedTuple):
+    """The logs of some topics, by cluster: the newest copy of each partition, and copies that a broker was to delete.
+    `older`: copies that are not the newest, which OLDER says of them. `disks`: the log directories that contain them.
+    `is_complete`: whether all of the paths could be searched."""
+
+    newest: dict[str, list[CoordinatorLog]]
+    deleted: dict[str, list[CoordinatorLog]]
+    older: list[CoordinatorLog]
+    disks: Disks
+    is_complete: bool = True
+
+    @property
+    def clusters(self) -> list[str]:
+        return sorted({*self.newest, *self.deleted})
+
+
+def find_topic_logs(paths: Iterable[str], topics: Container[str], run: Run, *, lone: str) -> TopicLogs:
+    """Return the logs of `topics` under paths, found as find_logs does."""
+    logs, disks, is_complete = find_logs(paths, topics, run, lone=lone)
+    return _by_cluster(logs, disks, topics)._replace(is_complete=is_complete)
+
+
+def topic_logs(disks: Disks, topics: Container[str]) -> TopicLogs:
+    """Return the logs of `topics` in log directories."""
+    return _by_cluster([log for directory in disks.directories for log in logs_in(directory, topics)], disks, topics)
+
+
+def _by_cluster(logs: Iterable[CoordinatorLog], disks: Disks, topics: Container[str]) -> TopicLogs:
+    copies: dict[str, list[CoordinatorLog]] = {}
+    for log in logs:
+        above = parent(real_path(log.path))
+        copies.setdefault(disks.cluster_at(above) or disks.cluster_at(parent(above)) or "", []).append(log)
+    chosen = {cluster: newest(mine) for cluster, mine in copies.items()}
+    read = {log.path for mine in chosen.values() for log in mine}
+    deleted = {
+        cluster: [log for directory in directories for log in deleted_logs(directory, topics)]
+        for cluster, directories in disks.clusters.items()
+    }
+    older = [log for mine in copies.values() for log in mine if log.path not in read]
+    return TopicLogs(chosen, deleted, older, disks)
+
+
+def find_logs(
+    paths: Iterable[str], topics: Container[str], run: Run, *, lone: str
+) -> tuple[list[CoordinatorLog], Disks, bool]:
+    """Return the logs of `topics` under paths, the log directories that contain them, which may also have other
+    partitions that are asked for, and whether all could be searched. A path is a log directory, a directory of one of
+    these partitions, or a segment, which is of the topic `lone` unless its directory says otherwise. A path without
+    Kafka files is passed to `run.unreadable`, and left out."""
     logs: list[CoordinatorLog] = []
-    directories: list[LogDirectory] = []
-    for place in _places(path, run):
-        if isinstance(place, LogDirectory):
-            logs.extend(logs_in(place, topics))
-            directories.append(place)
-        elif isinstance(place, PartitionDirectory):
-            logs.extend(_of_partition(place, topics))
-            directories.extend(_above(place.path))
-        elif _is_file(place, run) and place.kind is SEGMENT:
-            topic = place.topic or lone
-            if topic in topics:
-                logs.append(CoordinatorLog(topic, place.partition or 0, place.path, (place.path,)))
-                directories.extend(_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else ())
-    return logs, directories
+    directories: dict[str, LogDirectory] = {}
+    errors: list[SourceError] = []
+
+    def unreadable(error: SourceError) -> None:
+        errors.append(error)
+        run.unreadable(error)
+
+    search = replace(run, unreadable=unreadable)
+    for path in paths:
+        try:
+            for place in _places(path, search):
+                found, directory = _logs_at(place, topics, lone, search)
+                logs += found
+                if directory is not None:
+                    directories.setdefault(real_path(directory.path), directory)
+        except SourceError as error:
+            unreadable(error)
+    return logs, Disks(directories.values(), run=run), not errors
+
+
+def _logs_at(
+    place: Place, topics: Container[str], lone: str, run: Run
+) -> tuple[list[CoordinatorLog], LogDirectory | None]:
+    """Return the logs of `topics` in a place, and the log directory that it is or is in."""
+    if isinstance(place, LogDirectory):
+        return list(logs_in(place, topics)), place
+    if isinstance(place, PartitionDirectory):
+        return list(_of_partition(place, topics)), log_directory_above(place.path)
+    topic = place.topic or lone
+    if not _is_file(place, run) or place.kind is not SEGMENT or topic not in topics:
+        return [], None
+    above = log_directory_above(os.path.dirname(os.path.abspath(place.path))) if place.topic else None
+    return [CoordinatorLog(topic, place.partition or 0, place.path, (place.path,))], above
 
 
 def logs_in(directory: LogDirectory, topics: Container[str] = (OFFSETS_TOPIC, SHARE_TOPIC)) -> Iterator[CoordinatorLog]:
@@ -150,8 +218,3 @@ def _of_partition(
         return
     paths = tuple(segment.log.path for segment in partition.segments if segment.log is not None)
     yield CoordinatorLog(partition.topic, partition.partition or 0, partition.path, paths)
-
-
-def _above(directory: str) -> list[LogDirectory]:
-    above = log_directory_above(directory)
-    return [] if above is None else [above]

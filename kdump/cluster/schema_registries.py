@@ -6,15 +6,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kdump.cluster.find_state_logs import deleted_logs, logs_in
-from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records, newest
-from kdump.cluster.topic_logs import cluster_of, find_topic_logs
+from kdump.cluster.disks import Disks
+from kdump.cluster.find_state_logs import TopicLogs, find_topic_logs, topic_logs
+from kdump.cluster.read_groups import CoordinatorLog, log_name, log_records
 from kdump.io import file_system
 from kdump.io.command_line_paths import missing
 from kdump.io.errors import within
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.log.internal_topics import SCHEMAS_TOPIC
-from kdump.log.log_directory import LogDirectory
 from kdump.log.served_files import targets
 from kdump.state.as_of import AsOf, Change
 from kdump.state.schema_registry import HARD_DELETED, SchemaRegistry, SchemaVersion
@@ -30,41 +29,32 @@ class RegistryLog(NamedTuple):
 
 
 class FoundRegistries(NamedTuple):
-    """The registries under some paths. `older`: copies of their logs that are not read. `directories`: the log
-    directories there, by the cluster that they belong to. `is_complete`: whether all of the paths could be searched."""
+    """The registries under some paths."""
 
     registries: list[RegistryLog]
-    older: list[CoordinatorLog]
-    directories: list[tuple[str, LogDirectory]]
-    is_complete: bool
+    topics: TopicLogs
 
 
 def find_registries(paths: Iterable[str], topic: str, run: Run) -> FoundRegistries:
     """Return the registries of each cluster; one for each partition of the topic, although a registry refuses more
     than one. A path without Kafka files is passed to `run.unreadable`."""
-    found = find_topic_logs(paths, (topic,), run, lone=topic)
+    return _registries(find_topic_logs(paths, (topic,), run, lone=topic), topic)
+
+
+def registries_in(disks: Disks) -> list[RegistryLog]:
+    """Return the registry of each cluster to which these log directories belong, if its topic is there."""
+    found = _registries(topic_logs(disks, (SCHEMAS_TOPIC,)), SCHEMAS_TOPIC).registries
+    return list({each.cluster: each for each in reversed(found)}.values())[::-1]
+
+
+def _registries(found: TopicLogs, topic: str) -> FoundRegistries:
     registries = []
     for cluster in found.clusters:
         mine, gone = found.newest.get(cluster, []), tuple(found.deleted.get(cluster, []))
         if not mine and gone:
             mine = [CoordinatorLog(topic, gone[0].partition, gone[0].path, ())]
         registries += [RegistryLog(cluster, log, gone if number == 0 else ()) for number, log in enumerate(mine)]
-    return FoundRegistries(registries, found.older, found.directories, found.is_complete)
-
-
-def registries_in(directories: Iterable[LogDirectory]) -> list[RegistryLog]:
-    """Return the registry of each cluster to which these log directories belong, if its topic is there."""
-    by_cluster: dict[str, list[LogDirectory]] = {}
-    for each in directories:
-        by_cluster.setdefault(cluster_of(each), []).append(each)
-    found: list[RegistryLog] = []
-    for cluster, mine in by_cluster.items():
-        logs = newest([log for each in mine for log in logs_in(each, (SCHEMAS_TOPIC,))])
-        gone = tuple(log for each in mine for log in deleted_logs(each, (SCHEMAS_TOPIC,)))
-        if not logs and gone:
-            logs = [CoordinatorLog(SCHEMAS_TOPIC, gone[0].partition, gone[0].path, ())]
-        found += [RegistryLog(cluster, log, gone) for log in logs[:1]]
-    return found
+    return FoundRegistries(registries, found)
 
 
 def read_registry(

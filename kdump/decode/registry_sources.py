@@ -46,8 +46,7 @@ def schemas_beside(directory: str, others: Iterable[str]) -> KnownSchemas | None
             raise SourceError(f"{directory}: {SCHEMAS_TOPIC} has several partitions, which a registry refuses")
         return _only(own, find_registries([own], SCHEMAS_TOPIC, PLAIN_RUN).registries)
     found = find_registries([directory, *others], SCHEMAS_TOPIC, PLAIN_RUN)
-    clusters = {os.path.realpath(each.path): cluster for cluster, each in found.directories}
-    mine = [each for each in found.registries if each.cluster == clusters.get(os.path.realpath(directory))]
+    mine = [each for each in found.registries if each.cluster == found.topics.disks.cluster_at(directory)]
     return _only(directory, mine) if mine else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,3 +102,35 @@ def test_all_log_directories_share_one_look_at_the_metadata(tmp_path: Path, monk
     assert all(disks.watched_metadata(path)[0] is one for path in paths)
     monkeypatch.setattr("kdump.cluster.disks.LOOK_AGAIN", -1.0)
     assert disks.watched_metadata(paths[0])[0] is not disks.watched_metadata(paths[0])[0]
+
+
+def test_whose_cluster_a_directory_without_meta_properties_is(tmp_path: Path) -> None:
+    """That of its topics, by their IDs, and nothing else joins two clusters; in any order of paths."""
+
+    def disk(name: str, *topics: str, **stated: Any) -> str:
+        path = directory(tmp_path / name, *(f"{each[0]}-{name}" for each in topics), **stated)
+        for each in topics:
+            (path / f"{each[0]}-{name}" / "partition.metadata").write_text(f"version: 0\ntopic_id: {each[1] * 21}A\n")
+        return str(path)
+
+    one, other = disk("1", "tK", "uK", cluster="A"), disk("2", "tL", node=2, cluster="B")
+    of_one, of_both, of_none = disk("3", "tK", node=None), disk("4", "tK", "uM", node=None), disk("5", "vK", node=None)
+    foreign = disk("6", "tM", node=None)
+
+    def clusters(*paths: str) -> dict[str, str]:
+        found = [Disks.at(given).clusters for given in (paths, paths[::-1])]
+        named = [
+            {Path(cluster).name: "".join(Path(each.path).name for each in mine) for cluster, mine in each.items()}
+            for each in found
+        ]
+        assert named[0] == named[1]
+        return named[0]
+
+    assert clusters(one, other, of_one, of_both) == {"A": "134", "B": "2"}
+    assert clusters(one, of_none) == {"A": "15"}
+    assert clusters(one, other, of_none) == {"A": "1", "B": "2", "5": "5"}
+    assert clusters(one, foreign) == {"A": "1", "6": "6"}
+    assert clusters(of_one, foreign, of_both) == {"3": "34", "6": "6"}
+    assert nodes(Path(other), Path(of_one)) == [(2, False, "2"), (None, False, "3")]
+    disks = Disks.at([one, other, of_one])
+    assert disks.of_cluster(of_one) == [one, of_one] == disks.of_cluster(one)

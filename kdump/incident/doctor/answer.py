@@ -58,6 +58,13 @@ class ExaminedDisk(NamedTuple):
     newer: Annotated[
         tuple[PathText, ...], Doc("what only a release newer than the newest known one writes, on the broker's disks")
     ]
+    copyOf: Annotated[
+        PathText | None,
+        Doc(
+            "another log directory that is the same one: either is a copy, and transactions and schema IDs are counted "
+            "only there; or null"
+        ),
+    ] = None
 
 
 @answer("doctorItem")

@@ -251,7 +251,7 @@ class DamageExamination:
     def _copies_for(self, broker: Broker) -> ReplicaCopies:
         """Return the partitions of the other brokers."""
         if id(broker) not in self._copies:
-            clusters = (each for each in self.disks.clusters if broker in self.disks.brokers_of(each))
+            clusters = (each for each in self.disks.clusters.values() if broker in self.disks.brokers_of(each))
             cluster = next(clusters, broker.directories)
             others = [each for each in self.disks.brokers_of(cluster) if each is not broker]
             metadata = self.disks.metadata(cluster)[1]

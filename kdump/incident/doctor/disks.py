@@ -58,7 +58,7 @@ class Disks(cluster.Disks):
             raise self._nothing()
         maybe = cluster.unlisted(self.paths, (place.path for place in found), self._collector)
         super().__init__(found, self.options.open, options, maybe, options.server)
-        self.brokers = [Broker(node.directories, node.ids, node.is_copy, self._paths_of(node)) for node in self.nodes]
+        self.brokers = [Broker(node.directories, node.ids, node.copy_of, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
 
@@ -110,6 +110,7 @@ class Disks(cluster.Disks):
                     len(each.candidates),
                     lock_holder(each.path),
                     newer,
+                    broker.copy_of.get(each.path),
                 )
 
     def cluster_label(self, path: str) -> str:

@@ -28,7 +28,7 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
     question = on.question
     copies: dict[tuple[int, str, int], dict[int, Copy]] = {}
     owner = {each.path: number for number, broker in enumerate(disks.brokers) for each in broker.directories}
-    cluster = {each.path: number for number, mine in enumerate(disks.clusters) for each in mine}
+    cluster = {each.path: number for number, mine in enumerate(disks.clusters.values()) for each in mine}
     for unit in disks.units:
         place = unit.partition
         if place is None or place.state or place.topic is None or place.partition is None:

@@ -56,7 +56,7 @@ class Removal(NamedTuple):
 def examine_groups(disks: Disks, on: Examination) -> None:
     """Report the groups of each cluster."""
     question = on.question
-    for directories in disks.clusters:
+    for directories in disks.clusters.values():
         GroupsExamination(disks, directories, on).run()
     if not question.answer and not question.notExamined:
         question.notExamined.append(f"there is no {OFFSETS_TOPIC} on these disks")

@@ -36,14 +36,16 @@ class TransactionsExamination:
         self.on = on
         self.hanging = self.open = self.blocked = self.prepared = 0
         self.reported: set[str] = set()
+        self.places: list[PartitionInput] = []
+        """The partitions, without those of copies, whose transactions would be counted twice."""
 
     def run(self) -> None:
         question = self.on.question
         query = TransactionsQuery(states=frozenset((OPEN, HANGING)), only_unended=True)
+        copies = self.disks.copy_of
+        self.places = [place for place in self.disks.places if place.partition.source not in copies]
         chosen = [
-            place
-            for place in self.disks.places
-            if not place.partition.state and place.known.topic not in NO_TRANSACTIONS
+            place for place in self.places if not place.partition.state and place.known.topic not in NO_TRANSACTIONS
         ]
         question.partitionsLeft = len(chosen)
         self._prepared()
@@ -66,7 +68,7 @@ class TransactionsExamination:
         parts = [f"{self.hanging:,} HANGING" if self.hanging else "", f"{self.open:,} open" if self.open else ""]
         found = " and ".join(filter(None, parts))
         count = count_text(question.partitions, "partition")
-        coordinators = (place.known.coordinator for place in self.disks.places)
+        coordinators = (place.known.coordinator for place in self.places)
         problems = (each.problems for each in coordinators if isinstance(each, TransactionCoordinatorState))
         begin = next(filter(None, map(not_known, problems)), "")
         if self.prepared:
@@ -82,7 +84,7 @@ class TransactionsExamination:
 
     def _prepared(self) -> None:
         """Report the transactions that their coordinators have decided to end, and not completed."""
-        known = (place.known.coordinator for place in self.disks.places)
+        known = (place.known.coordinator for place in self.places)
         coordinators = {id(each): each for each in known if isinstance(each, TransactionCoordinatorState)}
         for coordinator in coordinators.values():
             for each in coordinator.prepared():

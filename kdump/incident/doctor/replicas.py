@@ -33,7 +33,7 @@ NEVER_LOWER = (
 def examine_replicas(disks: Disks, on: Examination) -> None:
     """Report the partitions without a leader or with too few in-sync replicas, and fenced brokers, of each cluster."""
     question = on.question
-    for directories in disks.clusters:
+    for directories in disks.clusters.values():
         source, metadata = disks.metadata(directories)
         if metadata is not None:
             ReplicasExamination(disks, directories, source, on).run(metadata)
@@ -55,7 +55,7 @@ class ReplicasExamination:
         self.stopped = {
             broker.node_id
             for broker in disks.brokers_of(directories)
-            if all(lock_holder(each.path) is None for each in broker.directories)
+            if not broker.is_copy and all(lock_holder(each.path) is None for each in broker.directories)
         } - {None}
         """IDs of the nodes of these disks that are not running."""
         self.found: Counter[str] = Counter()

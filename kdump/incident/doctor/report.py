@@ -99,6 +99,8 @@ class DoctorReport(Sink[DoctorAnswer]):
             shut += "after a kill"
         if disk.newer:
             of = f"UNKNOWN RELEASE: {first_of(disk.newer)}; {of}"
+        if disk.copyOf is not None:
+            of = f"A COPY of {disk.copyOf}, or that of this one: transactions and schema IDs are counted once; {of}"
         self.output.text(f"{disk.path}: {of}, {count_text(disk.partitions, 'partition')}; {shut}", disk.path, "head")
 
     def _question(self, question: Question) -> None:

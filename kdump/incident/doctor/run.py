@@ -112,7 +112,7 @@ class Doctor:
             self._emit(disk)
         if len(disks.brokers) <= len(disks.clusters):  # no cluster has two brokers here
             self.questions = [each for each in self.questions if each.question != DIVERGENCE]
-        if not registries_in(disks.directories):
+        if not registries_in(disks):
             self.questions = [each for each in self.questions if each.question != SCHEMAS]
         self._pending = list(self.questions)
         if self.query.logs:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kdump.cluster.schema_registries import RegistryLog, read_registry, registries_in, versions_in_deleted_logs
-from kdump.cluster.topic_logs import cluster_of
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.format.count_text import count_text
 from kdump.incident.doctor.answer import Priority
@@ -35,7 +34,7 @@ class SchemasExamination:
 
     def run(self) -> None:
         question = self.on.question
-        for found in registries_in(self.disks.directories):
+        for found in registries_in(self.disks):
             try:
                 self._registry(found)
             except OutOfTime:
@@ -56,7 +55,7 @@ class SchemasExamination:
         for problem in state.problems[:1]:
             if not state.duplicates or problem.startswith("_schemas"):
                 self.on.question.notExamined.append(f"the registry's topic: {problem}")
-        mine = [each for each in self.disks.directories if cluster_of(each) == found.cluster]
+        mine = [each for each in self.disks.clusters[found.cluster] if each.path not in self.disks.copy_of]
         gone = [version for _, version in versions_in_deleted_logs(found.deleted, state, run)]
         known = KnownSchemas(state, mine[0].path, gone)
         self._given_twice(found.log.path, known)

@@ -51,7 +51,7 @@ class DiskState:
 
     @cached_property
     def groups(self) -> GroupCoordinatorState:
-        of_one = next((each for each in self.disks.clusters if any(logs_in(place) for place in each)), [])
+        of_one = next((each for each in self.disks.clusters.values() if any(logs_in(place) for place in each)), [])
         logs = newest([log for directory in of_one for log in logs_in(directory)])
         return read_groups(logs, run=Run(self.limits))
 

@@ -17,9 +17,8 @@ from kdump.cluster.connect_clusters import (
     find_connect,
     read_checkpoints,
 )
-from kdump.cluster.find_state_logs import logs_in
+from kdump.cluster.find_state_logs import OLDER, logs_in
 from kdump.cluster.read_groups import CoordinatorLog, log_name, newest, read_groups, size_of
-from kdump.cluster.topic_logs import OLDER
 from kdump.io.errors import SourceError, within
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.internal_topics import OFFSETS_TOPIC
@@ -101,8 +100,8 @@ def _groups(found: FoundConnect, question: ConnectQuery, run: Run) -> dict[str, 
     moment = question.moment if question.moment.offset is None else AsOf()
     states = {}
     for cluster in clusters:
-        mine = [each for other, each in found.topics.directories if other == cluster]
-        logs = newest([log for each in mine for log in logs_in(each, (OFFSETS_TOPIC,))])
+        mine = found.topics.disks.clusters.get(cluster, [])
+        logs = newest([log for directory in mine for log in logs_in(directory, (OFFSETS_TOPIC,))])
         states[cluster] = read_groups(logs if wanted else [], moment, room=ROOM_ALONE, run=run)
     return states
 

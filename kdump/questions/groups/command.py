@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ import click
 
 from kdump.answer import Object, answer_keys
 from kdump.cluster.disks import Disks
-from kdump.cluster.find_state_logs import coordinator_logs
+from kdump.cluster.find_state_logs import OLDER, find_logs
 from kdump.cluster.lag import CommittedPosition, LagContext, SharePosition
 from kdump.cluster.log_offsets import LogOffsetsByPartition
 from kdump.cluster.read_groups import CoordinatorLog, merged, newest, read_groups, size_of
@@ -23,7 +22,6 @@ from kdump.command_line.typed_options import CommandOptions, argument, flag, gro
 from kdump.format.count_text import count_text
 from kdump.io.errors import SourceError
 from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
-from kdump.log.log_directory import LogDirectory
 from kdump.questions.groups.answer import DescribedGroup, GroupMember
 from kdump.questions.groups.report import (
     DETAILS,
@@ -177,17 +175,7 @@ class GroupsCommand:
                 self.notes.failed = True
 
     def _find(self, paths: tuple[str, ...]) -> tuple[list[CoordinatorLog], Disks]:
-        logs: list[CoordinatorLog] = []
-        directories: dict[str, LogDirectory] = {}
-        for path in paths:
-            try:
-                some, log_directories = coordinator_logs(path, self.reading)
-            except SourceError as error:
-                self.notes.add_unreadable(error)
-                continue
-            logs.extend(some)
-            directories.update({os.path.realpath(each.path): each for each in log_directories})
-        disks = Disks(directories.values(), run=self.reading)
+        logs, disks, _ = find_logs(paths, (OFFSETS_TOPIC, SHARE_TOPIC), self.reading, lone=OFFSETS_TOPIC)
         disks.refuse_other_clusters()
         if self.moment.offset is not None:
             logs = [log for log in logs if log.topic == OFFSETS_TOPIC]
@@ -195,8 +183,7 @@ class GroupsCommand:
         chosen = newest(logs)
         for log in logs:
             if log not in chosen:
-                other = f"another copy of {log.topic}-{log.partition} ends at the same offset or a higher one"
-                print_error(f"{path_text(log.path)}: not read; {other}")
+                print_error(f"{path_text(log.path)}: {OLDER}")
         offsets = [log for log in chosen if log.topic == OFFSETS_TOPIC]
         if not chosen and not self.notes.failed:
             self.notes.add_unreadable(SourceError(f"{', '.join(paths)}: no {OFFSETS_TOPIC} found"))

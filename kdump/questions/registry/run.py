@@ -7,6 +7,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from kdump.answer import Note
+from kdump.cluster.find_state_logs import OLDER
 from kdump.cluster.read_groups import CoordinatorLog, size_of
 from kdump.cluster.schema_registries import (
     FoundRegistries,
@@ -16,7 +17,6 @@ from kdump.cluster.schema_registries import (
     registry_changes,
     versions_in_deleted_logs,
 )
-from kdump.cluster.topic_logs import OLDER
 from kdump.decode.known_schemas import KnownSchemas
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
@@ -78,7 +78,7 @@ def registry(paths: Iterable[str], question: RegistryQuery, run: Run = PLAIN_RUN
             run.begin(each)
         if clusters.count(each.cluster) > 1 and each.log.partition:
             yield Note(each.log.path, "a registry refuses a topic with several partitions; each is shown alone")
-        home = next((here.path for cluster, here in found.directories if cluster == each.cluster), "")
+        home = next((here.path for here in found.topics.disks.clusters.get(each.cluster, ())), "")
         deleted = (*each.deleted, *carved)
         yield from _answers(each._replace(deleted=deleted), home, used.get(each.cluster, []), question, run)
 
@@ -87,11 +87,11 @@ def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[Fo
     """Return the registries under the paths, and notes on copies of their logs that are not read."""
     topic = question.schemas_topic
     found = find_registries(paths, topic, run)
-    notes = [Note(log.path, OLDER) for log in found.older]
-    is_any = found.is_complete or found.registries or found.directories
+    notes = [Note(log.path, OLDER) for log in found.topics.older]
+    is_any = found.topics.is_complete or found.registries or found.topics.disks.directories
     if is_any and (question.shows == USAGE or question.carved is not None):
         found = _with_lost(found, question, run)
-    elif not found.registries and found.is_complete:
+    elif not found.registries and found.topics.is_complete:
         run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {IN_IMAGE}"))
     return found, notes
 
@@ -100,13 +100,15 @@ def _with_lost(found: FoundRegistries, question: RegistryQuery, run: Run) -> Fou
     """Return the registries with an empty one for each cluster that has none: its records still carry IDs."""
     if found.registries and question.shows != USAGE:
         return found
-    if not found.directories:
+    clusters = found.topics.disks.clusters
+    if not clusters:
         run.unreadable(SourceError(f"{'--usage' if question.carved is None else '--carved'} needs a log directory"))
         return found._replace(registries=[])
     known = {each.cluster for each in found.registries}
-    lost = {cluster: each.path for cluster, each in found.directories if cluster not in known}
     empty = [
-        RegistryLog(cluster, CoordinatorLog(question.schemas_topic, 0, path, ()), ()) for cluster, path in lost.items()
+        RegistryLog(cluster, CoordinatorLog(question.schemas_topic, 0, directories[0].path, ()), ())
+        for cluster, directories in clusters.items()
+        if cluster not in known
     ]
     return found._replace(registries=[*found.registries, *empty])
 
@@ -121,10 +123,8 @@ def _carved(path: str | None, run: Run) -> tuple[CoordinatorLog, ...]:
 
 def _logs_with_records(found: FoundRegistries, question: RegistryQuery) -> dict[str, list[CoordinatorLog]]:
     """Return the logs whose records may carry schema IDs, by cluster."""
-    logs: dict[str, list[CoordinatorLog]] = {}
-    for cluster, directory in found.directories:
-        logs.setdefault(cluster, []).extend(logs_with_records([directory], question.topic))
-    return logs
+    clusters = found.topics.disks.clusters
+    return {cluster: list(logs_with_records(mine, question.topic)) for cluster, mine in clusters.items()}
 
 
 def _answers(

@@ -279,11 +279,8 @@ class Rescuer:
 def refuse_copies(disks: Disks) -> None:
     """Raise RescueError if one log directory is a copy of another: what is to be done with one would be done with the
     other."""
-    for node in disks.nodes:
-        if node.is_copy:
-            raise RescueError(
-                f"{node.directories[0].path}: a copy of another log directory of node {node.node_id}; pass one of them"
-            )
+    for path, original in disks.copy_of.items():
+        raise RescueError(f"{path}: a copy of {original}, or that of this one; pass one of them")
 
 
 def refuse_running(places: Sequence[LogDirectory], while_running: bool) -> None:

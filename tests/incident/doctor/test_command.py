@@ -526,6 +526,25 @@ def test_two_log_directories_of_a_broker(tmp_path: Path) -> None:
     assert answers(tmp_path / "disks", *NOW)[-1]["verdict"] == found[-1]["verdict"]
 
 
+def test_a_copy_of_a_log_directory(tmp_path: Path) -> None:
+    """It is said first, and its transactions and schema IDs are not counted again."""
+    (tmp_path / "disks").mkdir()
+    root = Path(shutil.copytree(DISK, tmp_path / "disks" / "one"))
+    backup = Path(shutil.copytree(DISK, tmp_path / "disks" / "one-backup"))
+    for given in ((root, backup), (backup, root), (tmp_path / "disks",)):
+        found = answers(*given, *NOW)
+        assert {each["path"]: each["copyOf"] for each in found if each["type"] == "doctorDisk"} == {
+            str(root): None,
+            str(backup): str(root),
+        }
+        (own, *_) = answers(root, *NOW)
+        assert own["copyOf"] is None
+        for name in ("transactions", "replicas"):
+            assert question_in(found, name)["answer"] == question_in(answers(root, *NOW), name)["answer"]
+    lines = run("doctor", root, backup, *NOW).stdout.splitlines()
+    assert lines[1].startswith(f"{backup}: A COPY of {root}, or that of this one")
+
+
 # --- It says at any time what it knows --------------------------------------------------------------------------------
 
 

@@ -407,6 +407,16 @@ def test_two_clusters_are_two_registries(tmp_path: Path) -> None:
     assert f"{tmp_path}/d/3/_schemas-0: not read" in result.stderr
 
 
+def test_a_directory_that_states_no_cluster(tmp_path: Path) -> None:
+    """It is of the cluster whose topics it has, as for the other commands, and no cluster of its own."""
+    write(tmp_path / "1", {"_schemas-0": SCHEMAS}, cluster="one")
+    shutil.copytree(tmp_path / "1", tmp_path / "2")
+    (tmp_path / "2" / "meta.properties").unlink()
+    result = run(tmp_path / "1", tmp_path / "2")
+    assert result.stdout == run(tmp_path / "1").stdout
+    assert f"{tmp_path}/2/_schemas-0: not read" in result.stderr
+
+
 def test_several_partitions(tmp_path: Path) -> None:
     write(tmp_path, {"_schemas-0": SCHEMAS, "_schemas-1": [schema("a", 1, 1, ORDER_1)]})
     assert "a registry refuses a topic with several partitions" in run(tmp_path).stderr

@@ -580,7 +580,7 @@ def test_a_backup_is_not_what_a_node_starts_with(tmp_path: Path) -> None:
     for paths in ((good, tmp_path / "before"), (tmp_path,)):
         result = command.run("rescue", *paths, "--dry-run")
         assert (result.exit_code, result.stdout) == (2, "")
-        assert "a copy of another log directory of node 1; pass one of them" in result.stderr
+        assert f"{good}: a copy of {tmp_path}/before/disk, or that of this one; pass one of them" in result.stderr
 
 
 def test_the_path_may_be_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -372,7 +372,7 @@ def test_bad_input(tmp_path: Path) -> None:
         ((good, other, *version, *controller), "different clusters"),
         ((good, nameless, *version, *controller), "no valid meta.properties"),
         ((zookeeper, *version, *controller), "ZooKeeper"),
-        ((good, twice, *version, *controller), "a copy of another log directory"),
+        ((good, twice, *version, *controller), "or that of this one; pass one of them"),
         ((good, with_log, *version, *controller), "without --from-data"),
         ((good, *version, *controller, "--copy", good), "uses none"),
         ((good, *version, *controller, "--configs", tmp_path / "none"), "none"),
