@@ -27,9 +27,9 @@ from kdump.questions.reindex import run as reindex
 from kdump.questions.rescue import answer as rescue
 from kdump.questions.restart_plan import answer as restart
 from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress
-from kdump.questions.restart_plan.recovery.recovery_time import RecoveryLog, RecoveryTime
+from kdump.questions.restart_plan.recovery.recovery_time import RecoveryTime
+from kdump.questions.restart_plan.recovery.recovery_work import LogWork
 from kdump.questions.restart_plan.replicas.replica_answer import ClusterSummary, PartitionReplicas
-from kdump.questions.restart_plan.summary import PlanSummary
 from kdump.questions.retention import answer as retention
 from kdump.questions.salvage.answer import Salvaged, SalvageSummary
 from kdump.questions.salvage.byte_outcomes import LedgerHole, LedgerSpan
@@ -107,8 +107,10 @@ TYPES: dict[str, tuple[Key, ...]] = {
         space.SpaceSummary,
     ),
     **keys_by_type(diff.CopyDifference, diff.PartitionDiff, diff.DiffSummary),
-    **keys_by_type(restart.PartitionPlan, restart.DirectoryPlan, PlanSummary, PartitionReplicas, ClusterSummary),
-    **keys_by_type(RecoveryTime, RecoveryLog, RecoveryProgress),
+    **keys_by_type(
+        restart.PartitionPlan, restart.DirectoryPlan, restart.RestartPlan, PartitionReplicas, ClusterSummary
+    ),
+    **keys_by_type(RecoveryTime, LogWork, RecoveryProgress),
     **keys_by_type(PartitionStatistics),
     **keys_by_type(FleetSummary),
     **keys_by_type(reindex.Reindexed, reindex.ReindexSummary),

@@ -25,10 +25,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kdump.questions.restart_plan.recovery.recovery_model import Rates, simulate
-from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress
-from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery
-from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
-from kdump.questions.restart_plan.recovery.run import follow_recovery, recovery_time, recovery_works
+from kdump.questions.restart_plan.recovery.recovery_progress import RecoveryProgress, follow_recovery
+from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, recovery_time
+from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, recovery_works
 from tools.trials.cluster import LOGGING, Cluster
 from tools.trials.recovery_disks import MIB, DataSet, crashed_log, evict, write_checkpoints, write_data
 
@@ -250,7 +249,7 @@ def modelled(result: dict[str, Any]) -> float:
     works = [DirectoryWork(str(ROOT), clean=False) for _ in range(result["dirs"])]
     for number in range(result["logs"] or data.logs):
         logs = works[number % len(works)].logs
-        log = LogWork("t", number, f"t-{number}", len(logs), data.segments)
+        log = LogWork("t", number, f"t-{number}", str(ROOT), len(logs) + 1, data.segments)
         log.bases.extend(range(segments))
         log.sizes.extend([size] * segments)
         log.againBytes = log.bytes if "index" in result["without"] else 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple
 
-from kdump.answer import BYTES, NESTED, OFFSET, Doc, PathText, answer
+from kdump.answer import BYTES, INLINE, NESTED, OFFSET, Doc, PathText, answer
 from kdump.check.advice import FETCH_AGAIN
 from kdump.cluster.release_evidence import OPTION, ChosenRelease
 from kdump.format.kafka_release import NEWEST, KafkaRelease
@@ -169,16 +170,15 @@ Steps = Annotated[
         "rename, rebuild, split, write, create; position and offset are null if they do not apply"
     ),
 ]
-Stops = Annotated[
-    list[StartupFailure],
-    Doc(
-        f"failures, each {NESTED}; kind: exit (the broker exits) or offline (the log directory goes offline); "
-        "exception: what the broker's log will show; remedy: what to do; newer: what only a release newer than the "
-        "newest known one writes, if that is why"
-    ),
-]
-CopyFirst = Annotated[list[PathText], Doc("paths to copy elsewhere before startup", after="remedy")]
-UnreadTexts = Annotated[list[PathText], Doc("what could not be read, and why; the plan may be wrong there")]
+STOPS = (
+    f"failures, each {NESTED}; kind: exit (the broker exits) or offline (the log directory goes offline); exception: "
+    "what the broker's log will show; remedy: what to do; newer: what only a release newer than the newest known one "
+    "writes, if that is why"
+)
+Stops = Annotated[list[StartupFailure], Doc(STOPS)]
+COPY_FIRST = "paths to copy elsewhere before startup"
+UNREAD = "what could not be read, and why; the plan may be wrong there"
+UnreadTexts = Annotated[list[PathText], Doc(UNREAD)]
 
 
 @answer("restartPartition")
@@ -250,6 +250,10 @@ class PartitionPlan:
     """Those of its log directory that only this log shows."""
     unread: UnreadTexts = field(default_factory=list)
 
+    def again(self) -> PartitionPlan:
+        """Return the plan without what was collected while the log was loaded."""
+        return replace(self, steps=[], cuts=[], stops=[], newer=[], notes=[], warnings=[], unread=[])
+
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -310,7 +314,7 @@ class PartitionPlan:
         return usual and not (self.cuts or remarks or self.state)
 
     @property
-    def copyFirst(self) -> CopyFirst:
+    def copyFirst(self) -> Annotated[list[PathText], Doc(COPY_FIRST, after="remedy")]:
         """Paths to copy before the startup, if anything is lost here: the whole directory, because salvage needs all of
         it."""
         if self.strayDeleted:
@@ -372,6 +376,11 @@ class DirectoryPlan:
     unlisted: list[str] = field(default_factory=list)
     """Other directories below the path that was given, which cannot be listed: each may be a log directory."""
 
+    @property
+    def is_offline(self) -> bool:
+        """Whether the directory goes offline before its logs are loaded."""
+        return any(stop.kind == OFFLINE for stop in self.stops)
+
 
 LEADER, RESIGNED, CANDIDATE, FOLLOWER, UNATTACHED = "leader", "resigned", "candidate", "follower", "unattached"
 """States in which a node starts: leader at once, because it is the only voter; it led, and waits for an election; it
@@ -411,16 +420,55 @@ class ReleaseChange(NamedTuple):
     wayBack: list[str]
 
 
+class RestartTotals(NamedTuple):
+    """Totals over partitions."""
+
+    partitions: Annotated[int, Doc("number of partitions examined")]
+    recoveredPartitions: Annotated[int, Doc("number of partitions with segments that are re-read")]
+    recovered: Annotated[int, Doc("number of segments that are re-read")]
+    bytesRead: Annotated[int, Doc("bytes of segments that startup reads", BYTES)]
+    bytesCut: Annotated[int, Doc("bytes that are no longer part of a log after startup", BYTES)]
+    losing: Annotated[int, Doc("number of partitions that lose records")]
+    strays: Annotated[int, Doc("number of partitions whose directories are renamed to -stray and not served")]
+
+
+def totals(partitions: Sequence[PartitionPlan]) -> RestartTotals:
+    """Return the totals over these partitions."""
+    return RestartTotals(
+        len(partitions),
+        sum(1 for plan in partitions if plan.recovered),
+        sum(plan.recovered for plan in partitions),
+        sum(plan.bytesRead for plan in partitions),
+        sum(plan.bytesCut for plan in partitions),
+        sum(1 for plan in partitions if plan.loses),
+        sum(1 for plan in partitions if plan.stray),
+    )
+
+
+@answer("restartPlan")
 @dataclass
 class RestartPlan:
-    """The complete plan: log directories, partitions in the order in which they are examined, and assumptions about
-    what no disk states."""
+    """The plan of the whole broker: log directories, partitions in the order in which they are examined, and
+    assumptions about what no disk states."""
 
     directories: list[DirectoryPlan] = field(default_factory=list)
-    release: ChosenRelease | None = None
+    release: Annotated[
+        ChosenRelease | None,
+        Doc(
+            "the release of Kafka that is started, {version, mode, source, reason, doubt, diskVersion, newer, tried}; "
+            "source: option, disk or default; tried: whether its rules have been compared with real brokers",
+            after="nodeId",
+        ),
+    ] = None
     """The release that is started; None only while the plan is being made."""
-    quorum: Quorum | None = None
-    """The controller quorum; None without KRaft."""
+    quorum: Annotated[
+        Quorum | None,
+        Doc(
+            f"the controller quorum as the files of this node state it, {NESTED}; null with ZooKeeper, or if "
+            "unreadable",
+            after="wayBack",
+        ),
+    ] = None
     change: ReleaseChange | None = None
     """What the start of another release than the disk's changes; None if it is the disk's own."""
     partitions: list[PartitionPlan] = field(default_factory=list)
@@ -431,44 +479,84 @@ class RestartPlan:
     before: it halts when it applies the first, once it is committed. None: of one in a snapshot."""
     doubts: list[str] = field(default_factory=list)
     """Why it is not known whether the release starts, if it is a known one."""
-    assumptions: list[str] = field(default_factory=list)
-    withoutMetadata: bool = False
-    """Whether no directory has a metadata log with topics, so that only the controllers, if there are any left, know
-    which partitions the broker has."""
+    assumptions: Annotated[
+        list[PathText], Doc("what the plan assumes because no disk states it", after="copyFirst")
+    ] = field(default_factory=list)
+    withoutMetadata: Annotated[
+        bool,
+        Doc(
+            "whether no directory has a metadata log, or it has no topics: if the controllers have none either, all "
+            "partitions become stray",
+            after="offline",
+        ),
+    ] = False
     withoutTopics: bool = False
     """Whether there is a metadata log, but it has no topics."""
+    seconds: Annotated[float, Doc("elapsed time", "s", after="unread")] = 0.0
 
     @property
-    def allStops(self) -> list[StartupFailure]:
+    def nodeId(self) -> Annotated[int | None, Doc("node.id in meta.properties; null if no log directory states it")]:
+        return next((each.nodeId for each in self.directories if each.nodeId is not None), None)
+
+    @property
+    def totals(self) -> Annotated[RestartTotals, INLINE]:
+        return totals(self.partitions)
+
+    @property
+    def rewrites(
+        self,
+    ) -> Annotated[
+        list[PathText],
+        Doc(
+            "what a start of another release than the disk's own writes that the disk's own did not; empty otherwise",
+            after="release",
+        ),
+    ]:
+        return self.change.rewrites if self.change else []
+
+    @property
+    def wayBack(
+        self,
+    ) -> Annotated[
+        list[PathText],
+        Doc(
+            "what a return to the older one of the two releases loses, or makes impossible; empty otherwise",
+            after="rewrites",
+        ),
+    ]:
+        return self.change.wayBack if self.change else []
+
+    @property
+    def places(self) -> list[DirectoryPlan | PartitionPlan]:
+        """All directories, each with its own failures and what could not be read."""
+        return [*self.directories, *self.partitions]
+
+    @property
+    def allStops(self) -> Annotated[Stops, Doc(STOPS, name="stops", after="strays")]:
         """All failures, the broker's own first."""
-        found = list(self.stops)
-        for directory in self.directories:
-            found += directory.stops
-        for partition in self.partitions:
-            found += partition.stops
-        return found
+        return [*self.stops, *(stop for place in self.places for stop in place.stops)]
 
     @property
-    def offline(self) -> list[str]:
-        """The log directories that go offline."""
-        found = [each.path for each in self.directories if any(stop.kind == OFFLINE for stop in each.stops)]
-        found += [each.source for each in self.partitions if any(stop.kind == OFFLINE for stop in each.stops)]
-        return list(dict.fromkeys(found))
+    def offline(self) -> Annotated[list[PathText], Doc("log directories that go offline", after="stops")]:
+        paths = [each.path for each in self.directories if each.is_offline]
+        paths += [each.source for each in self.partitions if any(stop.kind == OFFLINE for stop in each.stops)]
+        return list(dict.fromkeys(paths))
 
     @property
     def newer(self) -> list[str]:
         """What only a newer release than the newest known one writes."""
         texts = [] if self.release is None else list(self.release.newer)
         texts += (stop.newer for stop in self.allStops if stop.newer)
-        return list(dict.fromkeys([*texts, *(text for each in self.partitions for text in each.newer)]))
+        return list(dict.fromkeys([*texts, *(text for plan in self.partitions for text in plan.newer)]))
 
     @property
     def unknowns(self) -> list[str]:
         """Why it is not known whether the node starts; empty if it is known."""
         if not self.is_named:
             newer = self.newer
-            doubts = (each for each in self.doubts if not each.startswith(tuple(newer)))
-            return list(dict.fromkeys([*newer, *doubts]))
+            return list(
+                dict.fromkeys([*newer, *(doubt for doubt in self.doubts if not doubt.startswith(tuple(newer)))])
+            )
         return [] if self.verdictOfRules == STOPPED else self.doubts
 
     @property
@@ -477,8 +565,16 @@ class RestartPlan:
         return self.release is not None and self.release.source == OPTION and not self.release.doubt
 
     @property
-    def verdict(self) -> str:
-        """CLEAN, RECOVERY, DEGRADED, STOPPED or UNKNOWN."""
+    def verdict(
+        self,
+    ) -> Annotated[
+        str,
+        Doc(
+            "clean (starts without recovery), recovery (starts and recovers logs), degraded (starts without a log "
+            "directory), stopped (does not start), unknown (see release.newer, or what was lowered before)",
+            after="quorum",
+        ),
+    ]:
         return UNKNOWN if self.unknowns else self.verdictOfRules
 
     @property
@@ -499,18 +595,21 @@ class RestartPlan:
         return self.verdict != STOPPED or exits == len(self.refusedAt)
 
     @property
-    def loses(self) -> bool:
-        return any(each.loses or each.stray or each.missing for each in self.partitions)
+    def loses(
+        self,
+    ) -> Annotated[
+        bool, Doc("whether records are lost or hidden, or directories become stray or are missing", after="verdict")
+    ]:
+        return any(plan.loses or plan.stray or plan.missing for plan in self.partitions)
 
     @property
-    def unread(self) -> list[str]:
-        here = [text for each in self.directories for text in each.unread]
-        return here + [text for each in self.partitions for text in each.unread]
+    def unread(self) -> Annotated[UnreadTexts, Doc(UNREAD, after="assumptions")]:
+        return [text for place in self.places for text in place.unread]
 
     @property
     def warnings(self) -> list[str]:
         """The warnings about all log directories."""
-        return [text for each in self.directories for text in each.warnings]
+        return [text for directory in self.directories for text in directory.warnings]
 
     @property
     def status(self) -> int:
@@ -524,6 +623,5 @@ class RestartPlan:
         return int(troubled or self.loses)
 
     @property
-    def copyFirst(self) -> list[str]:
-        """Paths to copy before the broker is started."""
-        return [path for each in self.partitions for path in each.copyFirst]
+    def copyFirst(self) -> Annotated[list[PathText], Doc(COPY_FIRST, after="withoutMetadata")]:
+        return [path for plan in self.partitions for path in plan.copyFirst]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import count
 
 import click
 
@@ -11,22 +12,29 @@ from kdump.check.options import Options
 from kdump.command_line.exit_status import exit_with
 from kdump.command_line.expected_size import segment_bytes
 from kdump.command_line.input_files import print_error
+from kdump.command_line.low_impact_options import RateParam
 from kdump.command_line.name_options import topic_filter, topic_option
 from kdump.command_line.output_options import CSV_COLUMNS_HELP, OutputOptions, output_options
 from kdump.command_line.properties_option import NodeProperties, properties_option
 from kdump.command_line.reading_options import ReadingOptions, reading_options
 from kdump.command_line.release_option import release_option
-from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, takes
+from kdump.command_line.typed_options import CommandOptions, added, argument, flag, group, option, takes
 from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
+from kdump.io.run import Run
 from kdump.kafka.server_properties import ServerProperties
+from kdump.log.bundle_names import bundle_of
 from kdump.questions.restart_plan.answer import CLEAN, PartitionPlan, RestartPlan
-from kdump.questions.restart_plan.recovery.command import RecoveryOptions, run_estimate, run_follow
-from kdump.questions.restart_plan.recovery.recovery_work import StartupWorks
-from kdump.questions.restart_plan.recovery.run import time_of
-from kdump.questions.restart_plan.replicas.replica_answer import PartitionReplicas
+from kdump.questions.restart_plan.recovery.recovery_progress import LOADED, RecoveryProgress, follow_recovery
+from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, RecoveryTime, estimate, recovery_time
+from kdump.questions.restart_plan.recovery.recovery_work import LogWork, StartupWorks, recovery_works
+from kdump.questions.restart_plan.recovery.report import RecoveryProgressReport, RecoveryTimeReport
 from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster
-from kdump.questions.restart_plan.report import PlanEnd, RestartReport, plan_objects
+from kdump.questions.restart_plan.report import PlanAnswer, RestartReport
 from kdump.render.progress import Progress
+
+INTERVAL = 5.0
+"""Seconds between looks, by default."""
+
 
 EXAMPLES = """
 \b
@@ -41,6 +49,38 @@ Exit status: 0 if the broker starts and loses nothing; 1 if it starts, but recor
 a log directory goes offline, or there is a warning; 2 for a usage error, if something could not be read, or if it
 is unknown whether it starts; 3 if it does not.
 """
+
+
+@dataclass(frozen=True)
+class RecoveryOptions(CommandOptions):
+    """Whether to estimate or follow a recovery, and what that depends on."""
+
+    estimate: bool = flag(
+        "--estimate",
+        help="Only estimate how long recovery takes, and in which order logs are loaded; reads no segments.",
+    )
+    follow: bool = flag(
+        "--follow", help="Show how far the recovery of the broker that is starting is, until it has ended."
+    )
+    interval: float | None = option(
+        "--interval",
+        type=click.FloatRange(min=0.1),
+        metavar="SECONDS",
+        help="With --follow: look again after this many seconds.  [5]",
+    )
+    threads: int | None = option(
+        "--recovery-threads",
+        type=click.IntRange(min=1, max=1000),
+        metavar="N",
+        help="Estimate for this num.recovery.threads.per.data.dir.  [from the metadata; else Kafka's default]",
+    )
+    read_speed: int | None = option(
+        "--read-speed", type=RateParam(), help="Estimate for a disk that delivers this, such as 250MB/s.  [measured]"
+    )
+
+    @property
+    def query(self) -> RecoveryQuery:
+        return RecoveryQuery(self.threads, self.read_speed)
 
 
 @dataclass(frozen=True)
@@ -85,9 +125,9 @@ def command(options: RestartPlanOptions) -> None:
     node = NodeProperties(options.server, options.paths)
     check = options.reading.run(kafka_version=options.kafka_version, server=node.server)
     if options.recovery.estimate:
-        exit_with(lambda: run_estimate(options.paths, options.recovery, check, options.output))
+        exit_with(lambda: _estimate(options.paths, options.recovery, check, options.output))
     if options.recovery.follow:
-        exit_with(lambda: run_follow(options.paths, options.recovery, options.output))
+        exit_with(lambda: _follow(options.paths, options.recovery, options.output))
     exit_with(lambda: _run(options, check, node))
 
 
@@ -101,7 +141,6 @@ def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> i
             output, full=options.output.full, everything=options.everything, of_topics=bool(options.topics)
         ),
         (PartitionPlan,),
-        objects=plan_objects,
         report=True,
     )
     node.show(options.output, output, sink)
@@ -113,18 +152,21 @@ def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> i
         def at(done: int, total: int | None) -> None:
             progress.show(f"reading the metadata, {100 * done // total}%" if total and done < total else "")
 
-        def found(answer: PartitionPlan | RestartPlan | PartitionReplicas) -> None:
-            sink.add(plan_end(answer) if isinstance(answer, RestartPlan) else answer)
+        def found(answer: PlanAnswer) -> None:
+            if isinstance(answer, RestartPlan):
+                answer.seconds = round(time.monotonic() - began, 3)
+                for directory in answer.directories:
+                    sink.add(directory)
+                if not (options.topics or options.output.quiet or answer.verdict == CLEAN):
+                    sink.add(recovery_of(answer))
+            sink.add(answer)
 
-        def plan_end(plan: RestartPlan) -> PlanEnd:
-            recovery = None
-            if not (options.topics or options.output.quiet or plan.verdict == CLEAN):
-                release = NEWEST if plan.release is None else parse_release(plan.release.version)
-                own = {each.path for each in plan.directories}
-                _, known = disks.newest_metadata(*own)
-                own_works = [work for work in works.works if work.path in own]
-                recovery, _ = time_of(own_works, options.recovery.query, known, release, check.server)
-            return PlanEnd(plan, time.monotonic() - began, recovery)
+        def recovery_of(plan: RestartPlan) -> RecoveryTime:
+            paths = {directory.path for directory in plan.directories}
+            _, metadata = disks.newest_metadata(*paths)
+            own_works = [work for work in works.works if work.path in paths]
+            release = NEWEST if plan.release is None else parse_release(plan.release.version)
+            return estimate(own_works, options.recovery.query, metadata, release, check.server)
 
         plan = restart_cluster(
             options.paths,
@@ -143,3 +185,48 @@ def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> i
         print_error(text)
     output.flush()
     return plan.status
+
+
+def _estimate(paths: tuple[str, ...], options: RecoveryOptions, check: Options, output_options: OutputOptions) -> int:
+    """Print the estimate, and return the exit status: 2 if something could not be read."""
+    output = output_options.output(headline=False)
+    sink = output_options.sink(
+        output,
+        lambda: RecoveryTimeReport(output, full=output_options.full),
+        (LogWork,),
+        report=True,
+    )
+    with Progress("restart-plan") as progress:
+        listed = count(1)
+        whole, logs = recovery_time(
+            paths,
+            options.query,
+            kafka_version=check.kafka_version,
+            server=check.server,
+            run=Run(begin=lambda _: progress.show(f"partition {next(listed):,}")),
+        )
+    for log in logs:
+        sink.add(log)
+    sink.add(whole)
+    sink.end()
+    for text in whole.unread if not sink.shows_unread else ():
+        print_error(text)
+    output.flush()
+    return 2 if whole.unread else 0
+
+
+def _follow(paths: tuple[str, ...], options: RecoveryOptions, output_options: OutputOptions) -> int:
+    """Print how far the recovery is, again and again, and return the exit status: 1 if the broker exited before all
+    logs were loaded."""
+    if any(map(bundle_of, paths)):
+        raise click.UsageError("--follow needs the broker's own disks, not a bundle")
+    output_options = replace(output_options, pager=False)  # lines come for as long as the recovery takes
+    output = output_options.output(headline=False)
+    sink = output_options.sink(output, lambda: RecoveryProgressReport(output), (RecoveryProgress,), report=True)
+    last = None
+    for last in follow_recovery(recovery_works(paths), options.interval or INTERVAL):
+        sink.add(last)
+        output.flush()
+    sink.end()
+    output.flush()
+    return int(last is not None and last.state != LOADED)

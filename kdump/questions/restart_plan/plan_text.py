@@ -8,8 +8,7 @@ from kdump.cluster.release_evidence import DEFAULT, DISK, OPTION
 from kdump.format.count_text import count_text, first_of
 from kdump.format.kafka_release import NEWEST, ZOOKEEPER, parse_release
 from kdump.log.internal_topics import METADATA_TOPIC
-from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan
-from kdump.questions.restart_plan.summary import totals
+from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan, totals
 
 STARTS = {
     CLEAN: "starts after a clean shutdown",

@@ -7,9 +7,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple
 
-from kdump.answer import Object, answer_object
 from kdump.format.count_text import count_text, plain_count
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.questions.restart_plan.answer import (
@@ -22,11 +20,13 @@ from kdump.questions.restart_plan.answer import (
     TRUNCATED,
     UNKNOWN,
     USUAL,
+    DirectoryPlan,
     PartitionPlan,
     RemovedBytes,
     RestartPlan,
     StartupFailure,
     Step,
+    totals,
 )
 from kdump.questions.restart_plan.plan_text import (
     UNKNOWN_START,
@@ -46,7 +46,6 @@ from kdump.questions.restart_plan.replicas.replicas_report import (
     partition_lines,
     replicas_verdict,
 )
-from kdump.questions.restart_plan.summary import summary, totals
 from kdump.render.amounts import size_text
 from kdump.render.escape import path_text, printable
 from kdump.render.sink import Sink
@@ -64,27 +63,7 @@ STYLE = {CLEAN: "name", RECOVERY: "name", DEGRADED: "torn", STOPPED: "bad", UNKN
 GOES = {TRUNCATED: "truncated", DELETED: "deleted", HIDDEN: "left in the file after the log end"}
 
 
-class PlanEnd(NamedTuple):
-    """The whole plan, which was made in so many seconds, and how long recovery takes (None: nothing is recovered, or
-    only some topics were examined)."""
-
-    plan: RestartPlan
-    seconds: float
-    recovery: RecoveryTime | None = None
-
-
-PlanAnswer = PartitionPlan | PlanEnd | PartitionReplicas | ClusterSummary
-
-
-def plan_objects(answer: PlanAnswer) -> Iterator[Object]:
-    """Yield the JSON object of an answer; at the end of a broker's plan those of the directories, and the summary."""
-    if not isinstance(answer, PlanEnd):
-        yield answer_object(answer)
-        return
-    yield from map(answer_object, answer.plan.directories)
-    if answer.recovery is not None:
-        yield answer_object(answer.recovery)
-    yield answer_object(summary(answer.plan, answer.seconds))
+PlanAnswer = PartitionPlan | DirectoryPlan | RecoveryTime | RestartPlan | PartitionReplicas | ClusterSummary
 
 
 class RestartReport(Sink[PlanAnswer]):
@@ -100,13 +79,18 @@ class RestartReport(Sink[PlanAnswer]):
         self.full = full
         self.everything = everything
         self.of_topics = of_topics
-        self.plans: list[PlanEnd] = []
+        self.plans: list[tuple[RestartPlan, RecoveryTime | None]] = []
+        self.recovery: RecoveryTime | None = None
+        """That of the next plan."""
         self.replicas: list[PartitionReplicas] = []
         self.summary: ClusterSummary | None = None
 
     def add(self, answer: PlanAnswer) -> None:
-        if isinstance(answer, PlanEnd):
-            self.plans.append(answer)
+        if isinstance(answer, RecoveryTime):
+            self.recovery = answer
+        elif isinstance(answer, RestartPlan):
+            self.plans.append((answer, self.recovery))
+            self.recovery = None
         elif isinstance(answer, PartitionReplicas):
             self.replicas.append(answer)
         elif isinstance(answer, ClusterSummary):
@@ -115,22 +99,16 @@ class RestartReport(Sink[PlanAnswer]):
     def end(self) -> None:
         if self.summary is not None:
             self._joined(self.summary)
-        for number, each in enumerate(self.plans):
+        for number, (plan, recovery) in enumerate(self.plans):
             if number or self.summary is not None:
                 self.output.line("")
-            self.write(each.plan, each.recovery)
+            self.write(plan, recovery)
 
     def _joined(self, summary: ClusterSummary) -> None:
         """Write what the replicas of several brokers lose, the worst first."""
         head, details = replicas_verdict(summary)
         names = ", ".join(map(str, summary.nodes))
-        style = (
-            "bad"
-            if summary.worstLost or summary.quorumLoses or summary.halting or summary.hasQuorum is False
-            else "torn"
-            if summary.metadataOffset is None
-            else "name"
-        )
+        style = "bad" if summary.loses else "torn" if summary.metadataOffset is None else "name"
         self.output.text(f"nodes {names} together: {head}{details}", head, style)
         for line in order_lines(summary, everything=self.full):
             self.output.text(f"  {line}")

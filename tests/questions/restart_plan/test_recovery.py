@@ -15,15 +15,8 @@ from typing import Any
 import pytest
 
 from kdump.all_answers import TYPES
-from kdump.questions.restart_plan.recovery import command as recovery
+from kdump.questions.restart_plan import command as recovery
 from kdump.questions.restart_plan.recovery import recovery_time
-from kdump.questions.restart_plan.recovery.progress_report import (
-    PAUSE,
-    WORDS,
-    RecoveryProgressReport,
-    head_lines,
-    progress_text,
-)
 from kdump.questions.restart_plan.recovery.read_speed import MEASURED, ReadSpeed
 from kdump.questions.restart_plan.recovery.recovery_progress import (
     COUNTERS,
@@ -37,11 +30,21 @@ from kdump.questions.restart_plan.recovery.recovery_progress import (
     WAITING,
     CurrentLog,
     RecoveryProgress,
+    follow_recovery,
 )
 from kdump.questions.restart_plan.recovery.recovery_time import RecoveryQuery, estimate
-from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
-from kdump.questions.restart_plan.recovery.report import RecoveryTimeReport, estimate_text, rough_duration, short_line
-from kdump.questions.restart_plan.recovery.run import follow_recovery, recovery_works
+from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, recovery_works
+from kdump.questions.restart_plan.recovery.report import (
+    PAUSE,
+    WORDS,
+    RecoveryProgressReport,
+    RecoveryTimeReport,
+    estimate_text,
+    head_lines,
+    progress_text,
+    rough_duration,
+    short_line,
+)
 from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import FIXTURES
@@ -70,7 +73,8 @@ def large(logs: int, monkeypatch: pytest.MonkeyPatch, size: int = 40 << 20) -> D
         of_log = size * (number % 5)
         sizes = array("q", [of_log] if of_log else [])
         path = f"/kafka/logs/orders-{number}"
-        work.logs.append(LogWork("orders", number, path, number, 1, array("q", [0] * len(sizes)), sizes))
+        bases = array("q", [0] * len(sizes))
+        work.logs.append(LogWork("orders", number, path, work.path, number + 1, 1, bases, sizes))
     return work
 
 
@@ -87,8 +91,8 @@ def report(work: DirectoryWork, width: int | None, query: RecoveryQuery, *, full
 
     output = Captured("never")
     sink = RecoveryTimeReport(output, full=full)
-    whole, logs = estimate([work], query)
-    for log in logs:
+    whole = estimate([work], query)
+    for log in work.logs:
         sink.add(log)
     sink.add(whole)
     sink.end()
@@ -184,7 +188,7 @@ def test_full_shows_every_log_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_assumed_speed_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     work = large(100, monkeypatch)
     monkeypatch.setattr(recovery_time, "measure", lambda paths, streams: ReadSpeed(125_000_000, "assumed"))
-    whole, _ = estimate([work], RecoveryQuery())
+    whole = estimate([work], RecoveryQuery())
     assert "assumed: it could not be measured; --read-speed sets it" in report(work, None, RecoveryQuery())
     assert "if the disk delivers 119.2 MiB/s (assumed; see --read-speed)" in short_line(whole)
     assert "--follow whether a running recovery moves" in short_line(whole)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kdump.questions.restart_plan.recovery import run as recovery
+from kdump.questions.restart_plan.recovery import recovery_progress as recovery
 from kdump.questions.restart_plan.recovery.recovery_progress import (
     COUNTERS,
     CPU_TIME,
@@ -26,10 +26,11 @@ from kdump.questions.restart_plan.recovery.recovery_progress import (
     WAITING,
     RecoveryFollower,
     RecoveryProgress,
+    broker_threads,
+    follow_recovery,
+    process_start,
 )
-from kdump.questions.restart_plan.recovery.recovery_threads import broker_threads, process_start
 from kdump.questions.restart_plan.recovery.recovery_work import directory_work
-from kdump.questions.restart_plan.recovery.run import follow_recovery
 from tests.questions.restart_plan.test_recovery_time import disk, segment
 
 PROCESS = 4242

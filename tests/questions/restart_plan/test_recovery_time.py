@@ -22,9 +22,14 @@ from kdump.questions.restart_plan.recovery.recovery_model import (
     extremes,
     simulate,
 )
-from kdump.questions.restart_plan.recovery.recovery_time import DEFAULT, RecoveryQuery, mean_batch_size
-from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, StartupWorks, directory_work
-from kdump.questions.restart_plan.recovery.run import recovery_time, recovery_works
+from kdump.questions.restart_plan.recovery.recovery_time import DEFAULT, RecoveryQuery, mean_batch_size, recovery_time
+from kdump.questions.restart_plan.recovery.recovery_work import (
+    DirectoryWork,
+    LogWork,
+    StartupWorks,
+    directory_work,
+    recovery_works,
+)
 from kdump.questions.restart_plan.run import predict_startup
 from tests.conftest import FIXTURES
 from tests.craft import one
@@ -131,7 +136,8 @@ def test_a_plan_has_the_same_work_as_an_estimate(tmp_path: Path) -> None:
     seen = StartupWorks()
     predict_startup([str(root)], on_seen=seen.on_seen)
     (listed,), (planned,) = recovery_works([str(root)]), seen.works
-    assert (planned.path, planned.clean, planned.inOrder) == (listed.path, listed.clean, False)
+    assert (planned.path, planned.clean) == (listed.path, listed.clean)
+    assert {log.number for log in planned.logs} == {None}
 
     def facts(work: DirectoryWork) -> list[tuple[object, ...]]:
         return sorted(
@@ -177,7 +183,8 @@ def logs_of(*sizes: int, segments: int = 1) -> list[LogWork]:
             "t",
             number,
             f"/none/t-{number}",
-            number,
+            "/none",
+            number + 1,
             segments,
             array("q", range(segments)),
             array("q", [size // segments] * segments),

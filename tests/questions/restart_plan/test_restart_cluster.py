@@ -27,8 +27,7 @@ from kdump.questions.restart_plan.answer import (
 from kdump.questions.restart_plan.replicas.leader_candidates import ElectionRules, candidates
 from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
 from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
-from kdump.questions.restart_plan.replicas.replica_lineages import Replica, replica_of
-from kdump.questions.restart_plan.replicas.replica_losses import partition_replicas
+from kdump.questions.restart_plan.replicas.replica_losses import Replica, partition_replicas, replica_of
 from kdump.questions.restart_plan.replicas.restart_cluster import restart_cluster, start_orders
 from kdump.state.partition_registrations import PartitionRegistration
 from tests import command
@@ -183,7 +182,17 @@ def test_who_may_lead(
 def test_the_order_is_that_with_which_least_is_lost() -> None:
     def of(costs: dict[int, int], first: bool = True) -> PartitionReplicas:
         found = [LeaderOutcome(leader, "isr", True, lost, lost, 0, []) for leader, lost in costs.items()]
-        return PartitionReplicas("t", 0, None, 0, [1, 2, 3], [], [], 1, False, first, [], [], found, None, [], [])
+        return PartitionReplicas(
+            topic="t",
+            partition=0,
+            leaderEpoch=0,
+            brokers=[1, 2, 3],
+            minInSyncReplicas=1,
+            firstLeads=first,
+            given=[],
+            outcomes=found,
+            notes=[],
+        )
 
     orders = start_orders([1, 2, 3], [of({1: 5, 2: 0}), of({1: 0, 3: 4}), of({3: 1})])
     assert (orders.best[0], orders.cost) == (2, (1, 0, 1))

@@ -12,9 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from kdump.check.advice import FETCH_METADATA_AGAIN
 from kdump.check.options import Options
@@ -55,7 +53,7 @@ from kdump.questions.restart_plan.answer import (
 )
 from kdump.questions.restart_plan.log_loading.log_loader import LoadParameters, load
 from kdump.questions.restart_plan.log_loading.metadata_log import load_metadata_log
-from kdump.questions.restart_plan.log_loading.replica_moves import Moves, parse_name
+from kdump.questions.restart_plan.log_loading.replica_moves import Moves, parse_name, partition_directories
 from kdump.questions.restart_plan.log_loading.stray_partitions import WITHOUT_ID, StrayPartitions
 from kdump.questions.restart_plan.node.access_rights import ENTER, READ, WRITE, Rights, denied, temporary_file_stop
 from kdump.questions.restart_plan.node.root_files import (
@@ -132,19 +130,10 @@ def _blocked(path: str, condition: str) -> StartupFailure:
     return StartupFailure(OFFLINE, path, None, None, message, exception, remedy)
 
 
-def is_meta_properties(stop: StartupFailure) -> bool:
-    """Return True if the stop is about meta.properties, without which the logs of a directory are not loaded."""
-    return stop.kind == OFFLINE and os.path.basename(stop.file) == META
-
-
-def is_offset_checkpoint(stop: StartupFailure) -> bool:
-    """Return True if the stop is about a checkpoint that is read before the logs are loaded."""
-    return os.path.basename(stop.file) in OFFSETS[:2]
-
-
-def segments_size(seen: SeenDirectory) -> int:
-    """Return the total size in bytes of the segments in a partition's directory."""
-    return sum(seen.identities[name].size for name in seen.files if name.endswith(".log"))
+def _offline_file(directory: DirectoryPlan, *names: str) -> StartupFailure | None:
+    """Return why the directory goes offline because of one of these files; None if it does not."""
+    stops = (stop for stop in directory.stops if stop.kind == OFFLINE and os.path.basename(stop.file) in names)
+    return next(stops, None)
 
 
 def _beside(plan: PartitionPlan, live: str) -> StartupFailure:
@@ -188,17 +177,12 @@ class LogManager:
             if file_system.isdir(path):
                 plan = PartitionPlan(METADATA_TOPIC, 0, path, directory.path, "", clean=False)
                 work = WorkProgress(0, self.options)
-                how = LoadParameters(
-                    self.options.open,
-                    self.rights,
-                    False,
-                    expires=False,
-                    release=self.release,
-                    run=Run(self.options.limits, more=work.more),
-                )
-                is_counted = self.is_selected(METADATA_TOPIC)
-                act = partial(self._carry_out, how=how, act=load_metadata_log)
-                plan = self._planned(plan, act, work if is_counted else None)
+                how = replace(self._parameters(work, clean=False), expires=False)
+
+                def act(plan: PartitionPlan, seen: SeenDirectory, how: LoadParameters = how) -> None:
+                    self._carry_out(plan, lambda: load_metadata_log(plan, how, seen))
+
+                plan = self._planned(plan, act, work if self.is_selected(METADATA_TOPIC) else None)
                 work.end()
                 plan.stops = [stop._replace(kind=EXIT) for stop in plan.stops]
                 directory.warnings += plan.warnings
@@ -207,7 +191,7 @@ class LogManager:
     def logs(self) -> Iterator[PartitionPlan]:
         """loadLogs: yield the plans of all other logs, one by one."""
         chosen = [each for each in self.directories if each.logDir and not each.failed]
-        chosen = [each for each in chosen if not any(is_meta_properties(stop) for stop in each.stops)]
+        chosen = [each for each in chosen if _offline_file(each, META) is None]
         self._strays_without_ids(chosen)
         self.moves = Moves(chosen, self.strays, self.release)
         for directory in chosen:
@@ -259,24 +243,18 @@ class LogManager:
             plan = PartitionPlan(topic, partition, item.path, directory.path, state, clean, points.get(key))
             plan.highWatermark = None if state else marks.get(key)
             work = WorkProgress(0, self.options)
-            how = LoadParameters(
-                self.options.open,
-                self.rights,
-                clean,
-                starts.get(key, 0),
-                points.get(key, 0),
-                release=self.release,
-                run=Run(self.options.limits, more=work.more),
-            )
+            how = self._parameters(work, clean=clean)
+            how = replace(how, log_start=starts.get(key, 0), recovery_point=points.get(key, 0))
             how = self._configured(how, topic)
 
             def act(plan: PartitionPlan, seen: SeenDirectory, how: LoadParameters = how) -> None:
-                self._carry_out(plan, seen, how, load)
+                self._carry_out(plan, lambda: load(plan, how, seen))
                 if any(cut.kind == HIDDEN for cut in plan.cuts):
-                    instead = replace(plan, clean=False, steps=[], cuts=[], stops=[], notes=[], warnings=[], unread=[])
-                    self._carry_out(instead, seen, replace(how, clean=False), load)
+                    instead = replace(plan.again(), clean=False)
+                    self._carry_out(instead, lambda: load(instead, replace(how, clean=False), seen))
                     plan.logEndIfRecovered = instead.logEndOffset
-                self._after(plan, directory)
+                if not (plan.stops or plan.unread):
+                    self._carry_out(plan, lambda: self._after(plan, directory))
 
             plan = self._planned(plan, act, work)
             work.end()
@@ -295,7 +273,7 @@ class LogManager:
         """Return True if the release creates no missing partition because a log directory is offline."""
         if DIRECTORIES_ASSIGNED.applies(self.release):
             return False
-        return any(each.failed or any(stop.kind == OFFLINE for stop in each.stops) for each in self.directories)
+        return any(each.failed or each.is_offline for each in self.directories)
 
     def _strays_without_ids(self, directories: list[DirectoryPlan]) -> None:
         """Up to 3.6, a partition without a topic ID prevents that stray partitions are found at all: the broker logs
@@ -303,18 +281,20 @@ class LogManager:
         if not STRAYS_DELETED.applies(self.release) or self.strays.metadata is None:
             return
         for directory in directories:
-            with suppress(OSError):
-                for item in items(directory.path):
-                    parsed = parse_name(item.name, self.release) if item.is_directory else None
-                    if parsed is None or parsed[2] == "delete" or parsed[0] == METADATA_TOPIC:
-                        continue
-                    if not file_system.exists(os.path.join(item.path, "partition.metadata")):
-                        self.strays = StrayPartitions(None)
-                        directory.warnings.append(
-                            f"{item.path} has no partition.metadata, so its topic ID is unknown: the broker logs an "
-                            "error, and does not look for stray partitions"
-                        )
-                        return
+            for path, topic, _, state in partition_directories(directory.path, self.release):
+                if state == "delete" or topic == METADATA_TOPIC:
+                    continue
+                if not file_system.exists(os.path.join(path, "partition.metadata")):
+                    self.strays = StrayPartitions(None)
+                    directory.warnings.append(
+                        f"{path} has no partition.metadata, so its topic ID is unknown: the broker logs an error, and "
+                        "does not look for stray partitions"
+                    )
+                    return
+
+    def _parameters(self, work: WorkProgress, *, clean: bool) -> LoadParameters:
+        run = Run(self.options.limits, more=work.more)
+        return LoadParameters(self.options.open, self.rights, clean, release=self.release, run=run)
 
     def _configured(self, how: LoadParameters, topic: str) -> LoadParameters:
         """Apply the topic's own configs, as far as the metadata on the disk contains them."""
@@ -338,11 +318,11 @@ class LogManager:
         files, it is made again; if the files keep changing, the plan only notes that."""
         before: dict[tuple[str, str], Identity | None] = {}
         for pause in (*PAUSES, None):
-            made = replace(plan, steps=[], cuts=[], stops=[], notes=[], warnings=[], newer=[], unread=[])
+            made = plan.again()
             seen = see(plan.path)
             self.on_seen(plan.path, seen)
             if work is not None and pause == PAUSES[0]:
-                work.expect(segments_size(seen))
+                work.expect(sum(seen.identities[name].size for name in seen.files if name.endswith(".log")))
             act(made, seen)
             if not (made.stops or made.unread) or not is_changing(plan.path, seen.identities):
                 return made
@@ -355,19 +335,14 @@ class LogManager:
             if pause is None or not file_system.isdir(plan.path):
                 break
             time.sleep(pause)
-        made = replace(plan, steps=[], cuts=[], stops=[], notes=[], warnings=[], newer=made.newer, unread=[])
+        made = replace(plan.again(), newer=made.newer)
         made.notes.append(f"{plan.path}: kept changing while kdump read it; what a startup does with it is unknown")
         return made
 
-    def _carry_out(
-        self,
-        plan: PartitionPlan,
-        seen: SeenDirectory,
-        how: LoadParameters,
-        act: Callable[[PartitionPlan, LoadParameters, SeenDirectory], object],
-    ) -> None:
+    def _carry_out(self, plan: PartitionPlan, act: Callable[[], object]) -> None:
+        """Add to the plan why `act` stops."""
         try:
-            act(plan, how, seen)
+            act()
         except StartupFailed as stopped:
             plan.stops.append(stopped.stop)
         except KafkaError as error:
@@ -378,10 +353,8 @@ class LogManager:
             plan.unread.append(f"{error.filename or plan.path}: {error.strerror}")
 
     def _after(self, plan: PartitionPlan, directory: DirectoryPlan) -> None:
-        """Handle a loaded log as loadLog does."""
-        if plan.stops or plan.unread:
-            return
-        failed = next((stop for stop in directory.stops if stop.kind == OFFLINE and is_offset_checkpoint(stop)), None)
+        """Handle a loaded log as loadLog does. Raises StartupFailed, KafkaError, SourceError."""
+        failed = _offline_file(directory, *OFFSETS[:2])  # which are read before the logs are loaded
         if failed is not None and plan.openTransactions:
             message = (
                 f"the log directory is already offline because of {os.path.basename(failed.file)}; {plan.name} has an "
@@ -390,24 +363,14 @@ class LogManager:
             already = "already " if self.release.line >= (3, 0) else ""
             exception = f"The log dir {directory.path} is {already}offline due to a previous IO exception."
             exception = f"KafkaStorageException: {exception}"
-            plan.stops.append(
+            raise StartupFailed(
                 StartupFailure(EXIT, failed.file, failed.position, None, message, exception, failed.remedy)
             )
-            return
-        try:
-            topic_id_at = os.path.join(plan.path, "partition.metadata")
-            denial = self.rights.java_error(topic_id_at)
-            if denial is not None and not file_system.isdir(topic_id_at):
-                stop = denied(topic_id_at, "read", denial, self.rights)
-                plan.stops.append(storage_stop(stop, self.release))
-                return
-            topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release)
-        except KafkaError as error:
-            plan.stops.append(startup_failure(error, self.release))
-            return
-        except SourceError as error:
-            plan.unread.append(str(error))
-            return
+        topic_id_at = os.path.join(plan.path, "partition.metadata")
+        denial = self.rights.java_error(topic_id_at)
+        if denial is not None and not file_system.isdir(topic_id_at):
+            raise StartupFailed(storage_stop(denied(topic_id_at, "read", denial, self.rights), self.release))
+        topic_id = checkpoint_file.topic_id(topic_id_at, plan.newer, self.release)
         if plan.state == "delete":
             plan.steps.append(
                 Step("delete", plan.path, None, None, 0, "the directory, file.delete.delay.ms (1 min) after startup")
@@ -417,7 +380,7 @@ class LogManager:
                 stop = denied(plan.path, "delete", exception, self.rights)
                 message = f"{stop.message}, as a start does after file.delete.delay.ms (1 min)"
                 remedy = f"{stop.remedy}, or delete the directory: its topic or replica was deleted"
-                plan.stops.append(stop._replace(message=message, remedy=remedy))
+                raise StartupFailed(stop._replace(message=message, remedy=remedy))
             return
         if plan.state == "stray":
             plan.notes.append(
@@ -438,21 +401,18 @@ class LogManager:
             remedy = (
                 "keep the right one (kdump diff shows how they differ), and move the other out of the log directory"
             )
-            plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
-        elif plan.state == "future":
+            raise StartupFailed(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
+        if plan.state == "future":
             self._future(plan, topic_id, directory)
-        elif (moved := self.moves.of(plan)) is not None:
+        elif (moved := self.moves.other_end(plan)) is not None:
             new = f"{plan.name}.<32 digits>-delete"
             reason = f"to {new}: as soon as {moved} has all its records and replaces it"
             plan.steps.append(Step("rename", plan.path, None, None, 0, reason))
-        if plan.stops:
-            return
         path = os.path.join(plan.path, "leader-epoch-checkpoint")  # written when a leader is elected
         if not self.rights.can(plan.path, WRITE):
             exception = f"FileNotFoundException: {path}.tmp (Permission denied)"
-            plan.stops.append(denied(f"{path}.tmp", "write", exception, self.rights))
-        else:
-            plan.stops += filter(None, [temporary_file_stop(path, self.rights)])
+            raise StartupFailed(denied(f"{path}.tmp", "write", exception, self.rights))
+        plan.stops += filter(None, [temporary_file_stop(path, self.rights)])
 
     def _becomes_stray(self, plan: PartitionPlan, topic_id: str | None, directory: DirectoryPlan) -> bool:
         """Return True, and say so in the plan, if the broker treats the directory as stray."""
@@ -462,8 +422,7 @@ class LogManager:
             message = "the partition has no partition.metadata, so its topic ID is unknown"
             remedy = f"copy partition.metadata from another replica of {plan.name}, or use Kafka 3.7.1"
             path = os.path.join(plan.path, "partition.metadata")
-            plan.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
-            return True
+            raise StartupFailed(StartupFailure(EXIT, path, None, None, message, exception, remedy))
         plan.stray, plan.remedy = self.strays.reason(plan.topic, plan.partition, topic_id, directory.nodeId)
         is_kraft = self.release.mode == KRAFT and not self.strays.of_zookeeper
         if topic_id is None and is_kraft and STRAY_WITHOUT_ID.applies(self.release) and not plan.stray:
@@ -489,12 +448,11 @@ class LogManager:
         if FUTURE_RECOVERED.applies(self.release):
             assigned = self.strays.directory_of(topic_id, plan.partition, directory.nodeId)
         name = os.path.join(os.path.dirname(plan.path), plan.name)
-        live = self.moves.live_of(plan)
+        live = self.moves.other_end(plan)
         if FUTURE_BESIDE.applies(self.release) and live is None:
             is_only = sum(each.logDir for each in self.directories) == 1
             if is_only or file_system.isdir(name):
-                plan.stops.append(_beside(plan, name))
-                return
+                raise StartupFailed(_beside(plan, name))
         if assigned is None or assigned != directory.directoryId:
             plan.notes.append("a replica being moved here from another log directory: the broker continues the move")
             if live is not None and not file_system.lexists(name):
@@ -513,13 +471,16 @@ class LogManager:
             f"KafkaStorageException: Error while renaming dir for {plan.name}; DirectoryNotEmptyException: {name}"
         )
         remedy = f"decide which of the two to keep (kdump diff), name it {plan.name}, and move the other one away"
-        plan.stops.append(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
+        raise StartupFailed(StartupFailure(EXIT, plan.path, None, None, message, exception, remedy))
 
     # --- checkpoints ---
 
     def _offsets(self, directory: DirectoryPlan, name: str) -> dict[tuple[str, int], int]:
+        """Return the offsets in a checkpoint; one that the broker may not read fails the log directory."""
         path = os.path.join(directory.path, name)
-        if self._refused(directory, path):
+        denial = self.rights.java_error(path)
+        if denial is not None and not file_system.isdir(path):
+            directory.stops.append(denied(path, "read", denial, self.rights))
             return {}
         try:
             return checkpoint_file.offsets(path, self.release)
@@ -528,15 +489,6 @@ class LogManager:
         except BadLine as error:
             self._bad_checkpoint(directory, path, error)
         return {}
-
-    def _refused(self, directory: DirectoryPlan, path: str) -> bool:
-        """Return True, and add a stop, if the broker is not permitted to read a checkpoint: this fails the log
-        directory."""
-        denial = self.rights.java_error(path)
-        if denial is None or file_system.isdir(path):
-            return False
-        directory.stops.append(denied(path, "read", denial, self.rights))
-        return True
 
     def _bad_checkpoint(self, directory: DirectoryPlan, path: str, error: BadLine) -> None:
         name = os.path.basename(path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from kdump.format.kafka_release import NEWEST, KafkaRelease
@@ -39,6 +39,16 @@ def parse_name(name: str, release: KafkaRelease = NEWEST) -> tuple[str, int, str
     return None if not (dash and topic) or partition is None else (topic, partition, state)
 
 
+def partition_directories(path: str, release: KafkaRelease) -> Iterator[tuple[str, str, int, str]]:
+    """Yield path, topic, partition and state of each partition directory in a log directory; none if it cannot be
+    listed."""
+    with suppress(OSError):
+        for item in items(path):
+            parsed = parse_name(item.name, release) if item.is_directory else None
+            if parsed is not None:
+                yield (item.path, *parsed)
+
+
 class Moves:
     """The replicas that are being moved between a broker's log directories, found by the names of their directories."""
 
@@ -48,31 +58,22 @@ class Moves:
         self.live: dict[tuple[str, int], str] = {}
         self.future: dict[tuple[str, int], str] = {}
         for directory in directories:
-            with suppress(OSError):
-                for item in items(directory.path):
-                    parsed = parse_name(item.name, release) if item.is_directory else None
-                    if parsed is None:
-                        continue
-                    topic, partition, state = parsed
-                    if state in ("", "future") and not self._is_stray(item.path, parsed, directory, strays):
-                        (self.future if state else self.live)[topic, partition] = item.path
+            for path, topic, partition, state in partition_directories(directory.path, release):
+                if not state:
+                    self.live[topic, partition] = path
+                elif state == "future" and not _is_stray(path, topic, partition, directory.nodeId, strays):
+                    self.future[topic, partition] = path
 
-    @staticmethod
-    def _is_stray(path: str, parsed: tuple[str, int, str], directory: DirectoryPlan, strays: StrayPartitions) -> bool:
-        if parsed[2] != "future":
-            return False
-        try:
-            topic_id = checkpoint_file.topic_id(os.path.join(path, "partition.metadata"))
-        except (checkpoint_file.BadLine, SourceError):
-            return True
-        return topic_id is None or bool(strays.reason(parsed[0], parsed[1], topic_id, directory.nodeId)[0])
+    def other_end(self, plan: PartitionPlan) -> str | None:
+        """Return the directory in another log directory that will replace a live one, or that a -future one will
+        replace; None if there is none."""
+        path = (self.live if plan.state else self.future).get((plan.topic, plan.partition))
+        return None if path is None or os.path.dirname(path) == os.path.dirname(plan.path) else path
 
-    def of(self, live: PartitionPlan) -> str | None:
-        """Return the -future directory in another log directory that will replace a live one; None if there is none."""
-        path = self.future.get((live.topic, live.partition))
-        return None if path is None or os.path.dirname(path) == os.path.dirname(live.path) else path
 
-    def live_of(self, future: PartitionPlan) -> str | None:
-        """Return the live directory in another log directory that a -future one will replace; None if there is none."""
-        path = self.live.get((future.topic, future.partition))
-        return None if path is None or os.path.dirname(path) == os.path.dirname(future.path) else path
+def _is_stray(path: str, topic: str, partition: int, node: int | None, strays: StrayPartitions) -> bool:
+    try:
+        topic_id = checkpoint_file.topic_id(os.path.join(path, "partition.metadata"))
+    except (checkpoint_file.BadLine, SourceError):
+        return True
+    return topic_id is None or bool(strays.reason(topic, partition, topic_id, node)[0])

@@ -119,7 +119,7 @@ def _schedule(work: DirectoryWork, threads: int, rates: Rates, flush: float) -> 
 def log_seconds(log: LogWork, rates: Rates, flush: float) -> float:
     """Return how long a thread takes to load a log if nothing else uses the disk and the processors. `flush`: seconds
     until a snapshot has been flushed."""
-    waiting = flush * len(log.bases) * rates.flush + seeking(log, rates)
+    waiting = flush * log.recovered * rates.flush + seeking(log, rates)
     shorter, longer = sorted((computing(log, rates), reading(log, rates)))
     return waiting + longer + OVERLAP * shorter
 
@@ -129,7 +129,7 @@ def computing(log: LogWork, rates: Rates) -> float:
     count = log.bytes + log.againBytes
     headers = log.producerBytes / rates.batch_size
     batches = count / rates.batch_size * PER_BATCH + headers * PER_HEADER
-    return (count * PER_BYTE + batches + len(log.bases) * PER_SEGMENT + PER_LOG) * rates.cost
+    return (count * PER_BYTE + batches + log.recovered * PER_SEGMENT + PER_LOG) * rates.cost
 
 
 def reading(log: LogWork, rates: Rates) -> float:

@@ -9,44 +9,39 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.cluster.disks import Disks
+from kdump.cluster.release_evidence import disk_release
+from kdump.format.kafka_release import NEWEST, KafkaRelease, parse_release
+from kdump.format.numbers import parse_int
 from kdump.io import file_system
 from kdump.io.errors import SourceError
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.source import open_source
+from kdump.kafka.server_properties import ServerProperties
+from kdump.kafka.small_files import properties
+from kdump.log.log_directory import META
+from kdump.log.mounted_bundles import takes_bundles
+from kdump.log.paths import target
 from kdump.questions.restart_plan.recovery.read_speed import ASSUMED, GIVEN, MAX_TRIED, ReadSpeed, cached_bytes, measure
 from kdump.questions.restart_plan.recovery.recovery_model import Rates, device_of, extremes, simulate
-from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork
+from kdump.questions.restart_plan.recovery.recovery_work import DirectoryWork, LogWork, recovery_works
+from kdump.state.metadata_image import MetadataImage
 
+THREADS_CONFIG = "num.recovery.threads.per.data.dir"
+METADATA, PROPERTIES, OF_RELEASE = "metadata", "server.properties", "default"
+"""Where the number of threads is from, if it is not GIVEN."""
 DEFAULT_THREADS, OLD_THREADS = 2, 1
-PROPERTIES = "server.properties"
-"""Defaults since Kafka 4.0, and before."""
+"""Defaults since TWO_THREADS_SINCE, and before."""
+TWO_THREADS_SINCE = (4, 0, 0)
 ALTERNATIVES = (1, 2, 4, 8, 16)
 """Numbers of threads for which a time is given, too."""
 MAX_ASKED = 2000
 """Maximum number of segments of which it is asked how much of them is in the page cache."""
 MUCH = 64 << 20
 """Bytes from which on a disk's speed is measured: below, other things take longer."""
-
-
-@answer("recoveryLog")
-class RecoveryLog(NamedTuple):
-    """A log that is loaded, in the order of loading."""
-
-    topic: Annotated[PathText, Doc("topic in the directory's name")]
-    partition: Annotated[int, Doc("partition in the directory's name")]
-    path: Annotated[PathText, Doc("partition directory")]
-    source: Annotated[PathText, Doc("log directory")]
-    number: Annotated[
-        int | None, Doc("its place in the order in which the broker loads the directory's logs, from 1; null: unknown")
-    ]
-    segments: Annotated[int, Doc("number of segments")]
-    recovered: Annotated[int, Doc("number of segments that recovery reads and checks")]
-    bytes: Annotated[int, Doc("bytes that are read for it", BYTES)]
-    startsAfter: Annotated[float | None, Doc("estimated seconds from the beginning until it is loaded", "s")]
-    endsAfter: Annotated[float | None, Doc("estimated seconds from the beginning until it has been loaded", "s")]
 
 
 class ThreadsTime(NamedTuple):
@@ -84,52 +79,72 @@ class RecoveryTime(NamedTuple):
     unread: Annotated[list[PathText], Doc("what could not be listed or read; the estimate lacks it")]
 
 
-@dataclass(frozen=True)
-class RecoveryQuery:
-    """What is not on the disk. `threads`: None if not given; `default_threads`: that of the release; `read_speed`:
-    bytes per second, None to measure it."""
+class RecoveryQuery(NamedTuple):
+    """What is not on the disk. `threads`: None if not given; `read_speed`: bytes per second, None to measure it."""
 
     threads: int | None = None
-    threads_in_metadata: int | None = None
-    threads_in_properties: int | None = None
-    default_threads: int = DEFAULT_THREADS
     read_speed: int | None = None
 
-    @property
-    def effective_threads(self) -> tuple[int, str]:
-        if self.threads is not None:
-            return self.threads, GIVEN
-        if self.threads_in_metadata is not None:
-            return self.threads_in_metadata, "metadata"
-        if self.threads_in_properties is not None:
-            return self.threads_in_properties, PROPERTIES
-        return self.default_threads, "default"
+
+NOTHING_GIVEN = RecoveryQuery()
 
 
-def estimate(works: Sequence[DirectoryWork], query: RecoveryQuery) -> tuple[RecoveryTime, list[RecoveryLog]]:
-    """Return the time for all directories of a broker, and each of their logs."""
+@takes_bundles
+def recovery_time(
+    paths: Iterable[str],
+    query: RecoveryQuery = NOTHING_GIVEN,
+    *,
+    kafka_version: KafkaRelease | str | None = None,
+    run: Run = PLAIN_RUN,
+    server: ServerProperties | None = None,
+) -> tuple[RecoveryTime, list[LogWork]]:
+    """Estimate how long a broker needs to load the logs of its log directories, and when it loads each of them.
+    Segments are read only in samples: for the disk's speed, and for the size of batches. `kafka_version`: the release
+    that is started, which decides the default number of threads; by default the one that ran on the disk. `run.begin`
+    is called after each partition; `server`: the node's server.properties. Raises ValueError for a release that is not
+    known, and SourceError for a path that is not a log directory."""
+    paths = list(paths)
+    disks = Disks.at(paths, nested=False, server=server)
+    works = recovery_works(paths, run, disks)
+    _, metadata = disks.newest_metadata(*(work.path for work in works))
+    release = parse_release(kafka_version) if isinstance(kafka_version, str) else kafka_version
+    if release is None:
+        release = disk_release([work.path for work in works], metadata).release
+    return estimate(works, query, metadata, release, server), [log for work in works for log in work.logs]
+
+
+def estimate(
+    works: Sequence[DirectoryWork],
+    query: RecoveryQuery,
+    metadata: MetadataImage | None = None,
+    release: KafkaRelease = NEWEST,
+    server: ServerProperties | None = None,
+) -> RecoveryTime:
+    """Return the time for all directories of a broker, and note in each log when it is loaded."""
     total = sum(work.bytes for work in works)
     largest = list(_largest(works))
     cached = int(total * _cached_share(works))
-    threads, threads_from = query.effective_threads
-    streams = threads * len({device_of(work.path, number) for number, work in enumerate(works)})
-    speed = _read_speed(query, largest if total - cached >= MUCH else [], streams)
+    threads, threads_from = recovery_threads(works, query, metadata, release, server)
+    if query.read_speed is not None:
+        speed = ReadSpeed(query.read_speed, GIVEN)
+    else:
+        devices = {device_of(work.path, number) for number, work in enumerate(works)}
+        speed = measure(largest if total - cached >= MUCH else [], threads * len(devices))
     rates = Rates(
         speed.perSecond, mean_batch_size(largest), (total - cached) / total if total else 0.0, _processors(works)
     )
     span, times = simulate(works, threads, rates)
-    least, most = (simulate(works, threads, each)[0] for each in extremes(rates, is_known=speed.source != ASSUMED))
-    logs = [
-        _recovery_log(work, log, *pair)
-        for work, pairs in zip(works, times, strict=True)
-        for log, pair in zip(work.logs, pairs, strict=True)
-    ]
+    least, most = (simulate(works, threads, rate)[0] for rate in extremes(rates, is_known=speed.source != ASSUMED))
+    for work, pairs in zip(works, times, strict=True):
+        for log, (start, end) in zip(work.logs, pairs, strict=True):
+            if log.number is not None:
+                log.startsAfter, log.endsAfter = round(start, 1), round(end, 1)
     return RecoveryTime(
         [work.path for work in works],
         [work.path for work in works if not work.clean],
         sum(len(work.logs) for work in works),
         sum(len(work.recovered) for work in works),
-        sum(len(log.bases) for work in works for log in work.logs),
+        sum(log.recovered for work in works for log in work.logs),
         total,
         cached,
         total // rates.batch_size,
@@ -143,16 +158,37 @@ def estimate(works: Sequence[DirectoryWork], query: RecoveryQuery) -> tuple[Reco
         round(most, 1),
         [ThreadsTime(count, round(simulate(works, count, rates)[0], 1)) for count in ALTERNATIVES if count != threads],
         [text for work in works for text in work.unread],
-    ), logs
+    )
+
+
+def recovery_threads(
+    works: Sequence[DirectoryWork],
+    query: RecoveryQuery,
+    metadata: MetadataImage | None,
+    release: KafkaRelease,
+    server: ServerProperties | None,
+) -> tuple[int, str]:
+    """Return the number of threads, and where it is from: dynamic configs of the broker precede those of all
+    brokers."""
+    if query.threads is not None:
+        return query.threads, GIVEN
+    values = []
+    if metadata is not None:
+        nodes = (properties(target(os.path.join(work.path, META))).get("node.id") for work in works)
+        for name in (next(filter(None, nodes), ""), ""):
+            values.append((metadata.broker_configs.get(name, {}).get(THREADS_CONFIG), METADATA))
+    if server is not None:
+        values.append((server.values.get(THREADS_CONFIG), PROPERTIES))
+    for value, origin in values:
+        number = parse_int(value)
+        if number is not None and number > 0:
+            return number, origin
+    return DEFAULT_THREADS if release.order >= TWO_THREADS_SINCE else OLD_THREADS, OF_RELEASE
 
 
 def batch_size_of(works: Sequence[DirectoryWork]) -> int:
     """Return the mean size of batches in the segments that are recovered, in bytes."""
     return mean_batch_size(_largest(works))
-
-
-def _read_speed(query: RecoveryQuery, paths: list[str], streams: int) -> ReadSpeed:
-    return measure(paths, streams) if query.read_speed is None else ReadSpeed(query.read_speed, GIVEN)
 
 
 def _processors(works: Sequence[DirectoryWork]) -> int | None:
@@ -166,26 +202,19 @@ def _largest(works: Iterable[DirectoryWork]) -> Iterator[str]:
     """Yield segments that are recovered, the largest of each log, of the logs with most bytes first."""
     logs = heapq.nlargest(MAX_TRIED, (log for work in works for log in work.recovered), key=lambda log: log.bytes)
     for log in logs:
-        number = max(range(len(log.sizes)), key=lambda each: log.sizes[each])
+        number = max(range(log.recovered), key=log.sizes.__getitem__)
         yield f"{log.segment(number)}.log"
 
 
 def _cached_share(works: Sequence[DirectoryWork]) -> float:
     """Return the share of what is read that is in the page cache, from at most MAX_ASKED of the segments."""
-    segments = [(log, number) for work in works for log in work.logs for number in range(len(log.bases))]
+    segments = [(log, number) for work in works for log in work.logs for number in range(log.recovered)]
     step = -(-len(segments) // MAX_ASKED) or 1
     size = cached = 0
     for log, number in segments[::step]:
         size += log.sizes[number]
         cached += min(log.sizes[number], cached_bytes(f"{log.segment(number)}.log")) if log.sizes[number] else 0
     return cached / size if size else 0.0
-
-
-def _recovery_log(work: DirectoryWork, log: LogWork, start: float, end: float) -> RecoveryLog:
-    number = log.position + 1 if work.inOrder else None
-    times = (round(start, 1), round(end, 1)) if work.inOrder else (None, None)
-    counts = (log.segments, len(log.bases), log.bytes)
-    return RecoveryLog(log.topic, log.partition, log.path, work.path, number, *counts, *times)
 
 
 SAMPLES = 32

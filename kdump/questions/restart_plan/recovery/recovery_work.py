@@ -13,10 +13,13 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableSequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from kdump.answer import BYTES, Doc, PathText, answer
+from kdump.cluster.disks import Disks
 from kdump.format.numbers import LONG_MAX
 from kdump.io import file_system
 from kdump.io.errors import SourceError
@@ -28,36 +31,52 @@ from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
 from kdump.log.served_files import swaps_in
 from kdump.questions.restart_plan.log_loading.replica_moves import parse_name
+from kdump.questions.restart_plan.node.directories import node_directories
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 MAX_DIGITS = 19
 """Digits of the largest offset; a file name with more is not a segment's."""
 
 
+@answer("recoveryLog")
 @dataclass
 class LogWork:
-    """What is to be done for one log. `position`: its number in the order of loading, from 0. `bases` and `sizes`: base
-    offset and size in bytes of each segment that is recovered, in order. `againBytes`: bytes of those that are read a
-    second time. `producerBytes`: bytes before the first of them of whose batches the headers are read for producer
-    state, because no snapshot is there. `segments`: number of all segments."""
+    """A log that is loaded, in the order of loading."""
 
-    topic: str
-    partition: int
-    path: str
-    position: int
-    segments: int = 0
-    bases: array[int] = field(default_factory=lambda: array("q"))
-    sizes: array[int] = field(default_factory=lambda: array("q"))
+    topic: Annotated[PathText, Doc("topic in the directory's name")]
+    partition: Annotated[int, Doc("partition in the directory's name")]
+    path: Annotated[PathText, Doc("partition directory")]
+    source: Annotated[PathText, Doc("log directory")]
+    number: Annotated[
+        int | None, Doc("its place in the order in which the broker loads the directory's logs, from 1; null: unknown")
+    ]
+    segments: Annotated[int, Doc("number of segments")] = 0
+    bases: MutableSequence[int] = field(default_factory=lambda: array("q"))
+    """Base offset of each segment that is recovered, in order."""
+    sizes: MutableSequence[int] = field(default_factory=lambda: array("q"))
+    """Their sizes in bytes."""
     againBytes: int = 0
+    """Bytes of those that are read a second time."""
     producerBytes: int = 0
+    """Bytes before the first of them of whose batches the headers are read for producer state, because no snapshot is
+    there."""
+    startsAfter: Annotated[
+        float | None, Doc("estimated seconds from the beginning until it is loaded", "s", after="bytes")
+    ] = None
+    endsAfter: Annotated[
+        float | None, Doc("estimated seconds from the beginning until it has been loaded", "s", after="startsAfter")
+    ] = None
 
     @property
     def name(self) -> str:
         return os.path.basename(self.path)
 
     @property
-    def bytes(self) -> int:
-        """Bytes of the segments that are recovered."""
+    def recovered(self) -> Annotated[int, Doc("number of segments that recovery reads and checks", after="segments")]:
+        return len(self.bases)
+
+    @property
+    def bytes(self) -> Annotated[int, Doc("bytes that are read for it", BYTES, after="recovered")]:
         return sum(self.sizes)
 
     def segment(self, number: int) -> str:
@@ -67,29 +86,34 @@ class LogWork:
 
 @dataclass
 class DirectoryWork:
-    """A log directory; `logs` in the order in which a broker loads them. `inOrder`: whether that order is known: a
-    bundle does not have it. `unread`: what could not be listed, or read."""
+    """A log directory; `logs` in the order in which a broker loads them. `unread`: what could not be listed, or
+    read."""
 
     path: str
     clean: bool
     logs: list[LogWork] = field(default_factory=list)
-    inOrder: bool = True
     unread: list[str] = field(default_factory=list)
 
     @property
     def recovered(self) -> list[LogWork]:
-        return [each for each in self.logs if each.bases]
+        return [log for log in self.logs if log.bases]
 
     @property
     def bytes(self) -> int:
-        return sum(each.bytes for each in self.logs)
+        return sum(log.bytes for log in self.logs)
+
+
+def recovery_works(paths: Iterable[str], run: Run = PLAIN_RUN, disks: Disks | None = None) -> list[DirectoryWork]:
+    """Return what is to be recovered in each log directory. Raises SourceError."""
+    paths = list(paths)
+    directories = node_directories(paths, disks or Disks.at(paths, nested=False))
+    return [directory_work(each.path, run) for each in directories if each.logDir and not each.failed]
 
 
 def directory_work(path: str, run: Run = PLAIN_RUN) -> DirectoryWork:
     """Return what a broker has to recover in a log directory. `run.begin` is called after each partition."""
-    directory = DirectoryReader(path)
+    directory = DirectoryReader(path, in_order=file_system.tree_at(path) is None)
     work = directory.work
-    work.inOrder = file_system.tree_at(path) is None
     for inside in _subdirectories(work):
         try:
             directory.add(inside, _files(inside))
@@ -102,9 +126,11 @@ def directory_work(path: str, run: Run = PLAIN_RUN) -> DirectoryWork:
 
 
 class DirectoryReader:
-    """Fills in the DirectoryWork of a log directory, partition by partition."""
+    """Fills in the DirectoryWork of a log directory, partition by partition. `in_order`: whether they come in the order
+    in which a broker loads them, which a bundle does not have."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, in_order: bool) -> None:
+        self.in_order = in_order
         self.work = DirectoryWork(path, file_system.exists(os.path.join(path, CLEAN_MARK)))
         self._points: dict[tuple[str, int], int] = {}
         checkpoint = os.path.join(path, RECOVERY_POINTS)
@@ -120,7 +146,8 @@ class DirectoryReader:
         if parsed is None or parsed[0] == METADATA_TOPIC:
             return
         topic, partition, state = parsed
-        log = LogWork(topic, partition, path, len(self.work.logs))
+        number = len(self.work.logs) + 1 if self.in_order else None
+        log = LogWork(topic, partition, path, self.work.path, number)
         self.work.logs.append(log)
         recovers = not self.work.clean and state != "delete"  # LogLoader.load
         try:
@@ -145,8 +172,7 @@ class StartupWorks:
         self._seen.add(path)
         root = os.path.dirname(path)
         if root not in self._readers:
-            self._readers[root] = DirectoryReader(root)
-            self._readers[root].work.inOrder = False
+            self._readers[root] = DirectoryReader(root, in_order=False)
         self._readers[root].add(path, ((name, seen.identities[name].size) for name in seen.files))
 
     @property
@@ -178,9 +204,9 @@ def _fill(log: LogWork, point: int, files: Iterable[tuple[str, int]], *, recover
     """Note the segments that are recovered."""
     sizes: dict[int, int] = {}
     indexed, snapshots = set(), []
-    found = list(files)
-    swaps = swaps_in(log.path, [name for name, _ in found])
-    for name, size in found:
+    listed = list(files)
+    swaps = swaps_in(log.path, [name for name, _ in listed])
+    for name, size in listed:
         if swaps.replaces(name):
             continue
         stem, _, ending = (name.removesuffix(".swap") if name in swaps.installed else name).rpartition(".")
@@ -206,6 +232,6 @@ def _fill(log: LogWork, point: int, files: Iterable[tuple[str, int]], *, recover
     log.againBytes = sum(sizes[base] for base in bases[first:] if base not in indexed)
     if chosen:
         # Before the first one is recovered, the producer state at its base offset is loaded, or read.
-        loaded = max((each for each in snapshots if each <= chosen[0]), default=bases[0])
+        loaded = max((offset for offset in snapshots if offset <= chosen[0]), default=bases[0])
         between = bases[max(0, bisect_right(bases, loaded) - 1) :]
         log.producerBytes = sum(sizes[base] for base in between if base < chosen[0] and loaded < chosen[0])

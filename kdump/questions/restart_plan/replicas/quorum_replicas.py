@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.questions.restart_plan.answer import EXIT, QuorumVoter, RestartPlan
-from kdump.questions.restart_plan.replicas.replica_answer import GivenReplica, LeaderOutcome, PartitionReplicas
-from kdump.questions.restart_plan.replicas.replica_lineages import Replica, replica_of
-from kdump.questions.restart_plan.replicas.replica_losses import CountRecords, replica_losses
+from kdump.questions.restart_plan.replicas.replica_answer import LeaderOutcome, PartitionReplicas
+from kdump.questions.restart_plan.replicas.replica_losses import CountRecords, Replica, replica_losses, replica_of
 
 QUORUM = "quorum"
 """Why a voter is elected: a majority can vote for it."""
@@ -39,23 +38,14 @@ def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> Parti
         losses, totals = replica_losses(leader, leader.after, replicas, majority - len(absent) - emptied, count)
         halts = bool(plans[leader.broker].refusedAt)
         outcomes.append(LeaderOutcome(leader.broker, QUORUM, True, *totals, losses, halts))
-    best = min(outcomes, key=lambda each: (each.halts, each.cost), default=None)
     return PartitionReplicas(
         topic=METADATA_TOPIC,
         partition=0,
-        leader=None,
         leaderEpoch=max((each.after.epochs[-1][0] for each in able if each.after and each.after.epochs), default=0),
         brokers=[each.voterId for each in voters],
-        isr=[],
-        eligibleLeaderReplicas=[],
         minInSyncReplicas=majority,
-        uncleanLeaderElection=False,
-        firstLeads=False,
-        given=[_given(each) for each in replicas],
-        notGiven=absent,
+        given=[each.given(in_sync=True, without_epochs=0) for each in replicas],
         outcomes=outcomes,
-        best=None if best is None else best.leader,
-        saved=[],
         notes=[
             *_notes(voters, able, absent, majority, emptied),
             *_halting(plans, outcomes, absent),
@@ -93,22 +83,6 @@ def _is_voter(plan: RestartPlan, node: int, voters: list[QuorumVoter]) -> bool:
     return any(
         each.voterId == node and (each.voterDirectoryId is None or own is None or each.voterDirectoryId == own)
         for each in voters
-    )
-
-
-def _given(replica: Replica) -> GivenReplica:
-    epoch, end = _length(replica)
-    known = replica.after is not None
-    start = replica.after.start if replica.after is not None else None
-    return GivenReplica(
-        replica.broker,
-        replica.plan.path,
-        True,
-        replica.starts,
-        start,
-        end if known else None,
-        epoch if known else None,
-        None,
     )
 
 

@@ -3,6 +3,7 @@ others then lose."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from kdump.answer import NESTED, OFFSET, Doc, PathText, answer
@@ -54,32 +55,34 @@ class LeaderOutcome(NamedTuple):
 
 
 @answer("restartReplicas")
-class PartitionReplicas(NamedTuple):
+@dataclass(kw_only=True)
+class PartitionReplicas:
     """A partition whose replicas differ, or lose records at startup."""
 
     topic: Annotated[PathText, Doc("topic")]
     partition: Annotated[int, Doc("partition")]
-    leader: Annotated[int | None, Doc("leader in the metadata; null if there is none")]
+    leader: Annotated[int | None, Doc("leader in the metadata; null if there is none")] = None
     leaderEpoch: Annotated[int, Doc("leader epoch in the metadata")]
     brokers: Annotated[list[int], Doc("the brokers with replicas, in the metadata")]
-    isr: Annotated[list[int], Doc("in-sync replicas in the metadata")]
-    eligibleLeaderReplicas: Annotated[list[int], Doc("eligible leader replicas (KIP-966) in the metadata")]
+    isr: Annotated[list[int], Doc("in-sync replicas in the metadata")] = field(default_factory=list)
+    eligibleLeaderReplicas: Annotated[list[int], Doc("eligible leader replicas (KIP-966) in the metadata")] = field(
+        default_factory=list
+    )
     minInSyncReplicas: Annotated[int, Doc("min.insync.replicas in the metadata, or 1")]
     uncleanLeaderElection: Annotated[
         bool, Doc("whether unclean.leader.election.enable is true in the metadata; false if it is not there")
-    ]
+    ] = False
     firstLeads: Annotated[
         bool,
         Doc(
             "whether the first broker to start that may lead the partition leads it; otherwise it is the one that the "
             "controllers fence last, which no file shows"
         ),
-    ]
+    ] = False
     given: Annotated[
         list[GivenReplica],
         Doc(f"the replicas on the given disks, each {NESTED}; offsets are those after startup, null if unknown"),
     ]
-    notGiven: Annotated[list[int], Doc("brokers with replicas whose disks were not given")]
     outcomes: Annotated[
         list[LeaderOutcome],
         Doc(
@@ -92,10 +95,9 @@ class PartitionReplicas(NamedTuple):
             "controller can apply"
         ),
     ]
-    best: Annotated[int | None, Doc("the leader with which least is lost; null if none of the replicas can be loaded")]
     saved: Annotated[
         list[int], Doc("brokers that lose records at startup, and then fetch all of them again from any leader")
-    ]
+    ] = field(default_factory=list)
     notes: Annotated[list[PathText], Doc("other remarks")]
 
     @property
@@ -103,9 +105,29 @@ class PartitionReplicas(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
     @property
+    def notGiven(
+        self,
+    ) -> Annotated[list[int], Doc("brokers with replicas whose disks were not given", after="given")]:
+        here = {replica.broker for replica in self.given}
+        return [broker for broker in self.brokers if broker not in here]
+
+    @property
+    def best_outcome(self) -> LeaderOutcome | None:
+        return min(self.outcomes, key=lambda each: (each.halts, each.cost, not each.allowed), default=None)
+
+    @property
+    def best(
+        self,
+    ) -> Annotated[
+        int | None,
+        Doc("the leader with which least is lost; null if none of the replicas can be loaded", after="outcomes"),
+    ]:
+        return None if self.best_outcome is None else self.best_outcome.leader
+
+    @property
     def expected(self) -> list[LeaderOutcome]:
         """The outcomes of leaders that the controllers elect by themselves."""
-        return [each for each in self.outcomes if each.allowed]
+        return [outcome for outcome in self.outcomes if outcome.allowed]
 
     @property
     def worst(self) -> LeaderOutcome | None:
@@ -155,3 +177,8 @@ class ClusterSummary(NamedTuple):
         Doc(f"partitions that lose less with a leader that only an unclean election by you can choose, each {NESTED}"),
     ]
     assumptions: Annotated[list[PathText], Doc("what the plan assumes because no disk states it")]
+
+    @property
+    def loses(self) -> bool:
+        """Whether records or metadata may be lost, or no controller may stay up."""
+        return bool(self.worstLost or self.quorumLoses or self.halting or self.hasQuorum is False)

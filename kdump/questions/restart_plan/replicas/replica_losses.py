@@ -1,4 +1,8 @@
-"""What replicas lose when they follow a leader: where each truncates, and which of its offsets no replica has then.
+"""The replicas of a partition on the disks of several brokers, before and after each broker's startup, and what they
+lose when they follow a leader: where each truncates, and which of its offsets no replica has then.
+
+Two replicas have the same records up to the first offset at which their leader epochs differ (KIP-101): in one epoch
+only one broker appends.
 
 Source: AbstractFetcherThread (getOffsetTruncationState, fetchOffsetAndTruncate), ReplicaManager.initialFetchOffset.
 """
@@ -6,8 +10,10 @@ Source: AbstractFetcherThread (getOffsetTruncationState, fetchOffsetAndTruncate)
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kdump.kafka.follower_truncation import EpochLineage, Truncation, truncation
+from kdump.questions.restart_plan.answer import PartitionPlan
 from kdump.questions.restart_plan.replicas.leader_candidates import UNCLEAN, ElectionRules, candidates
 from kdump.questions.restart_plan.replicas.replica_answer import (
     GivenReplica,
@@ -15,8 +21,64 @@ from kdump.questions.restart_plan.replicas.replica_answer import (
     PartitionReplicas,
     ReplicaLoss,
 )
-from kdump.questions.restart_plan.replicas.replica_lineages import Replica, committed_end, held_end
 from kdump.state.partition_registrations import PartitionRegistration
+
+
+class Replica(NamedTuple):
+    """A replica on a disk that was given. `before`, `after`: its log before and after startup; `after` is None if it is
+    unknown how it is loaded. `starts`: whether its broker starts as it is; `clean`: whether its last shutdown was
+    clean."""
+
+    broker: int
+    plan: PartitionPlan
+    before: EpochLineage
+    after: EpochLineage | None
+    starts: bool
+    clean: bool
+
+    def given(self, *, in_sync: bool, without_epochs: int | None = None) -> GivenReplica:
+        """Return the replica as it is reported. `without_epochs`: the epoch of a log that is loaded and has none."""
+        path, mark, after = self.plan.path, self.plan.highWatermark, self.after
+        if after is None:
+            return GivenReplica(self.broker, path, in_sync, self.starts, None, None, None, mark)
+        epoch = after.epochs[-1].epoch if after.epochs else without_epochs
+        return GivenReplica(self.broker, path, in_sync, self.starts, after.start, after.end, epoch, mark)
+
+
+def replica_of(broker: int, plan: PartitionPlan, *, starts: bool) -> Replica:
+    """Return the replica that `plan` describes."""
+    if plan.missing:
+        nothing = EpochLineage((), 0, 0, plan.highWatermark)
+        return Replica(broker, plan, nothing, nothing, starts, plan.clean)
+    start, end = plan.logStartOffset or 0, plan.logEndOffset
+    after = None
+    if end is not None and not plan.unread and not plan.stops:
+        after = EpochLineage(plan.epochsAfter or (), start, end, plan.highWatermark)
+    reached = [cut.lastOffset + 1 for cut in plan.cuts if cut.lastOffset is not None]
+    before_end = max([end or 0, *reached])
+    epochs = plan.epochsBefore if plan.epochsBefore else plan.epochsAfter
+    before = EpochLineage(epochs or (), start, before_end, plan.highWatermark)
+    return Replica(broker, plan, before, after, starts, plan.clean)
+
+
+def committed_end(replica: Replica, replicas: list[Replica]) -> int:
+    """Return the offset below which the log on this disk was committed, according to the high watermarks of all: a
+    lower bound, because a broker writes them every 5 s (replica.high.watermark.checkpoint.interval.ms)."""
+    ends = [0]
+    for each in replicas:
+        if each.plan.highWatermark is not None:
+            ends.append(min(each.plan.highWatermark, each.before.common_end(replica.before)))
+    return max(ends)
+
+
+def held_end(replica: Replica, replicas: list[Replica], count: int) -> int:
+    """Return the offset up to which at least `count` of the replicas have the log of this disk. If `count` is 0 or
+    less, because disks of other replicas were not given, its end."""
+    if count < 1:
+        return replica.before.end
+    ends = sorted((each.before.common_end(replica.before) for each in replicas), reverse=True)
+    return ends[count - 1] if count <= len(ends) else 0
+
 
 CountRecords = Callable[[str, int, int], "int | None"]
 """Counts the records of a partition directory between two offsets; None if they cannot be counted."""
@@ -43,7 +105,6 @@ def partition_replicas(
             continue
         losses, totals = replica_losses(leader, leader.after, replicas, rules.minInSyncReplicas - len(absent), count)
         outcomes.append(LeaderOutcome(broker, elected.get(broker, UNCLEAN), broker in elected, *totals, losses))
-    best = min(outcomes, key=lambda each: (each.cost, not each.allowed), default=None)
     saved = [each.broker for each in replicas if each.plan.loses and _is_everywhere(each, outcomes)]
     return PartitionReplicas(
         topic=topic,
@@ -56,10 +117,8 @@ def partition_replicas(
         minInSyncReplicas=rules.minInSyncReplicas,
         uncleanLeaderElection=rules.unclean,
         firstLeads=by_order,
-        given=[_given(each, partition) for each in replicas],
-        notGiven=absent,
+        given=[each.given(in_sync=each.broker in partition.isr) for each in replicas],
         outcomes=outcomes,
-        best=None if best is None else best.leader,
         saved=saved,
         notes=list(_notes(partition, replicas, elected, absent)),
     )
@@ -111,20 +170,6 @@ def _is_everywhere(replica: Replica, outcomes: list[LeaderOutcome]) -> bool:
     allowed = [each for each in outcomes if each.allowed]
     return bool(allowed) and not any(
         loss.lost for each in allowed for loss in each.replicas if loss.broker == replica.broker
-    )
-
-
-def _given(replica: Replica, partition: PartitionRegistration) -> GivenReplica:
-    after = replica.after
-    return GivenReplica(
-        replica.broker,
-        replica.plan.path,
-        replica.broker in partition.isr,
-        replica.starts,
-        None if after is None else after.start,
-        None if after is None else after.end,
-        after.epochs[-1][0] if after is not None and after.epochs else None,
-        replica.plan.highWatermark,
     )
 
 

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise, permutations
 from typing import NamedTuple
 
@@ -28,8 +29,7 @@ from kdump.questions.restart_plan.answer import STOPPED, RestartPlan
 from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
 from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
 from kdump.questions.restart_plan.replicas.replica_answer import ChosenLeader, ClusterSummary, PartitionReplicas
-from kdump.questions.restart_plan.replicas.replica_lineages import Replica, replica_of
-from kdump.questions.restart_plan.replicas.replica_losses import partition_replicas
+from kdump.questions.restart_plan.replicas.replica_losses import Replica, partition_replicas, replica_of
 from kdump.questions.restart_plan.run import predict_startup
 from kdump.state.metadata_image import MetadataImage
 
@@ -53,8 +53,7 @@ class ClusterPlan:
     def status(self) -> int:
         """Exit status of `kdump restart-plan`: the highest of the brokers'; at least 1 if their replicas lose
         records."""
-        end = self.summary
-        loses = end is not None and bool(end.worstLost or end.quorumLoses or end.halting or end.hasQuorum is False)
+        loses = self.summary is not None and self.summary.loses
         return max([int(loses), *(plan.status for plan in self.plans.values())])
 
 
@@ -207,8 +206,7 @@ def _is_notable(each: PartitionReplicas) -> bool:
 
 def _needs_you(each: PartitionReplicas) -> bool:
     """Return True if the best leader is not elected for certain without an administrator."""
-    best = next((outcome for outcome in each.outcomes if outcome.leader == each.best), None)
-    costs = [outcome.cost for outcome in each.expected]
+    best, costs = each.best_outcome, [outcome.cost for outcome in each.expected]
     return best is not None and bool(costs) and best.cost < (min(costs) if each.firstLeads else max(costs))
 
 
@@ -232,21 +230,16 @@ class RecordCounter:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._known: dict[tuple[str, int, int], int | None] = {}
-
-    def count(self, path: str, first: int, end: int) -> int | None:
-        """Return the number of records at the offsets first..end-1; None if it is unknown."""
-        if end - first > MOST_OFFSETS:
-            return None
-        key = path, first, end
-        if key not in self._known:
-            try:
-                self._known[key] = self._count(path, first, end)
-            except (SourceError, OSError):
-                self._known[key] = None
-        return self._known[key]
+        self.count = cache(self._count)
 
     def _count(self, path: str, first: int, end: int) -> int | None:
+        """Return the number of records at the offsets first..end-1; None if it is unknown."""
+        try:
+            return self._records(path, first, end) if end - first <= MOST_OFFSETS else None
+        except (SourceError, OSError):
+            return None
+
+    def _records(self, path: str, first: int, end: int) -> int | None:
         segments = [segment.log for segment in partition(path).segments if segment.log is not None]
         bases = [each.name_offset or 0 for each in segments]
         reader = PartitionReader(self.options.open, Run(self.options.limits), run_mode=HEADERS)
