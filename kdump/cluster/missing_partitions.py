@@ -38,7 +38,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from kdump.format.kafka_uuid import ZERO_UUID
 from kdump.format.numbers import parse_int
 from kdump.io import file_system
 from kdump.io.directory_listing import items
@@ -46,7 +45,6 @@ from kdump.io.errors import SourceError
 from kdump.kafka.checkpoint_file import read_checkpoint
 from kdump.log.live_files import Opener
 from kdump.log.paths import PARTITION, Target, natural
-from kdump.state.partition_registrations import PartitionRegistration
 
 if TYPE_CHECKING:  # most directories need no metadata
     from kdump.state.metadata_image import MetadataImage
@@ -58,10 +56,6 @@ EVIDENCE = ("recovery-point-offset", "replication-offset")
 
 LEGAL = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}", re.ASCII)
 """Names that a topic may have (Topic.validate)."""
-
-NO_DIRECTORY = (ZERO_UUID, "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
-"""Directory IDs of replicas that the metadata assigns to a broker, but to none of its log directories
-(DirectoryId.MIGRATING, UNASSIGNED, LOST)."""
 
 
 class CheckpointedPartitions(NamedTuple):
@@ -107,7 +101,7 @@ class Expected(NamedTuple):
         for topic in self.metadata.topics.values() if self.metadata is not None else ():
             for number, info in sorted(topic.partitions.items()):
                 if self.node in info.replicas:
-                    yield (topic.name, number), _directory(info, self.node)
+                    yield (topic.name, number), info.directory_of(self.node)
 
 
 class MissingPartitions(NamedTuple):
@@ -199,12 +193,6 @@ def what_is_at(path: str) -> str:
 
 def _ordered(keys: Iterable[PartitionKey]) -> list[PartitionKey]:
     return sorted(keys, key=lambda key: (natural(key[0]), key[1]))
-
-
-def _directory(info: PartitionRegistration, node: int) -> str | None:
-    number = info.replicas.index(node)
-    directory = info.directories[number] if number < len(info.directories) else None
-    return None if directory in NO_DIRECTORY else directory
 
 
 def _states(path: str) -> tuple[dict[PartitionKey, set[str]], dict[PartitionKey, str]]:

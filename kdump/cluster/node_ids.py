@@ -1,10 +1,18 @@
-"""The IDs in a log directory's meta.properties. Source: MetaProperties."""
+"""A node's IDs, in the meta.properties of its log directories (MetaProperties), and its roles."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from kdump.kafka.server_properties import ServerProperties
 from kdump.kafka.small_files import properties
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, LogDirectory
 from kdump.state.partition_summary import Open, open_window
+
+if TYPE_CHECKING:  # most commands ask for IDs alone
+    from kdump.state.metadata_image import MetadataImage
 
 
 def node_ids(directory: LogDirectory, open_: Open = open_window) -> dict[str, str]:
@@ -14,3 +22,42 @@ def node_ids(directory: LogDirectory, open_: Open = open_window) -> dict[str, st
     if "broker.id" in found:
         found.setdefault("node.id", found["broker.id"])
     return found
+
+
+def may_be_broker(
+    directories: Iterable[LogDirectory],
+    nodes: Collection[int | None],
+    metadata: MetadataImage | None,
+    server: ServerProperties | None,
+    *,
+    has_failed: bool,
+) -> bool:
+    """Return True unless the node is only a controller, by its server.properties or, without them, by its log
+    directories and the metadata: a controller has no logs but the metadata log, and no checkpoints. `nodes`: its ID,
+    more than one if its directories state different ones; `has_failed`: another log directory cannot be read."""
+    if server is not None and server.roles is not None:
+        return server.is_broker
+    if has_failed:
+        return True
+    for directory in directories:
+        if any(each.topic != METADATA_TOPIC for each in directory.partitions):
+            return True
+        if any(name.endswith("-offset-checkpoint") for name in directory.files):
+            return True
+    return metadata is None or any(each in metadata.brokers for each in nodes)
+
+
+def has_controller_role(
+    nodes: Collection[int | None],
+    voters: Collection[int],
+    metadata: MetadataImage,
+    server: ServerProperties | None,
+) -> bool | None:
+    """Return whether the node has the controller role, by its properties or what the metadata states of it; None if
+    neither does. `nodes`: as for may_be_broker; `voters`: of the quorum, none if they are not known."""
+    if server is not None and server.roles is not None:
+        return "controller" in server.roles
+    if any(each in voters or each in metadata.controllers for each in nodes):
+        return True
+    others = voters or metadata.controllers
+    return False if others and any(each in metadata.brokers for each in nodes) else None

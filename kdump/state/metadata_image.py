@@ -254,6 +254,10 @@ class MetadataImage:
         """The log directory IDs of each registered broker."""
         return {number: broker.logDirs for number, broker in self.brokers.items()}
 
+    def owner_of(self, directory: str) -> int | None:
+        """Return the broker that has registered a log directory ID; None if none has."""
+        return next((number for number, broker in self.brokers.items() if directory in broker.logDirs), None)
+
     def is_offline(self, node: int | None, directory: str | None) -> bool:
         """Return True if a broker serves clients, and its registration lists log directories without this ID: it has
         taken it offline (ReplicationControlManager.handleDirectoriesOffline; KIP-858)."""

@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 from kdump.answer import Doc, Shown
+from kdump.format.kafka_uuid import ZERO_UUID
+
+NO_DIRECTORY = (ZERO_UUID, "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg")
+"""Directory IDs of replicas that the metadata assigns to a broker, but to none of its log directories
+(DirectoryId.MIGRATING, UNASSIGNED, LOST)."""
 
 
 class PartitionRegistration(NamedTuple):
@@ -31,6 +36,15 @@ class PartitionRegistration(NamedTuple):
     ] = ()
     leaderRecoveryState: Annotated[str, Doc("RECOVERING after an unclean election, else RECOVERED")] = "RECOVERED"
     partitionEpoch: Annotated[int, Doc("partition epoch, raised with each change of the partition")] = -1
+
+    def directory_of(self, node: int | None) -> str | None:
+        """Return the ID of the log directory to which a broker's replica is assigned; None if it has none, or it is
+        assigned to none of the broker's log directories."""
+        if node not in self.replicas:
+            return None
+        number = self.replicas.index(node)
+        directory = self.directories[number] if number < len(self.directories) else None
+        return None if directory in NO_DIRECTORY else directory
 
     @property
     def is_under_replicated(self) -> bool:

@@ -148,14 +148,12 @@ def registered(
     node, directory = parse_int(values.get("node.id")), values.get("directory.id")
     if node is None or directory is None:
         return
-    known = metadata.broker_directories
-    owners = [number for number, directories in known.items() if directory in directories]
-    own = known.get(node)
-    if owners and node not in owners:
+    owner, own = metadata.owner_of(directory), metadata.broker_directories.get(node)
+    if owner not in (None, node):
         yield _found(
-            META_PROPERTIES_INVALID, target, "node.id", str(node), f"{owners[0]}, the node that registered {directory}"
+            META_PROPERTIES_INVALID, target, "node.id", str(node), f"{owner}, the node that registered {directory}"
         )
-    elif not owners and own:
+    elif owner is None and own:
         expected = f"one of {', '.join(own)}"
         yield _found(
             META_PROPERTIES_INVALID,

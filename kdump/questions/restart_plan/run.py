@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from kdump.check.options import Options
 from kdump.cluster.disks import Disks
+from kdump.cluster.node_ids import has_controller_role, may_be_broker
 from kdump.cluster.release_evidence import (
     DEFAULT,
     DISK,
@@ -31,7 +32,6 @@ from kdump.kafka.server_properties import ServerProperties
 from kdump.log.bundle_bytes import with_bytes
 from kdump.log.internal_topics import METADATA_LOG, METADATA_TOPIC, REMOTE_METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
-from kdump.log.log_directory import LogDirectory, directory_at
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.served_files import segments_in
 from kdump.questions.restart_plan.answer import PartitionPlan, RestartPlan, StartupFailure
@@ -48,7 +48,7 @@ from kdump.questions.restart_plan.node.quorum import (
     read_quorum,
     sole_voter_stop,
 )
-from kdump.questions.restart_plan.node.refused_records import add_invalid_config, add_refused, controller_role
+from kdump.questions.restart_plan.node.refused_records import add_invalid_config, add_refused
 from kdump.questions.restart_plan.node.release_change import refusals, release_change
 from kdump.questions.restart_plan.node.root_files import full_stop, full_warning, read_only_stop
 from kdump.state.effective_config import NOWHERE, is_tiered
@@ -127,7 +127,11 @@ def predict_startup(
         directory.stops += [] if stop is None else [stop]
     if metadata is not None and META_ENSEMBLE.applies(release):
         registered(plan.directories, metadata, plan)
-    is_broker = release.mode == ZOOKEEPER or _is_broker(plan, metadata, disks.server)
+    nodes = {directory.nodeId for directory in plan.directories}
+    places = [place for path in here for place in disks.below(path)]
+    has_failed = any(directory.failed for directory in plan.directories)
+    is_broker = may_be_broker(places, nodes, metadata, disks.server, has_failed=has_failed)
+    is_broker = is_broker or release.mode == ZOOKEEPER
     strays = StrayPartitions(metadata, of_zookeeper=of_zookeeper and release.mode == KRAFT)
     manager = LogManager(plan.directories, options, strays, metadata, is_selected, rights, release, on_seen=on_seen)
 
@@ -218,29 +222,15 @@ def _add_refused(
     of_levels = [*refusals(plan, release, own or newest if is_controller else newest, is_controller=is_controller)]
     plan.stops += of_levels
     if directory is not None and own is not None:
-        role = controller_role(plan, disks.server, own) if is_broker else True
+        nodes = {each.nodeId for each in plan.directories} - {None}
+        voters = set() if plan.quorum is None else {each.voterId for each in plan.quorum.voters}
+        role = has_controller_role(nodes, voters, own, disks.server) if is_broker else True
         add_refused(plan, directory, release, own, is_controller=role, with_levels=not of_levels)
 
 
 def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
     """Return True if the metadata on the disk is incomplete because of damage; an unfinished tail does not count."""
     return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
-
-
-def _is_broker(plan: RestartPlan, metadata: MetadataImage | None, server: ServerProperties | None) -> bool:
-    """Return True if the node may be a broker. A controller has no logs but the metadata log, and no checkpoints."""
-    if server is not None and server.roles is not None:
-        return server.is_broker
-    if any(each.failed for each in plan.directories):
-        return True
-    for directory in plan.directories:
-        place = directory_at(directory.path)
-        if isinstance(place, LogDirectory):
-            logs = any(each.topic != METADATA_TOPIC for each in place.partitions)
-            if logs or any(name.endswith("-offset-checkpoint") for name in place.files):
-                return True
-    nodes = {directory.nodeId for directory in plan.directories}
-    return metadata is None or bool(nodes & set(metadata.brokers))
 
 
 def _assume(

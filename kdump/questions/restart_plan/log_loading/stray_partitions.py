@@ -62,7 +62,4 @@ class StrayPartitions:
     def directory_of(self, topic_id: str | None, partition: int, node: int | None) -> str | None:
         """Return the ID of the log directory to which the broker's replica is assigned; None if unknown."""
         info = self._info(topic_id, partition)
-        if info is None or node not in info.replicas:
-            return None
-        number = info.replicas.index(node)
-        return info.directories[number] if number < len(info.directories) else None
+        return None if info is None else info.directory_of(node)

@@ -235,12 +235,11 @@ def configured(directories: list[DirectoryPlan], server: ServerProperties, relea
 def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: RestartPlan) -> None:
     """Compare the IDs with the cluster's metadata, which lists the directories of each broker: the node's own
     configuration is not on the disk."""
-    owners = {each: number for number, ids in metadata.broker_directories.items() for each in ids}
     for directory in directories:
         if directory.stops or directory.nodeId is None or directory.directoryId is None or not directory.logDir:
             continue
         path = os.path.join(directory.path, META)
-        owner = owners.get(directory.directoryId)
+        owner = metadata.owner_of(directory.directoryId)
         if owner is not None and owner != directory.nodeId:
             message = f"node.id {directory.nodeId}, but the cluster's metadata has this directory.id for broker {owner}"
             exception = f"RuntimeException: Stored node id {directory.nodeId} doesn't match previous node id {owner}"

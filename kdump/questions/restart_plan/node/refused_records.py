@@ -13,7 +13,6 @@ from kdump.cluster.metadata_refusals import activation_refusal, refusals, refuse
 from kdump.format.count_text import count_text
 from kdump.format.kafka_release import KRAFT, KafkaRelease
 from kdump.kafka.config_def import config_exception
-from kdump.kafka.server_properties import ServerProperties
 from kdump.log.internal_topics import METADATA_LOG
 from kdump.questions.restart_plan.answer import EXIT, DirectoryPlan, RestartPlan, StartupFailure
 from kdump.state.metadata_image import MetadataImage
@@ -98,19 +97,6 @@ def _remedy(folder: str, *, several: bool) -> str:
         f"{copy}. Start the release that wrote it, if that is another one; otherwise rebuild the metadata without the "
         "record, from the disks of all nodes (kdump rescue)"
     )
-
-
-def controller_role(plan: RestartPlan, server: ServerProperties | None, metadata: MetadataImage) -> bool | None:
-    """Return whether the node has the controller role, by its properties or what the metadata states of it; None if
-    neither does."""
-    if server is not None and server.roles is not None:
-        return "controller" in server.roles
-    nodes = {each.nodeId for each in plan.directories} - {None}
-    voters = [] if plan.quorum is None else plan.quorum.voters
-    if any(each.voterId in nodes for each in voters) or nodes & set(metadata.controllers):
-        return True
-    others = voters or metadata.controllers
-    return False if others and nodes & set(metadata.brokers) else None
 
 
 def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: MetadataImage) -> None:
