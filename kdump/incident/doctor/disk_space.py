@@ -215,7 +215,7 @@ class Leftovers:
             directory.path,
             f"{size_text(found.free)} of {size_text(found.total)} are free on its file system",
             impact="a broker that cannot write takes the log directory offline; one that is down needs room to start",
-            evidence=(f"{found.mount or directory.path} ({found.type or 'type unknown'})",),
+            evidence=(f"{found.mount or directory.path} ({found.fileSystem or 'type unknown'})",),
             commands=(run,),
             actions=("free space as kdump space lists it, before you start the broker",),
             never=BY_HAND,

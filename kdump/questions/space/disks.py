@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from kdump.questions.space.answer import STOPPED, SpaceKept, SpaceStep
 from kdump.questions.space.file_systems import FileSystem, file_system_of
-from kdump.questions.space.usage import DirectoryUsage
+from kdump.questions.space.usage import DirectoryUsage, total
 
 GOAL = 0.15
 """Share of the file system that is free once the goal is reached, unless --need states another."""
@@ -58,17 +58,18 @@ class Disk:
     @property
     def sources(self) -> frozenset[str]:
         """Paths of the log directories."""
-        return frozenset(each.directory.path for each in self.usages)
+        return frozenset(usage.directory.path for usage in self.usages)
 
     @property
-    def own(self) -> int:
-        """Allocated by everything in the log directories."""
-        return sum((total := each.total()).allocated + total.linked for each in self.usages)
+    def elsewhere(self) -> int:
+        """Used on the file system, but not by what is in the log directories."""
+        own = total(usage.total() for usage in self.usages)
+        return 0 if self.system is None else max(0, self.system.used - own.allocated - own.linked)
 
     @property
     def freed(self) -> int:
         """Freed by the steps so far."""
-        return sum(each.frees for each in self.steps)
+        return sum(step.frees for step in self.steps)
 
     @property
     def needed(self) -> int:
@@ -79,26 +80,24 @@ class Disk:
         """Bytes that a stopped broker still lacks to start after the steps so far."""
         if self.state != STOPPED or self.system is None:
             return 0
-        return max(0, self.needed - self.system.free - sum(each.freesAtOnce for each in self.steps))
+        return max(0, self.needed - self.system.free - sum(step.freesAtOnce for step in self.steps))
 
     @property
-    def lacks_inodes(self) -> int:
-        """Inodes that it still lacks."""
-        if self.state != STOPPED or self.system is None or self.system.inodes_free is None:
+    def missing_inodes(self) -> int:
+        """Inodes that a broker lacks to start before any step."""
+        if self.system is None or self.system.inodesFree is None:
             return 0
-        freed = sum(each.files for each in self.steps if each.paths)
-        return max(0, self._needed_inodes() - self.system.inodes_free - freed)
+        return max(0, needed_inodes(sum(len(usage.live()) for usage in self.usages)) - self.system.inodesFree)
 
-    def _needed_inodes(self) -> int:
-        return needed_inodes(sum(1 for usage in self.usages for _ in usage.live()))
+    @property
+    def lacks_inodes(self) -> bool:
+        """Whether a stopped one still lacks some."""
+        return self.state == STOPPED and self.missing_inodes > sum(step.files for step in self.steps if step.paths)
 
     @property
     def is_full(self) -> bool:
         """Whether the broker cannot start with what is free, or cannot go on."""
-        if self.system is None:
-            return False
-        inodes = self.system.inodes_free
-        return (inodes is not None and inodes < self._needed_inodes()) or self.system.free < (self.needed or LEAST)
+        return self.system is not None and (self.missing_inodes > 0 or self.system.free < (self.needed or LEAST))
 
     @property
     def is_enough(self) -> bool:
@@ -117,9 +116,9 @@ class Disk:
 
     def kept_elsewhere(self) -> Iterator[SpaceKept]:
         """Yield what takes space on the file system without being in the log directories."""
-        if self.system is not None and self.system.used - self.own >= self.system.total * SHARE:
+        if self.system is not None and self.elsewhere >= self.system.total * SHARE:
             text = "other files on this file system, or deleted files that a process still holds open (du -x, lsof +L1)"
-            yield SpaceKept(self.system.mount or "", self.system.used - self.own, False, text)
+            yield SpaceKept(self.system.mount or "", self.elsewhere, False, text)
 
 
 def disks_of(usages: Sequence[DirectoryUsage], state: str, need: int | None) -> list[Disk]:
@@ -128,11 +127,7 @@ def disks_of(usages: Sequence[DirectoryUsage], state: str, need: int | None) -> 
     disks: dict[int | None, Disk] = {}
     for usage in usages:
         system = file_system_of(usage.directory)
-        device = None if system is None else system.device
-        disk = disks.setdefault(device, Disk(system, state))
+        goal = need if system is None or need is not None else max(0, int(system.total * GOAL) - system.free)
+        disk = disks.setdefault(None if system is None else system.number, Disk(system, state, goal=goal))
         disk.usages.append(usage)
-    for disk in disks.values():
-        disk.goal = need
-        if need is None and disk.system is not None:
-            disk.goal = max(0, int(disk.system.total * GOAL) - disk.system.free)
     return list(disks.values())

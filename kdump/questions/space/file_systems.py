@@ -21,19 +21,19 @@ ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class FileSystem(NamedTuple):
-    """A file system. `free` is what any user can write, `reserved` what only root can (tune2fs -m). The numbers of
-    inodes are None if they are not limited."""
+    """A file system, with the fields of SpaceDirectory. `free` is what any user can write, `reserved` what only root
+    can (tune2fs -m). The numbers of inodes are None if they are not limited."""
 
-    device: int
+    number: int
     mount: str | None
-    type: str | None
-    source: str | None
+    fileSystem: str | None
+    device: str | None
     total: int
     used: int
     free: int
     reserved: int
     inodes: int | None = None
-    inodes_free: int | None = None
+    inodesFree: int | None = None
 
 
 def not_the_disk(directory: LogDirectory) -> str | None:
@@ -53,28 +53,18 @@ def file_system_of(directory: LogDirectory) -> FileSystem | None:
         return None
     path = directory.path
     try:
-        found = os.statvfs(path)
-        device = os.stat(path).st_dev
+        status = os.statvfs(path)
+        number = os.stat(path).st_dev
     except OSError:
         return None
-    mount, kind, source = _mount_of(os.path.realpath(path))
-    size = found.f_frsize
-    return FileSystem(
-        device,
-        mount,
-        kind,
-        source,
-        found.f_blocks * size,
-        (found.f_blocks - found.f_bfree) * size,
-        found.f_bavail * size,
-        (found.f_bfree - found.f_bavail) * size,
-        found.f_files or None,
-        found.f_favail if found.f_files else None,
-    )
+    blocks = status.f_blocks, status.f_blocks - status.f_bfree, status.f_bavail, status.f_bfree - status.f_bavail
+    sizes = (count * status.f_frsize for count in blocks)
+    inodes = (status.f_files, status.f_favail) if status.f_files else (None, None)
+    return FileSystem(number, *_mount_of(os.path.realpath(path)), *sizes, *inodes)
 
 
 def _mount_of(path: str) -> tuple[str | None, str | None, str | None]:
-    """Return mount point, type and device of the file system that contains `path`."""
+    """Return mount point, type and device of the file system that contains `path`; None where they are unknown."""
     best: tuple[str | None, str | None, str | None] = None, None, None
     try:
         with open(MOUNTS, errors="surrogateescape") as file:
@@ -82,7 +72,7 @@ def _mount_of(path: str) -> tuple[str | None, str | None, str | None]:
     except OSError:
         return best
     for line in lines:
-        fields = [ESCAPED.sub(lambda match: chr(int(match[1], 8)), each) for each in line.split(" ")]
+        fields = [ESCAPED.sub(lambda match: chr(int(match[1], 8)), part) for part in line.split(" ")]
         if len(fields) > 2 and is_inside(path, fields[1]) and len(fields[1]) >= len(best[0] or ""):
             best = fields[1], fields[2], fields[0]
     return best
@@ -90,6 +80,6 @@ def _mount_of(path: str) -> tuple[str | None, str | None, str | None]:
 
 def state_of(broker: Node) -> str:
     """Return whether the broker is running, by the locks on its log directories."""
-    if any(not_the_disk(each) is not None for each in broker.directories):
+    if any(not_the_disk(directory) is not None for directory in broker.directories):
         return UNKNOWN
-    return RUNNING if any(lock_holder(each.path) is not None for each in broker.directories) else STOPPED
+    return RUNNING if any(lock_holder(directory.path) is not None for directory in broker.directories) else STOPPED

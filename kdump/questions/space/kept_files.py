@@ -52,10 +52,10 @@ FUTURE = (
 def kept_files(usage: DirectoryUsage, broker: str, *, is_full: bool) -> Iterator[SpaceKept]:
     """Yield what must stay in a log directory. `is_full`: whether a stopped broker lacks space to start."""
     path = usage.directory.path
-    live = list(usage.live())
+    live = usage.live()
     if is_full and broker != RUNNING:
         yield SpaceKept(path, None, True, START)
-    if any(each.bases for each in live):
+    if any(log.segments for log in live):
         yield from (SpaceKept(f"{path}/{pattern}", None, True, why) for pattern, why in WITH_LOGS.items())
     for topic, what in TOPICS.items():
         size = sum(each.allocated for each in live if each.place.topic == topic)
@@ -72,7 +72,7 @@ def kept_files(usage: DirectoryUsage, broker: str, *, is_full: bool) -> Iterator
     if has_mark or (broker != RUNNING and names):
         yield SpaceKept(os.path.join(path, CLEAN_MARK), None, True, MARK if has_mark else NO_MARK)
     for each in live:
-        if ".swap" in each.by_suffix or (".cleaned" in each.by_suffix and broker != STOPPED):
+        if ".swap" in each.left or (".cleaned" in each.left and broker != STOPPED):
             yield SpaceKept(f"{each.place.path}/*.swap", None, True, SWAP)
             break
     linked = usage.total().linked

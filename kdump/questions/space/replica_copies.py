@@ -10,6 +10,7 @@ LeaderEpochFileCache.endOffsetFor), and a log end offset at or after this one's.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,15 +26,8 @@ from kdump.state.effective_config import effective
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_summary import log_end
 
-Key = tuple[str, int]
 UNCLEAN = "unclean.leader.election.enable"
-
-
-class ReplicaCopy(NamedTuple):
-    """Another broker's copy of a partition."""
-
-    node_id: int | None
-    place: PartitionDirectory
+EMPTY = "so that it may become the leader with an empty log"
 
 
 class ReplicaVerdict(NamedTuple):
@@ -46,7 +40,7 @@ class ReplicaVerdict(NamedTuple):
 
 class ReplicaCopies:
     """The partitions of other brokers. `metadata`: the newest there is; `properties`: the server.properties that the
-    brokers and controllers share, as far as given."""
+    brokers and controllers share, as far as given; `copies`: by topic and partition, each with the ID of its broker."""
 
     def __init__(
         self,
@@ -59,14 +53,12 @@ class ReplicaCopies:
         self.properties = properties
         self.options = options
         self.problems: list[str] = []
-        self.copies: dict[Key, list[ReplicaCopy]] = {}
-        for broker in others:
-            for directory in broker.directories:
-                for place in directory.partitions:
-                    if not place.state and place.topic not in (None, METADATA_TOPIC) and place.partition is not None:
-                        assert place.topic is not None
-                        key = (place.topic, place.partition)
-                        self.copies.setdefault(key, []).append(ReplicaCopy(broker.node_id, place))
+        self.copies: dict[tuple[str, int], list[tuple[int | None, PartitionDirectory]]] = {}
+        every = ((node.node_id, each) for node in others for at in node.directories for each in at.partitions)
+        for node_id, place in every:
+            if not place.state and place.topic not in (None, METADATA_TOPIC) and place.partition is not None:
+                assert place.topic is not None
+                self.copies.setdefault((place.topic, place.partition), []).append((node_id, place))
 
     def verdict(self, usage: PartitionUsage, node_id: int | None, high_watermark: int | None) -> ReplicaVerdict:
         """Return whether this broker's replica may go."""
@@ -80,14 +72,14 @@ class ReplicaCopies:
             return ReplicaVerdict(False, why)
         if topic_id(usage.place) not in (None, described.id if described is not None else None):
             return ReplicaVerdict(False, "the directory is of another topic with this name")
-        copies = [each for each in self.copies.get(usage.key, ()) if each.node_id == info.leader]
-        if not copies:
+        copy = next((place for number, place in self.copies.get(usage.key, ()) if number == info.leader), None)
+        if copy is None:
             return ReplicaVerdict(False, f"the disk of its leader, broker {info.leader}, is not among the paths")
-        missing = self._missing(usage, copies[0].place, high_watermark)
+        missing = self._missing(usage, copy, high_watermark)
         if missing:
             return ReplicaVerdict(False, missing)
-        stays = tuple(each for each in info.replicas if each != node_id)
-        return ReplicaVerdict(True, f"complete on broker {info.leader}: {copies[0].place.path}", stays)
+        stays = tuple(broker for broker in info.replicas if broker != node_id)
+        return ReplicaVerdict(True, f"complete on broker {info.leader}: {copy.path}", stays)
 
     def _why_needed(self, topic: str, node_id: int, leader: int, isr: tuple[int, ...], elr: tuple[int, ...]) -> str:
         if leader == node_id:
@@ -95,9 +87,9 @@ class ReplicaCopies:
         if leader < 0 or leader not in isr:
             return "it has no leader"
         if node_id in isr:
-            return "this broker is in its ISR, so that it may become the leader with an empty log"
+            return f"this broker is in its ISR, {EMPTY}"
         if node_id in elr:
-            return "this broker is in its ELR, so that it may become the leader with an empty log"
+            return f"this broker is in its ELR, {EMPTY}"
         assert self.metadata is not None
         unclean = effective(self.metadata, topic, UNCLEAN, node_id) or self.properties.get(UNCLEAN)
         if unclean is not None and unclean.strip().lower() == "true":
@@ -130,12 +122,11 @@ class ReplicaCopies:
         if place.topic is None or place.partition is None:
             return ""
         own = topic_id(place)
-        for copy in self.copies.get((place.topic, place.partition), ()):
-            own_end = log_end(place, self.problems)
-            other_end = log_end(copy.place, self.problems)
-            same = own is not None and own == topic_id(copy.place)
+        for node_id, copy in self.copies.get((place.topic, place.partition), ()):
+            own_end, other_end = log_end(place, self.problems), log_end(copy, self.problems)
+            same = own is not None and own == topic_id(copy)
             if same and own_end is not None and other_end is not None and other_end >= own_end:
-                return f"broker {copy.node_id}: {copy.place.path}"
+                return f"broker {node_id}: {copy.path}"
         return ""
 
 
@@ -172,10 +163,7 @@ def _by_metadata(place: PartitionDirectory, copies: ReplicaCopies, node_id: int 
     return NOTHING, f"the replica was moved to other brokers, and is in sync on {brokers}"
 
 
-def reassignment(stays: dict[Key, tuple[int, ...]]) -> str:
+def reassignment(stays: dict[tuple[str, int], tuple[int, ...]]) -> str:
     """Return the JSON for kafka-reassign-partitions.sh that leaves the partitions on these brokers."""
-    rows = ",".join(
-        f'{{"topic":"{topic}","partition":{number},"replicas":[{",".join(map(str, brokers))}]}}'
-        for (topic, number), brokers in stays.items()
-    )
-    return f'{{"version":1,"partitions":[{rows}]}}'
+    rows = [{"topic": topic, "partition": number, "replicas": on} for (topic, number), on in stays.items()]
+    return json.dumps({"version": 1, "partitions": rows}, separators=(",", ":"), ensure_ascii=False)

@@ -25,10 +25,15 @@ from kdump.questions.space.answer import (
 )
 from kdump.questions.space.disks import Disk, disks_of, needed_to_start
 from kdump.questions.space.file_systems import not_the_disk, state_of
-from kdump.questions.space.first_cleaning import first_cleanings, room_for_cleanings
 from kdump.questions.space.kept_files import kept_files
 from kdump.questions.space.replica_copies import ReplicaCopies
-from kdump.questions.space.retained_topics import DAY, RetainedTopic, retained_topics
+from kdump.questions.space.retained_topics import (
+    DAY,
+    RetainedTopic,
+    first_cleanings,
+    retained_topics,
+    room_for_cleanings,
+)
 from kdump.questions.space.steps import Given, steps
 from kdump.questions.space.usage import DirectoryUsage, read_usage
 from kdump.state.metadata_image import MetadataImage
@@ -94,12 +99,12 @@ def space(
     if emptied is not None:  # no config is certain
         for topic in retained:
             topic.settings.is_known = False
-    cleanings = first_cleanings(retained)
+    cleanings = list(first_cleanings(retained))
     for disk in disks:
         for usage in disk.usages:
             # A copy of partitions shows none of this: the broker's disk may have further ones.
             if not is_running and not usage.directory.is_copy_of_partitions:
-                path, logs = usage.directory.path, sum(1 for _ in usage.live())
+                path, logs = usage.directory.path, len(usage.live())
                 cleaned = room_for_cleanings(cleanings, path)
                 disk.needs[path] = needed_to_start(logs, is_clean=usage.directory.is_clean, cleaned=cleaned)
         yield from (_directory(disk, usage, broker.node_id, state) for usage in disk.usages)
@@ -110,13 +115,13 @@ def space(
     for disk in disks:
         here = (topic.on(disk.sources) for topic in retained)
         largest = sorted((each for each in here if each.logs), key=lambda topic: -topic.allocated)
-        for found in steps(disk, Given(largest, cleanings, copies, broker.node_id, limit, is_selected)):
-            if isinstance(found, SpaceStep):
-                disk.take(found)
+        for row in steps(disk, Given(largest, cleanings, copies, broker.node_id, limit, is_selected)):
+            if isinstance(row, SpaceStep):
+                disk.take(row)
             else:
-                kept.append(found)
+                kept.append(row)
         rows += disk.steps
-    yield from (each._replace(number=number) for number, each in enumerate(rows, 1))
+    yield from (row._replace(number=number) for number, row in enumerate(rows, 1))
     is_full = any(disk.is_full for disk in disks)
     for usage in usages:
         yield from kept_files(usage, state, is_full=is_full)
@@ -163,62 +168,56 @@ def _emptied(usages: list[DirectoryUsage], metadata: MetadataImage) -> str | Non
     """Return what is missing if the log of the broker's own metadata has been emptied, as by a recovery on a full disk
     (IO_ERROR_EMPTIES): it is then that of the last snapshot. None if it has not."""
     end = metadata.snapshot
-    for usage in usages:
-        for each in usage.in_state(""):
-            is_empty = each.place.topic == METADATA_TOPIC and each.bases and not any(each.sizes)
-            if is_empty and end is not None and each.bases[0] < end:
-                return f"{each.place.path} is empty, and what came after its snapshot at offset {end} is missing"
+    for log in (log for usage in usages for log in usage.in_state("") if log.place.topic == METADATA_TOPIC):
+        is_empty = log.segments and not any(segment.size for segment in log.segments)
+        if is_empty and end is not None and log.segments[0].base < end:
+            return f"{log.place.path} is empty, and what came after its snapshot at offset {end} is missing"
     return None
 
 
 def _directory(disk: Disk, usage: DirectoryUsage, node_id: int | None, state: str) -> SpaceDirectory:
     def of(state: str) -> int:
-        return sum(each.allocated for each in usage.in_state(state))
+        return sum(part.allocated for part in usage.in_state(state))
 
-    system, total = disk.system, usage.total()
-    live, every = list(usage.live()), list(usage.in_state(""))
-    deleted = sum(each.with_suffix(suffix).allocated for each in live for suffix in (".deleted", ".cleaned"))
-    of_live = sum(each.allocated for each in live)
+    sums, live = usage.total(), usage.live()
+    deleted = sum(part.with_suffix(suffix).allocated for part in live for suffix in (".deleted", ".cleaned"))
+    of_live = sum(part.allocated for part in live)
+    of_system = ("mount", "fileSystem", "device", "total", "free", "reserved", "inodesFree")
     return SpaceDirectory(
         path=usage.directory.path,
         nodeId=node_id,
         broker=state,
         unknownBecause=not_the_disk(usage.directory),
         isClean=None if state == RUNNING else had_clean_shutdown(usage.directory),
-        mount=system.mount if system else None,
-        fileSystem=system.type if system else None,
-        device=system.source if system else None,
-        total=system.total if system else None,
-        free=system.free if system else None,
-        reserved=system.reserved if system else None,
-        inodesFree=system.inodes_free if system else None,
-        allocated=total.allocated + total.linked,
-        elsewhere=max(0, system.used - disk.own) if system else None,
+        **{name: getattr(disk.system, name, None) for name in of_system},
+        allocated=sums.allocated + sums.linked,
+        elsewhere=disk.elsewhere if disk.system else None,
         liveBytes=of_live - deleted,
         deletedBytes=deleted + of("delete"),
         strayBytes=of("stray"),
         futureBytes=of("future"),
         metadataBytes=of("") - of_live,
-        otherBytes=sum(each.files.allocated for each in usage.others),
-        linkedBytes=total.linked,
-        partitions=len(every),
+        otherBytes=sum(other.files.allocated for other in usage.others),
+        linkedBytes=sums.linked,
+        partitions=len(usage.in_state("")),
         neededToStart=disk.needs.get(usage.directory.path),
     )
 
 
 def _topic(topic: RetainedTopic) -> SpaceTopic:
-    due = [log.due(topic.settings) for log in topic.logs]
-    later = [max(count, log.due(topic.settings, DAY)) for log, count in zip(topic.logs, due)]
+    logs, settings = topic.logs, topic.settings
+    due = [log.due(settings) for log in logs]
+    later = [max(count, log.due(settings, DAY)) for log, count in zip(logs, due)]
     return SpaceTopic(
         topic=topic.name,
-        partitions=len(topic.logs),
-        segments=sum(len(log.segments) for log in topic.logs),
-        size=sum(log.usage.all.size for log in topic.logs),
+        partitions=len(logs),
+        segments=sum(len(log.segments) for log in logs),
+        size=sum(log.all.size for log in logs),
         allocated=topic.allocated,
-        cleanupPolicy=",".join(topic.settings["cleanup.policy"]),
-        retentionMs=topic.settings.retention("ms")[0],
-        retentionBytes=topic.settings.retention("bytes")[0],
-        isConfigKnown=topic.settings.is_known,
-        dueNow=sum(log.allocated(0, count) for log, count in zip(topic.logs, due)),
-        dueIn24h=sum(log.allocated(*pair) for log, pair in zip(topic.logs, zip(due, later))),
+        cleanupPolicy=",".join(settings["cleanup.policy"]),
+        retentionMs=settings.retention("ms")[0],
+        retentionBytes=settings.retention("bytes")[0],
+        isConfigKnown=settings.is_known,
+        dueNow=sum(log.occupied(0, count) for log, count in zip(logs, due)),
+        dueIn24h=sum(log.occupied(*pair) for log, pair in zip(logs, zip(due, later))),
     )

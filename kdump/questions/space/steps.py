@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from kdump.format.count_text import all_of, count_text
+from kdump.format.count_text import all_of, count_text, first_of
 from kdump.questions.retention.configs import TOPIC
 from kdump.questions.space.answer import (
     CONFIG,
@@ -29,10 +30,9 @@ from kdump.questions.space.answer import (
     SpaceStep,
 )
 from kdump.questions.space.disks import Disk
-from kdump.questions.space.first_cleaning import Cleaning
-from kdump.questions.space.replica_copies import Key, ReplicaCopies, StrayVerdict, reassignment, stray_verdict
-from kdump.questions.space.retained_topics import RetainedLog, RetainedTopic, with_value
-from kdump.questions.space.usage import DirectoryUsage, Files, Foreign, PartitionUsage
+from kdump.questions.space.replica_copies import ReplicaCopies, reassignment, stray_verdict
+from kdump.questions.space.retained_topics import Cleaning, RetainedTopic, with_value
+from kdump.questions.space.usage import DirectoryUsage, Files, PartitionUsage, total
 
 DELETE_DELAY_MS = 60_000
 """Default of file.delete.delay.ms and log.segment.delete.delay.ms."""
@@ -65,129 +65,123 @@ class Given(NamedTuple):
     limit: int
     is_selected: Callable[[str], bool]
 
+    def selects(self, usage: PartitionUsage) -> bool:
+        return self.is_selected(usage.place.topic or "")
+
 
 def steps(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
     """Yield the rows, and what is not offered. The caller gives each row to `disk.take` before the next: what it still
     lacks decides how many segments of the next are removed by hand."""
     yield from _reserved(disk)
     for usage in disk.usages:
-        yield from _deleted(usage, disk.state, given.is_selected)
-    strays = [
-        (each, stray_verdict(each.place, given.copies, given.node_id))
-        for usage in disk.usages
-        for each in usage.in_state("stray")
-        if given.is_selected(each.place.topic or "")
-    ]
-    yield from _strays(strays, NOTHING)
+        yield from _deleted(usage, disk.state, given)
+    strays = _strays(disk, given)
+    yield from (row for cost, row in strays if cost == NOTHING)
     yield from _postponed(disk, given.cleanings)
     yield from _due(disk, given.topics)
     if disk.lacks:
         yield from _uncertain(disk, given.topics)
     for usage in disk.usages:
         yield from _others(usage)
-    yield from _strays(strays, JUDGE)
-    yield from _strays(strays, None)
+    yield from (row for cost, row in strays if cost == JUDGE)
+    yield from (row for cost, row in strays if cost is None)
     yield from _replicas(disk, given)
     for topic in given.topics[: given.limit]:
         yield from _compacted(topic)
         yield from _lower_retention(disk, topic)
 
 
+def _removal(
+    step: str,
+    how: str,
+    source: str,
+    text: str,
+    files: Files,
+    commands: Iterable[str],
+    paths: Iterable[str],
+    **more: Any,
+) -> SpaceStep:
+    """Return a step that removes files, which frees what they occupy, at once unless `more` has other bytes."""
+    row = SpaceStep(step, how, source, text, command="\n".join(commands), paths=tuple(paths))
+    sums = {"frees": files.allocated, "freesAtOnce": files.allocated, "size": files.size, "files": files.number}
+    return row._replace(**{**sums, **more})
+
+
+def _remove(usage: PartitionUsage) -> str:
+    return f"rm -rf {shlex.quote(usage.place.path)}"
+
+
 def _reserved(disk: Disk) -> Iterator[SpaceStep]:
     """Yield the step that hands blocks reserved for root to the broker (ext4 reserves 5 %)."""
     system = disk.system
-    if system is None or system.source is None or not (system.type or "").startswith("ext"):
+    if system is None or system.device is None or not (system.fileSystem or "").startswith("ext"):
         return
     if LEAVE_RESERVED <= system.reserved <= system.total * MOST_RESERVED:
         text = (
-            f"{system.type} reserves these blocks for root, which a disk of log directories does not need; a broker "
-            "that runs as root has them already"
+            f"{system.fileSystem} reserves these blocks for root, which a disk of log directories does not need; a "
+            "broker that runs as root has them already"
         )
-        command = f"tune2fs -m 0 {shlex.quote(system.source)}"
-        size = system.reserved
-        yield SpaceStep(
-            "reservedBlocks", CONFIG, min(disk.sources), text, frees=size, freesAtOnce=size, command=command
-        )
+        commands, size = [f"tune2fs -m 0 {shlex.quote(system.device)}"], Files(allocated=system.reserved)
+        yield _removal("reservedBlocks", CONFIG, min(disk.sources), text, size, commands, ())
 
 
-def _removed(step: SpaceStep, files: Files, commands: Iterable[str], paths: Iterable[str]) -> SpaceStep:
-    """Return a step that removes files, with what that frees."""
-    return step._replace(
-        frees=files.allocated,
-        freesAtOnce=files.allocated,
-        size=files.size,
-        files=files.count,
-        command="\n".join(commands),
-        paths=tuple(paths),
-    )
-
-
-def _deleted(usage: DirectoryUsage, state: str, is_selected: Callable[[str], bool]) -> Iterator[SpaceStep]:
+def _deleted(usage: DirectoryUsage, state: str, given: Given) -> Iterator[SpaceStep]:
     """Yield the step for .deleted and .cleaned files and -delete directories, which no broker reads again.
 
     A startup deletes all .cleaned files, but they also determine which .swap files it completes (LogLoader): they stay
     in a partition that has any of these."""
-    gone = [each for each in usage.in_state("delete") if is_selected(each.place.topic or "")]
-    live = [each for each in usage.live() if is_selected(each.place.topic or "")]
-    inside = [each for each in live if ".deleted" in each.by_suffix]
-    is_left = [each for each in live if ".cleaned" in each.by_suffix and ".swap" not in each.by_suffix]
+    gone = [part for part in usage.in_state("delete") if given.selects(part)]
+    live = [part for part in usage.live() if given.selects(part)]
+    inside = [part for part in live if ".deleted" in part.left]
+    is_left = [part for part in live if ".cleaned" in part.left and ".swap" not in part.left]
     unfinished = is_left if state == STOPPED else []
-    files, what = Files(), []
-    for suffix, partitions, of in (
-        (".deleted", inside, count_text(len(inside), "partition")),
-        (".cleaned", unfinished, "an interrupted log cleaner"),
-    ):
-        number = sum(each.with_suffix(suffix).count for each in partitions)
-        what += [f"{count_text(number, f'{suffix} file')} of {of}"] if number else []
-        for each in partitions:
-            files.add(each.with_suffix(suffix))
-    if gone:
-        what.insert(1 if inside else 0, count_text(len(gone), "-delete directory", "-delete directories"))
-    for each in gone:
-        files.add(each.all)
-    if not files.count:
+    deleted = total(part.with_suffix(".deleted") for part in inside)
+    cleaned = total(part.with_suffix(".cleaned") for part in unfinished)
+    what = (
+        [f"{count_text(deleted.number, '.deleted file')} of {count_text(len(inside), 'partition')}"]
+        if deleted.number
+        else []
+    )
+    what += [count_text(len(gone), "-delete directory", "-delete directories")] if gone else []
+    what += [f"{count_text(cleaned.number, '.cleaned file')} of an interrupted log cleaner"] if cleaned.number else []
+    files = total((deleted, cleaned, *(part.all for part in gone)))
+    if not files.number:
         return
-    path, found = usage.directory.path, all_of(what)
+    where, names = usage.directory.path, all_of(what)
     if state == RUNNING:
-        text = f"{found}: the broker deletes them within file.delete.delay.ms (1 min); leave them to it"
-        step = SpaceStep("deleted", WAIT, path, text, needs="running", freesAfter=DELETE_DELAY_MS)
-        yield _removed(step, files, (), ())._replace(freesAtOnce=0)
+        text = f"{names}: the broker deletes them within file.delete.delay.ms (1 min); leave them to it"
+        later = {"freesAtOnce": 0, "needs": "running", "freesAfter": DELETE_DELAY_MS}
+        yield _removal("deleted", WAIT, where, text, files, (), (), **later)
         return
-    patterns = [(each.place.path, "/*.deleted") for each in inside]
-    patterns += [(each.place.path, "/*.cleaned") for each in unfinished]
-    text = f"{found}: no broker reads them again; the next startup deletes them anyway"
+    patterns = [(part.place.path, "/*.deleted") for part in inside]
+    patterns += [(part.place.path, "/*.cleaned") for part in unfinished]
+    text = f"{names}: no broker reads them again; the next startup deletes them anyway"
     if unfinished:
         text += ". After startup, the log cleaner begins again, and needs the space of a segment"
-    yield _removed(
-        SpaceStep("deleted", FILES, path, text, needs="stopped"),
-        files,
-        [f"rm -f {shlex.quote(place)}{pattern}" for place, pattern in patterns] + [_remove(each) for each in gone],
-        [place + pattern for place, pattern in patterns] + [each.place.path for each in gone],
-    )
+    commands = [f"rm -f {shlex.quote(path)}{pattern}" for path, pattern in patterns] + [_remove(part) for part in gone]
+    paths = [path + pattern for path, pattern in patterns] + [part.place.path for part in gone]
+    yield _removal("deleted", FILES, where, text, files, commands, paths, needs="stopped")
 
 
-def _remove(partition: PartitionUsage) -> str:
-    return f"rm -rf {shlex.quote(partition.place.path)}"
-
-
-def _strays(strays: Sequence[tuple[PartitionUsage, StrayVerdict]], cost: str | None) -> Iterator[SpaceStep | SpaceKept]:
-    """Yield the steps for the -stray directories that cost that, or why there is none."""
-    for each, verdict in strays:
-        place = each.place
-        if verdict.cost != cost:
-            continue
+def _strays(disk: Disk, given: Given) -> list[tuple[str | None, SpaceStep | SpaceKept]]:
+    """Return the steps for the -stray directories, each with what it costs, and None with why there is none."""
+    rows: list[tuple[str | None, SpaceStep | SpaceKept]] = []
+    for stray in (part for usage in disk.usages for part in usage.in_state("stray") if given.selects(part)):
+        place = stray.place
+        cost, why = stray_verdict(place, given.copies, given.node_id)
         if cost is None:
-            text = f"not offered: {verdict.why}; copy it elsewhere, or pass --with"
-            yield SpaceKept(place.path, each.allocated, False, text)
+            text = f"not offered: {why}; copy it elsewhere, or pass --with"
+            rows.append((None, SpaceKept(place.path, stray.allocated, False, text)))
             continue
-        text = f"stray directory: {verdict.why}"
-        step = SpaceStep("stray", FILES, place.source, text, topic=place.topic, cost=cost, needs="stopped")
-        yield _removed(step, each.all, [_remove(each)], [place.path])
+        remove, more = [_remove(stray)], {"topic": place.topic, "cost": cost, "needs": "stopped"}
+        text = f"stray directory: {why}"
+        rows.append((cost, _removal("stray", FILES, place.source, text, stray.all, remove, [place.path], **more)))
+    return rows
 
 
 def _postponed(disk: Disk, cleanings: Sequence[Cleaning]) -> Iterator[SpaceStep]:
     """Yield the steps that postpone the cleaning of topics, if all of it takes more than is free at the start."""
-    here = [each for each in cleanings if each.log.usage.place.source in disk.sources]
+    here = [each for each in cleanings if each.log.place.source in disk.sources]
     if disk.state != STOPPED or disk.system is None:
         return
     if sum(each.writes for each in here) <= disk.system.free + disk.freed:
@@ -196,88 +190,77 @@ def _postponed(disk: Disk, cleanings: Sequence[Cleaning]) -> Iterator[SpaceStep]
         "the log cleaner begins at startup, and writes cleaned segments next to the old ones, which it deletes 1 min "
         f"later: more than is free then. This postpones it until you set the value back; {BY_CONTROLLER}"
     )
-    writes: dict[str, int] = {}
-    topics = {each.topic.name: each.topic for each in here if each.is_postponable}
-    for each in here:
-        if each.is_postponable:
-            writes[each.topic.name] = writes.get(each.topic.name, 0) + each.writes
-    for name, size in sorted(writes.items(), key=lambda pair: (-pair[1], pair[0])):
-        command = alter_topic(name, f"--add-config {RATIO}=1")
-        back = undo(topics[name], RATIO)
+    sizes: list[tuple[int, str, RetainedTopic]] = []
+    for name, of_topic in groupby((each for each in here if each.is_postponable), lambda each: each.topic.name):
+        parts = list(of_topic)
+        sizes.append((sum(each.writes for each in parts), name, parts[0].topic))
+    for size, name, topic in sorted(sizes, key=lambda row: (-row[0], row[1])):
+        command, back = alter_topic(name, f"--add-config {RATIO}=1"), undo(topic, RATIO)
         yield SpaceStep("postponeCleaning", CONFIG, "", text, topic=name, size=size, command=command, undo=back)
 
 
-class Segments:
+class Deleted(NamedTuple):
     """The first segments of partitions that a row deletes, and which of them are removed by hand, so that a stopped
-    broker has room to start: as many of the oldest as it lacks."""
+    broker has room to start: as many of the oldest as it lacks. `removal`: what to say of these."""
 
-    def __init__(self) -> None:
-        self.files = Files()
-        self.partitions = 0
-        self.starts: list[KeptFrom] = []
-        self._removable: list[tuple[RetainedLog, int]] = []
-        self.commands: list[str] = []
-        self.paths: list[str] = []
-        self.at_once = 0
+    files: Files
+    starts: list[KeptFrom]
+    commands: list[str]
+    paths: list[str]
+    at_once: int
+    removal: str
 
-    def add(self, log: RetainedLog, stop: int, *, may_be_removed: bool) -> None:
-        """Add the segments before number `stop` that no earlier row deletes."""
-        first = log.goes
-        if stop > first:
-            self.partitions += 1
-            size = sum(log.usage.sizes[first:stop])
-            self.files.add(Files(stop - first, size, log.allocated(first, stop)))
-            self.starts.append(KeptFrom(log.usage.key[1], log.start_after(stop)))
+
+def _deleted_segments(stops: Iterable[tuple[PartitionUsage, int, bool]], missing: int) -> Deleted:
+    """Return what a row deletes. `stops`: partitions, each with the number of the first segment that stays, and whether
+    segments may be removed by hand; `missing`: bytes that are to be freed at once."""
+    gone, starts, removable = [], [], []
+    commands: list[str] = []
+    paths: list[str] = []
+    at_once = 0
+    for log, stop, may_be_removed in stops:
+        if stop > log.goes:
+            gone += log.segments[log.goes : stop]
+            starts.append(KeptFrom(log.key[1], max(log.facts.log_start, log.segments[stop].base)))
             log.goes = stop
         if may_be_removed and not log.waits and log.removed < log.goes:
-            self._removable.append((log, log.goes))
-
-    def remove(self, missing: int) -> None:
-        """Remove what frees that many bytes. Those partitions whose first segments are largest come first."""
-        for log, stop in sorted(self._removable, key=lambda pair: -pair[0].usage.allocs[pair[0].removed]):
-            while self.at_once < missing and log.removed < stop:
-                self.at_once += log.usage.allocs[log.removed]
-                stem = f"{log.usage.place.path}/{log.usage.bases[log.removed]:020}"
-                quoted = shlex.quote(stem)
-                self.commands.append(f"rm -f {quoted}.log {quoted}.*index {quoted}.snapshot")
-                self.paths += [f"{stem}.log", f"{stem}.*index", f"{stem}.snapshot"]
-                log.removed += 1
-
-    @property
-    def removal_text(self) -> str:
-        """What to say of those that are removed by hand; empty if none are."""
-        count = len(self.commands)
-        what = "the oldest segment" if count == 1 else f"the {count:,} oldest segments"
-        return f"; {what} by hand, to make room for the startup" if count else ""
+            removable.append(log)
+    # Those partitions whose first segments are largest come first.
+    for log in sorted(removable, key=lambda log: -log.segments[log.removed].allocated):
+        while at_once < missing and log.removed < log.goes:
+            segment = log.segments[log.removed]
+            at_once += segment.allocated
+            stem = f"{log.place.path}/{segment.base:020}"
+            quoted = shlex.quote(stem)
+            commands.append(f"rm -f {quoted}.log {quoted}.*index {quoted}.snapshot")
+            paths += [f"{stem}.log", f"{stem}.*index", f"{stem}.snapshot"]
+            log.removed += 1
+    count = len(commands)
+    what = "the oldest segment" if count == 1 else f"the {count:,} oldest segments"
+    removal = f"; {what} by hand, to make room for the startup" if count else ""
+    size, allocated = (sum(getattr(segment, name) for segment in gone) for name in ("size", "allocated"))
+    return Deleted(Files(len(gone), size, allocated), starts, commands, paths, at_once, removal)
 
 
 def _due(disk: Disk, topics: Sequence[RetainedTopic]) -> Iterator[SpaceStep]:
     """Yield the step in which the broker deletes what is due now."""
-    found = Segments()
-    is_assumed = False
-    for topic in topics:
-        for log in topic.logs:
-            due = log.due(topic.settings)
-            is_assumed |= due > 0 and not topic.is_certain("cleanup.policy", "retention.ms")
-            found.add(log, due, may_be_removed=topic.may_be_removed())
-    if not found.files.count:
+    due = [(topic, log, log.due(topic.settings)) for topic in topics for log in topic.logs]
+    is_assumed = any(count and not topic.is_certain("cleanup.policy", "retention.ms") for topic, _, count in due)
+    deleted = _deleted_segments([(log, count, topic.may_be_removed()) for topic, log, count in due], disk.lacks)
+    files = deleted.files
+    if not files.number:
         return
-    found.remove(disk.lacks)
     text = (
-        f"retention deletes {count_text(found.files.count, 'segment')} of {count_text(found.partitions, 'partition')} "
+        f"retention deletes {count_text(files.number, 'segment')} of {count_text(len(deleted.starts), 'partition')} "
         "that are due now, "
         + ("at its next check" if disk.state == RUNNING else "30 s after startup, and their files 1 min later")
     )
     if is_assumed:
         text += "; some of them only if the broker has Kafka's default retention (see --properties)"
-    is_by_hand = bool(found.commands)
-    step = SpaceStep("retentionDue", FILES if is_by_hand else WAIT, "", text + found.removal_text, cost=DUE)
-    yield _removed(step, found.files, found.commands, found.paths)._replace(
-        freesAtOnce=found.at_once,
-        isEstimate=is_assumed,
-        needs="stopped" if is_by_hand else "running",
-        freesAfter=_delay_ms(disk.state),
-    )
+    how, needs = (FILES, "stopped") if deleted.commands else (WAIT, "running")
+    row = _removal("retentionDue", how, "", text + deleted.removal, files, deleted.commands, deleted.paths)
+    row = row._replace(freesAtOnce=deleted.at_once, isEstimate=is_assumed)
+    yield row._replace(cost=DUE, needs=needs, freesAfter=_delay_ms(disk.state))
 
 
 def _delay_ms(state: str) -> int:
@@ -288,42 +271,36 @@ def _delay_ms(state: str) -> int:
 def _uncertain(disk: Disk, topics: Sequence[RetainedTopic]) -> Iterator[SpaceKept]:
     """Yield why segments are not removed: those of topics whose configs are unknown, and those that are due only if the
     broker has Kafka's defaults."""
-    path = ", ".join(sorted(disk.sources))
     deleting = [topic for topic in topics if not topic.settings.compacts]
     unknown = [topic for topic in deleting if topic.is_unknown]
-    allocated = sum(log.allocated(0, len(log.segments) - 1) for topic in unknown for log in topic.logs)
-    if allocated:
-        text = (
-            f"segments of {count_text(len(unknown), 'topic')} whose configs are not in the metadata here, so that it "
-            f"is unknown which are due: {UNKNOWN_CONFIGS}"
-        )
-        yield SpaceKept(path, allocated, False, text)
     assumed = [topic for topic in deleting if topic.settings.is_known and not topic.may_be_removed()]
-    allocated = sum(log.allocated(0, log.goes) for topic in assumed for log in topic.logs)
-    if allocated:
-        text = (
-            "segments that are due if the broker has Kafka's default retention: pass its server.properties with "
-            "--properties, and they are offered to make room for the startup"
-        )
-        yield SpaceKept(path, allocated, False, text)
+    of_unknown = (
+        f"segments of {count_text(len(unknown), 'topic')} whose configs are not in the metadata here, so that it "
+        f"is unknown which are due: {UNKNOWN_CONFIGS}"
+    )
+    of_assumed = (
+        "segments that are due if the broker has Kafka's default retention: pass its server.properties with "
+        "--properties, and they are offered to make room for the startup"
+    )
+    rolled = sum(log.occupied(0, len(log.segments) - 1) for topic in unknown for log in topic.logs)
+    due = sum(log.occupied(0, log.goes) for topic in assumed for log in topic.logs)
+    for text, allocated in ((of_unknown, rolled), (of_assumed, due)):
+        if allocated:
+            yield SpaceKept(", ".join(sorted(disk.sources)), allocated, False, text)
 
 
 def _others(usage: DirectoryUsage) -> Iterator[SpaceStep]:
     """Yield the step for files and directories that are not Kafka's."""
-    found: list[Foreign] = [each for each in usage.others if os.path.basename(each.path) != LOST_AND_FOUND]
-    found += [each for part in usage.partitions if not part.place.state for each in part.unknown]
-    found = sorted((each for each in found if each.files.allocated >= LARGE), key=lambda each: -each.files.allocated)
-    if not found:
-        return
-    names = ", ".join(os.path.relpath(each.path, usage.directory.path) for each in found[:3])
-    more = f" and {len(found) - 3:,} more" if len(found) > 3 else ""
-    text = f"not Kafka's: {names}{more}; the broker needs none of them, but you may"
-    files = Files()
-    for each in found:
-        files.add(each.files)
-    paths = [each.path for each in found]
-    command = "mv " + " ".join(map(shlex.quote, paths)) + " /ANOTHER/DISK/"
-    yield _removed(SpaceStep("otherFiles", FILES, usage.directory.path, text, cost=JUDGE), files, [command], paths)
+    foreign = [other for other in usage.others if os.path.basename(other.path) != LOST_AND_FOUND]
+    foreign += [other for part in usage.in_state("") for other in part.unknown]
+    foreign = sorted((other for other in foreign if other.files.allocated >= LARGE), key=lambda one: -one.files[2])
+    if foreign:
+        paths, where = [other.path for other in foreign], usage.directory.path
+        names = first_of([os.path.relpath(path, where) for path in paths], 3)
+        text = f"not Kafka's: {names}; the broker needs none of them, but you may"
+        commands = ["mv " + " ".join(map(shlex.quote, paths)) + " /ANOTHER/DISK/"]
+        files = total(other.files for other in foreign)
+        yield _removal("otherFiles", FILES, where, text, files, commands, paths, cost=JUDGE)
 
 
 def _replicas(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
@@ -331,23 +308,17 @@ def _replicas(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
     are left alone."""
     if not given.copies.copies:
         return
-    largest = sorted(
-        (log for topic in given.topics if not topic.name.startswith("__") for log in topic.logs),
-        key=lambda log: -log.usage.allocated,
-    )
-    stays: dict[Key, tuple[int, ...]] = {}
-    logs, files, at_once = [], Files(), 0
-    for log in largest[: given.limit]:
-        found = given.copies.verdict(log.usage, given.node_id, log.facts.high_watermark)
-        if not found.may_go:
-            yield SpaceKept(log.usage.place.path, log.usage.allocated, False, f"replica not offered: {found.why}")
-            continue
-        stays[log.usage.key] = found.stays_on
-        logs.append(log)
-        files.add(log.usage.all)
-        files.allocated -= log.allocated(0, log.goes)
-        at_once += log.usage.allocated - log.allocated(0, log.removed)
-        log.waits = True
+    every = (log for topic in given.topics if not topic.name.startswith("__") for log in topic.logs)
+    stays: dict[tuple[str, int], tuple[int, ...]] = {}
+    logs = []
+    for log in sorted(every, key=lambda log: -log.allocated)[: given.limit]:
+        verdict = given.copies.verdict(log, given.node_id, log.facts.high_watermark)
+        if verdict.may_go:
+            stays[log.key] = verdict.stays_on
+            logs.append(log)
+            log.waits = True
+        else:
+            yield SpaceKept(log.place.path, log.allocated, False, f"replica not offered: {verdict.why}")
     if not logs:
         return
     names = ", ".join(f"{topic}-{number}" for topic, number in stays)
@@ -361,18 +332,19 @@ def _replicas(disk: Disk, given: Given) -> Iterator[SpaceStep | SpaceKept]:
     ]
     is_running = disk.state == RUNNING
     removed = [] if is_running else logs
-    sources = {log.usage.place.source for log in logs}
+    sources = {log.place.source for log in logs}
     source = min(sources) if len(sources) == 1 else ""
-    yield _removed(
-        SpaceStep("replicas", CONFIG, source, text, cost=REPLICA, needs="running" if is_running else "stopped"),
-        files,
-        [*commands, *(_remove(log.usage) for log in removed)],
-        [log.usage.place.path for log in removed],
-    )._replace(freesAtOnce=0 if is_running else at_once, freesAfter=DELETE_DELAY_MS if is_running else 0)
+    commands += map(_remove, removed)
+    # What earlier rows free is not freed again.
+    frees = sum(log.allocated - log.occupied(0, log.goes) for log in logs)
+    at_once = sum(log.allocated - log.occupied(0, log.removed) for log in removed)
+    row = _removal("replicas", CONFIG, source, text, total(log.all for log in logs), commands, ())
+    row = row._replace(frees=frees, freesAtOnce=at_once, paths=tuple(log.place.path for log in removed), cost=REPLICA)
+    yield row._replace(needs="running" if is_running else "stopped", freesAfter=DELETE_DELAY_MS if is_running else 0)
 
 
 def _compacted(topic: RetainedTopic) -> Iterator[SpaceKept]:
-    rolled = sum(log.allocated(0, len(log.segments) - 1) for log in topic.logs)
+    rolled = sum(log.occupied(0, len(log.segments) - 1) for log in topic.logs)
     if topic.settings.compacts and rolled:
         text = (
             f"compacted: kdump retention --keys estimates what the log cleaner would free, and {RATIO}=0.01 makes it "
@@ -381,60 +353,52 @@ def _compacted(topic: RetainedTopic) -> Iterator[SpaceKept]:
         yield SpaceKept(topic.name, rolled, False, text)
 
 
-class _Lower(NamedTuple):
-    """A lower value, and the number of segments of each partition that go with it and with those before it."""
-
-    config: str
-    value: int
-    current: int
-    goes: list[int]
-
-
 def _lower_retention(disk: Disk, topic: RetainedTopic) -> Iterator[SpaceStep]:
-    """Yield the steps that set lower values of retention.ms, and then of retention.bytes."""
+    """Yield the steps that set lower values of retention.ms, and then of retention.bytes: of those that delete
+    something, the first, the last, and some between."""
     settings = topic.settings
-    lower: dict[str, list[_Lower]] = {}
-    goes = [log.goes for log in topic.logs]
+    tried: dict[str, list[tuple[int, int, list[int]]]] = {}
+    stops = [log.goes for log in topic.logs]
     for config, value, current in topic.lower_values():
         settings = with_value(settings, config, value)
-        below = [max(before, log.due(settings)) for before, log in zip(goes, topic.logs)]
-        if any(log.allocated(*pair) for log, pair in zip(topic.logs, zip(goes, below))):
-            lower.setdefault(config, []).append(_Lower(config, value, current, below))
-            goes = below
-    for each in (each for tried in lower.values() for each in _spread(tried)):
-        found = Segments()
-        for log, stop in zip(topic.logs, each.goes):
-            found.add(log, stop, may_be_removed=topic.may_be_removed("cleanup.policy"))
-        found.remove(disk.lacks)
-        what = "older than the value" if each.config.endswith(".ms") else "above the value, for each partition"
-        text = (
-            f"deletes {count_text(found.files.count, 'segment')} of {topic.name} {what}: consumers that have not read "
-            f"them lose these records{found.removal_text}"
-        )
-        if topic.is_unknown:
-            text += "; the topic's configs are unknown: if it is compacted, this deletes nothing"
-        if disk.state != RUNNING:
-            text += f"; {BY_CONTROLLER}"
-        command = alter_topic(topic.name, f"--add-config {each.config}={each.value}")
-        step = SpaceStep("retention", CONFIG, "", text, topic=topic.name, cost=RECORDS)
-        yield _removed(step, found.files, [command, *found.commands], found.paths)._replace(
-            config=each.config,
-            value=each.value,
-            current=each.current,
-            freesAtOnce=found.at_once,
-            isEstimate=topic.is_unknown,
-            needs="stopped" if found.commands else "any",
-            freesAfter=_delay_ms(disk.state),
-            undo=undo(topic, each.config),
-            logStartOffsets=tuple(found.starts),
-        )
+        below = [max(before, log.due(settings)) for before, log in zip(stops, topic.logs)]
+        if any(log.occupied(*pair) for log, pair in zip(topic.logs, zip(stops, below))):
+            tried.setdefault(config, []).append((value, current, below))
+            stops = below
+    may_be_removed = topic.may_be_removed("cleanup.policy")
+    for config, values in tried.items():
+        what = "older than the value" if config.endswith(".ms") else "above the value, for each partition"
+        for value, current, below in _spread(values):
+            deleted = _deleted_segments([(*pair, may_be_removed) for pair in zip(topic.logs, below)], disk.lacks)
+            text = (
+                f"deletes {count_text(deleted.files.number, 'segment')} of {topic.name} {what}: consumers that have "
+                f"not read them lose these records{deleted.removal}"
+            )
+            if topic.is_unknown:
+                text += "; the topic's configs are unknown: if it is compacted, this deletes nothing"
+            if disk.state != RUNNING:
+                text += f"; {BY_CONTROLLER}"
+            commands = [alter_topic(topic.name, f"--add-config {config}={value}"), *deleted.commands]
+            yield _removal("retention", CONFIG, "", text, deleted.files, commands, deleted.paths)._replace(
+                topic=topic.name,
+                cost=RECORDS,
+                config=config,
+                value=value,
+                current=current,
+                freesAtOnce=deleted.at_once,
+                isEstimate=topic.is_unknown,
+                needs="stopped" if deleted.commands else "any",
+                freesAfter=_delay_ms(disk.state),
+                undo=undo(topic, config),
+                logStartOffsets=tuple(deleted.starts),
+            )
 
 
-def _spread(tried: list[_Lower]) -> list[_Lower]:
+def _spread(values: list[Any]) -> list[Any]:
     """Return at most SHOWN of them: the first, the last, and some between."""
-    if len(tried) <= SHOWN:
-        return tried
-    return [tried[number] for number in sorted({round(n * (len(tried) - 1) / (SHOWN - 1)) for n in range(SHOWN)})]
+    if len(values) <= SHOWN:
+        return values
+    return [values[number] for number in sorted({round(n * (len(values) - 1) / (SHOWN - 1)) for n in range(SHOWN)})]
 
 
 def alter_topic(topic: str, change: str) -> str:

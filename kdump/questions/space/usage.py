@@ -1,42 +1,57 @@
-"""What occupies a log directory: every file, by what it is. Only names and sizes are read."""
+"""What occupies a log directory: every file, by what it is. Only names and sizes are read, and timestamps where needed.
+
+A broker takes the largest timestamp of a rolled segment from the last entry of its .timeindex, and from the file's
+modification time without one (LogSegment.largestTimestamp). Of a segment that it recovers, it is that of the batches:
+these are read only if the .timeindex is not as it was when the segment was rolled. The active segment is never counted:
+a broker deletes it, too, once all its records are due, but not before it has rolled a new one.
+"""
 
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
+from kdump.check.options import Options
 from kdump.io import file_system
 from kdump.io.errors import SourceError, is_missing, listing_error
 from kdump.io.run import Run
 from kdump.log import file_kinds
 from kdump.log.file_kinds import by_name
+from kdump.log.indexed_timestamp import complete_timestamp, indexed_timestamp
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LOCK, REMOTE_CACHE, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.paths import is_live
+from kdump.log.paths import Target, is_live
+from kdump.log.segment_summary import summarize_headers
+from kdump.questions.retention.configs import Settings
+from kdump.questions.retention.deletion import NOW, LogFacts, due_now
+from kdump.questions.retention.observed_segments import ObservedSegment
 
+LEFT = (".deleted", ".cleaned", ".swap")
 WITH_SEGMENT = (*file_kinds.INDEXES, file_kinds.PRODUCER_SNAPSHOT)
 """Kinds of files that retention deletes with their segment."""
 
 
-@dataclass(slots=True)
-class Files:
+class Files(NamedTuple):
     """Number of files, their size and what they occupy, in bytes. `linked`: what those with further hard links occupy,
     which `allocated` does not count: to remove one name frees nothing."""
 
-    count: int = 0
+    number: int = 0
     size: int = 0
     allocated: int = 0
     linked: int = 0
 
-    def add(self, other: Files) -> None:
-        self.count += other.count
-        self.size += other.size
-        self.allocated += other.allocated
-        self.linked += other.linked
+
+NO_FILES = Files()
+NO_FACTS = LogFacts(0, 0, None, None, 0)
+
+
+def total(parts: Iterable[Files]) -> Files:
+    return Files(*map(sum, zip(NO_FILES, *parts)))
 
 
 class Foreign(NamedTuple):
@@ -46,22 +61,51 @@ class Foreign(NamedTuple):
     files: Files
 
 
+class DiskSegment(ObservedSegment):
+    """A segment, whose largest timestamp is determined when it is first needed. `allocated`: what the .log, its indexes
+    and its producer snapshot occupy."""
+
+    allocated = 0
+    is_indexed = False
+
+    @cached_property
+    def timestamp(self) -> int:
+        read = complete_timestamp if self.recovers else indexed_timestamp
+        stamp = read(self.target) if self.size or not self.recovers else None
+        if stamp is None and self.recovers:
+            stamp = self._of_batches()
+        return self.modified if stamp is None else stamp
+
+    def _of_batches(self) -> int | None:
+        """Return the largest timestamp of the batches; None if they have none, or cannot be read."""
+        try:
+            window = Options().open(self.target)
+            with closing(window.source):
+                newest = summarize_headers(self.target, window).newest
+        except SourceError:
+            return None
+        return newest if newest is not None and newest >= 0 else None
+
+
 @dataclass(slots=True)
 class PartitionUsage:
-    """A partition directory. The arrays are by segment, in offset order: base offset, size of the .log, what the .log,
-    its indexes and its producer snapshot occupy, and modification time of the .log in epoch ms."""
+    """A partition directory. `left`: its .deleted, .cleaned and .swap files. What a live one is for retention is set by
+    `retained_topics`: `cleaned`: the offset in cleaner-offset-checkpoint; `moves`: it is moved to another log
+    directory; `waits`: retention and the cleaner leave it alone, because its log directory is offline."""
 
     place: PartitionDirectory
-    bases: array[int] = field(default_factory=lambda: array("q"))
-    sizes: array[int] = field(default_factory=lambda: array("q"))
-    allocs: array[int] = field(default_factory=lambda: array("q"))
-    times: array[int] = field(default_factory=lambda: array("q"))
-    unindexed: frozenset[int] = frozenset()
-    """Base offsets of the segments without an .index."""
-    all: Files = field(default_factory=Files)
-    by_suffix: dict[str, Files] = field(default_factory=dict)
-    """The .deleted, .cleaned and .swap files."""
+    segments: list[DiskSegment] = field(default_factory=list)
+    all: Files = NO_FILES
+    left: dict[str, Files] = field(default_factory=dict)
     unknown: list[Foreign] = field(default_factory=list)
+    facts: LogFacts = NO_FACTS
+    cleaned: int | None = None
+    moves: bool = False
+    waits: bool = False
+    goes: int = 0
+    """Number of its first segments that go with the steps so far, by hand or by the broker."""
+    removed: int = 0
+    """Number of those that a step removes by hand."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -74,7 +118,20 @@ class PartitionUsage:
         return self.all.allocated
 
     def with_suffix(self, suffix: str) -> Files:
-        return self.by_suffix.get(suffix) or Files()
+        return self.left.get(suffix, NO_FILES)
+
+    def due(self, settings: Settings, later: int = 0) -> int:
+        """Return how many of the first segments the next check deletes, or one that runs `later` ms from now; the
+        active segment is not counted."""
+        cleans = settings["log.cleaner.enable"]
+        if self.waits or (self.moves and cleans) or (settings.compacts and not cleans):
+            return 0
+        fates = due_now(self.segments, self.facts._replace(now=self.facts.now + later), settings)
+        return min(sum(fate.state == NOW for fate in fates), len(self.segments) - 1)
+
+    def occupied(self, first: int, stop: int) -> int:
+        """Return what the segments first..stop - 1 occupy, with their indexes and producer snapshots."""
+        return sum(segment.allocated for segment in self.segments[first:stop])
 
 
 @dataclass
@@ -85,21 +142,18 @@ class DirectoryUsage:
     directory: LogDirectory
     partitions: list[PartitionUsage] = field(default_factory=list)
     others: list[Foreign] = field(default_factory=list)
-    root: Files = field(default_factory=Files)
+    root: Files = NO_FILES
 
-    def live(self) -> Iterator[PartitionUsage]:
-        """Yield the partitions that the broker serves."""
-        return (each for each in self.partitions if not each.place.state and each.place.topic != METADATA_TOPIC)
+    def live(self) -> list[PartitionUsage]:
+        """Return the partitions that the broker serves."""
+        return [usage for usage in self.in_state("") if usage.place.topic != METADATA_TOPIC]
 
-    def in_state(self, state: str) -> Iterator[PartitionUsage]:
-        return (each for each in self.partitions if each.place.state == state)
+    def in_state(self, state: str) -> list[PartitionUsage]:
+        return [usage for usage in self.partitions if usage.place.state == state]
 
     def total(self) -> Files:
         """Return the sums over everything in the log directory; a file with two names here counts twice as linked."""
-        total = Files()
-        for files in (self.root, *(each.all for each in self.partitions), *(each.files for each in self.others)):
-            total.add(files)
-        return total
+        return total((self.root, *(part.all for part in self.partitions), *(other.files for other in self.others)))
 
 
 def read_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
@@ -114,11 +168,11 @@ def read_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
 def root_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
     """Return what occupies the log directory apart from its partitions."""
     usage = DirectoryUsage(directory)
-    for entry, files, _ in _entries(directory.path, run, without={each.path for each in directory.partitions}):
+    for entry, files, _ in _entries(directory.path, run, without={place.path for place in directory.partitions}):
         # The next write of a checkpoint replaces what is left of it.
         is_own = entry.name in directory.files or entry.name in (LOCK, REMOTE_CACHE)
         if is_own or entry.name.endswith(("-checkpoint.tmp", ".checkpoint.deleted")):
-            usage.root.add(files)
+            usage.root = total((usage.root, files))
         else:
             usage.others.append(Foreign(entry.path, files))
     return usage
@@ -127,31 +181,29 @@ def root_usage(directory: LogDirectory, run: Run) -> DirectoryUsage:
 def partition_usage(place: PartitionDirectory, run: Run) -> PartitionUsage:
     """Return what occupies a partition directory."""
     usage = PartitionUsage(place)
-    logs: dict[int, tuple[int, int, int]] = {}
-    of_indexes: dict[int, int] = {}
-    indexed: set[int] = set()
+    segments: dict[int, DiskSegment] = {}
+    beside: list[tuple[int, bool, int]] = []
+    parts = []
     for entry, files, modified in _entries(place.path, run):
-        usage.all.add(files)
+        parts.append(files)
         suffix, live = os.path.splitext(entry.name)[1], is_live(entry.name)
-        if not live and suffix in (".deleted", ".cleaned", ".swap"):
-            usage.by_suffix.setdefault(suffix, Files()).add(files)
+        if not live and suffix in LEFT:
+            usage.left[suffix] = total((usage.with_suffix(suffix), files))
             continue
         kind, offset = by_name(entry.name) if live and modified is not None else (None, None)
         if kind is None or modified is None:
             usage.unknown.append(Foreign(entry.path, files))
         elif offset is not None and kind is file_kinds.SEGMENT and suffix == ".log":
-            logs[offset] = (files.size, files.allocated, modified)
+            target = Target(entry.path, offset, place.topic, place.partition, kind, place.source)
+            segments[offset] = segment = DiskSegment(target, offset, files.size, modified)
+            segment.allocated = files.allocated
         elif offset is not None and kind in WITH_SEGMENT:
-            of_indexes[offset] = of_indexes.get(offset, 0) + files.allocated
-            if kind is file_kinds.INDEX:
-                indexed.add(offset)
-    usage.unindexed = frozenset(logs.keys() - indexed)
-    for offset in sorted(logs):
-        size, allocated, time = logs[offset]
-        usage.bases.append(offset)
-        usage.sizes.append(size)
-        usage.allocs.append(allocated + of_indexes.get(offset, 0))
-        usage.times.append(time)
+            beside.append((offset, kind is file_kinds.INDEX, files.allocated))
+    for offset, is_index, allocated in beside:
+        if offset in segments:
+            segments[offset].allocated += allocated
+            segments[offset].is_indexed |= is_index
+    usage.segments, usage.all = [segments[offset] for offset in sorted(segments)], total(parts)
     return usage
 
 
@@ -172,14 +224,14 @@ def _entries(
                     continue
                 files = _of_status(status, is_directory=is_directory)
                 if is_directory:
-                    _add_below(files, entry.path, run)
+                    files = total((files, *_below(entry.path, run)))
                 yield entry, files, None if is_directory else status.st_mtime_ns // 1_000_000
     except OSError as error:
         if not is_missing(error):
             run.unreadable(SourceError(listing_error(error, directory)))
 
 
-def _add_below(files: Files, directory: str, run: Run) -> None:
+def _below(directory: str, run: Run) -> Iterator[Files]:
     for path, names, here in file_system.walk(
         directory, lambda error: run.unreadable(SourceError(listing_error(error, directory)))
     ):
@@ -188,7 +240,7 @@ def _add_below(files: Files, directory: str, run: Run) -> None:
                 status = file_system.stat(os.path.join(path, name), follow=False)
             except OSError:
                 continue
-            files.add(_of_status(status, is_directory=name not in here))
+            yield _of_status(status, is_directory=name not in here)
 
 
 def _of_status(status: os.stat_result, *, is_directory: bool) -> Files:

@@ -173,7 +173,8 @@ class OrderedReader(SalvageReader):
         try:
             batch: Any = self.file.batch_at(found.position, found.size)
         except DecodeError:
-            return self._has_changed(found)
+            self._has_changed(found)
+            return None
         self.options.more(found.size)
         if self.index.marks[number] & RESCUED:
             made = self.rescue(batch) if self.rescue is not None else None
@@ -194,7 +195,8 @@ class OrderedReader(SalvageReader):
             batch, mended, stored = with_fields(batch, baseOffset=found.base), (*mended, "baseOffset"), checked.base
             checked = checked._replace(last=checked.last + found.base - checked.base, base=found.base)
         if checked.code or (checked.base, checked.last, batch.crc) != (found.base, found.last, found.crc):
-            return self._has_changed(found, checked.code)
+            self._has_changed(found, checked.code)
+            return None
         epoch = None if self.misplaced else self._right_epoch(batch, checked.last)
         if epoch is not None:
             batch, mended = with_fields(batch, partitionLeaderEpoch=epoch), (*mended, "partitionLeaderEpoch")
