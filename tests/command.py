@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
 
 from kdump.cli import cli
-from tests.conftest import FIXTURES
-from tests.shell import run as shell
 
 
 def run(command: str, *arguments: str | Path, stdin: bytes | None = None) -> Result:
@@ -42,13 +40,3 @@ def objects(
 def unmatched(stderr: str) -> list[str]:
     """Return the options whose values match nothing, such as --topic paymnts, in order."""
     return re.findall(r"^kdump: (--[a-z-]+ \S+): ", stderr, re.M)
-
-
-def examples(text: str, directory: Path = FIXTURES) -> Iterator[tuple[str, str]]:
-    """Run the examples in a command's help in that directory, and yield each with its output."""
-    lines = [line.strip() for line in text.splitlines() if line.strip().startswith(("kdump ", "cat "))]
-    assert len(lines) >= 2
-    for line in lines:
-        said = shell(line, directory)
-        assert "Traceback" not in said, line
-        yield line, said

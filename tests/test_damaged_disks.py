@@ -1,4 +1,5 @@
-"""`kdump inspect` of every file of every disk, healthy and damaged: exit status 0 or 2, and never a traceback."""
+"""`kdump inspect` of every file of every disk, healthy and damaged, and every command over damaged disks: there is an
+answer, and never a traceback."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from tests.conftest import DISKS, FIXTURES, SEED, few, sample, seeded
+from tests.command import run
+from tests.conftest import DISKS, FIXTURES, few, sample, seeded
 
 LARGE = 300_000
 """Larger files are left out of the damaged runs, where smaller ones of the same kinds stand for them."""
@@ -111,43 +113,68 @@ def test_read_only_and_unchanged(tmp_path: Path) -> None:
         copy.chmod(0o755)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 4, "disks"), ids=lambda damage: damage.__name__)
-def test_verify_of_a_disk_with_every_file_damaged(
-    damage: Callable[[bytearray, random.Random], None], tmp_path: Path
-) -> None:
-    dice = seeded(damage.__name__)
-    for disk in sample((DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"), 2, damage.__name__):
-        copy = tmp_path / disk.name
-        left_out = () if SEED else sample(sorted(path.name for path in disk.glob("[a-z]*-0")), 2, damage.__name__)
-        for path in sorted(disk.rglob("*")):
-            if not path.is_file() or not 0 < path.stat().st_size < LARGE or path.parent.name in left_out:
-                continue
+def damaged_copy(
+    disk: Path, target: Path, damage: Callable[[bytearray, random.Random], None], dice: random.Random, share: float = 1
+) -> Path:
+    """Return a copy of a disk without its larger files, with this share of the others damaged."""
+    for path in sorted(disk.rglob("*")):
+        if path.is_file() and 0 < path.stat().st_size < LARGE:
             data = bytearray(path.read_bytes())
-            damage(data, dice)
-            target = copy / path.relative_to(disk)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-        for options in ([], ["--json", "--info"], ["--crc"]):
-            result = CliRunner().invoke(cli, ["verify", str(copy), *options])
-            assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-            assert result.exit_code == 1
-        for command in ("groups", "cluster"):
-            for options in ([], ["--json"], ["--history"], ["--as-of", "50", "--json"]):
-                result = CliRunner().invoke(cli, [command, str(copy), *options])
-                assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-                assert result.exit_code in (0, 2)
-        for options in ([], ["--json", "--config", "cleanup.policy=compact"], ["--list"]):
-            result = CliRunner().invoke(cli, ["retention", str(copy), *options])
-            assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-            assert result.exit_code in (0, 1, 2)
-        for command in ("transactions", "producers"):
-            for options in (
-                [],
-                ["--json"],
-                ["--list"],
-                ["--coordinator" if command == "transactions" else "--history"],
-            ):
-                result = CliRunner().invoke(cli, [command, str(copy), *options])
-                assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
-                assert result.exit_code == 0
+            if dice.random() < share:
+                damage(data, dice)
+            copy = target / path.relative_to(disk)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(data)
+    return target
+
+
+DETAIL = ("", "--full", "--json")
+COMMANDS: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
+    "carve": ((0, 1), ("", "--runs --json")),
+    "cluster": ((0, 2), ("", "--json", "--history", "--as-of 50 --json", "--show all")),
+    "connect": ((0, 2), ("", "--history --json", "--deleted")),
+    "diff": ((0, 1, 2), DETAIL),
+    "groups": ((0, 2), ("", "--json", "--history", "--as-of 50 --json", "--offsets")),
+    "ls": ((0,), ("--json", "", "--quick", "--segments --json", "--by topic", "--sort oldest")),
+    "producers": ((0,), ("", "--json", "--list", "--history")),
+    "registry": ((0, 2), ("--history", "--usage", "--deleted --json")),
+    "reindex": ((0, 1, 2), ("--full", "--json --past-damage")),
+    "restart-plan": ((0, 1, 2, 3), ("", "--full --all", "--json")),
+    "retention": ((0, 1, 2), ("", "--json --config cleanup.policy=compact", "--list")),
+    "stats": ((0,), ("", "--detail", "--json")),
+    "transactions": ((0,), ("", "--json", "--list", "--coordinator")),
+    "verify": ((0, 1), ("", "--json --info", "--crc")),
+}
+"""The exit statuses of commands over damaged disks, and their options."""
+OVER = (
+    DISKS / "kafka-4.3" / "crash-1",
+    DISKS / "kafka-2.8-legacy",
+    FIXTURES / "registry-1",
+    FIXTURES / "connect-2",
+    FIXTURES / "state-1",
+)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("share", [1, 0.3], ids=["every", "some"])
+@pytest.mark.parametrize("damage", sample(DAMAGES, 4, "disks"), ids=lambda damage: damage.__name__)
+def test_commands_over_a_disk_with_damaged_files(
+    damage: Callable[[bytearray, random.Random], None], share: float, tmp_path: Path
+) -> None:
+    """There is an answer, without a control character, and never a traceback. A disk whose every file is damaged is not
+    taken for a healthy one, nor for its own copy. If its meta.properties is intact, more of it is read."""
+    name = f"{damage.__name__} {share}"
+    dice = seeded(name)
+    for disk in sample(OVER, 4, name):
+        copy = damaged_copy(disk, tmp_path / disk.name, damage, dice, share)
+        if share < 1 and (disk / "meta.properties").exists():
+            shutil.copy(disk / "meta.properties", copy)
+        for command, (statuses, forms) in COMMANDS.items():
+            for form in sample(forms, 2, name + command):
+                result = run(command, *([copy] * (1 + (command == "diff"))), *form.split())
+                assert result.exit_code in statuses, (command, form, result.stderr)
+                assert not any(0 < ord(c) < 32 and c != "\n" for c in result.stdout), (command, form)
+        if share == 1:
+            assert run("verify", copy).exit_code == run("verify", copy, "--crc").exit_code == 1
+            assert run("diff", disk, copy).exit_code in (1, 2)
+            assert disk not in OVER[:2] or run("restart-plan", copy).exit_code != 0

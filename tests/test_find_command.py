@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from click.testing import CliRunner, Result
 from kdump.cli import COMMANDS, cli
 from kdump.command_line.find_command import SECTIONS, sections
 from kdump.version import __version__
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, few
+from tests.shell import run as shell
 
 
 def kdump(*words: str | Path) -> Result:
@@ -90,3 +92,39 @@ def test_version() -> None:
     printed = {kdump(option).stdout for option in ("-v", "-V", "--version")}
     assert len(printed) == 1
     assert f"version {__version__}" in printed.pop()
+
+
+OF_DISKS = (
+    "ls",
+    "inspect",
+    "stats",
+    "verify",
+    "restart-plan",
+    "diff",
+    "groups",
+    "cluster",
+    "transactions",
+    "producers",
+)
+OF_DISKS += ("retention", "space", "salvage", "reindex", "carve", "bundle")
+ELSEWHERE = re.compile(
+    r"/(etc|data|mnt|disk1|var/log)/|\b0{20}|\.bundle --with|^ssh |broker-1\.tar$|payments/|clicks-0 --config"
+)
+"""Paths of examples that no disk of the tests has."""
+
+
+@pytest.mark.parametrize("command", few(OF_DISKS, 4))
+def test_the_examples_of_help_run(command: str, tmp_path: Path) -> None:
+    """In a directory of disks, one of which is /var/lib/kafka."""
+    for path in (*FIXTURES.iterdir(), *(FIXTURES / "clean-1").iterdir()):
+        (tmp_path / path.name).symlink_to(path)
+    examples = kdump(command, "--help").stdout.split("Examples:")[1].split("Exit status")[0].splitlines()
+    lines = [line.strip() for line in examples if line.strip().startswith(("kdump ", "cat "))]
+    lines = [line for line in lines if not ELSEWHERE.search(line)]
+    assert len(lines) > 1
+    for number, line in enumerate(lines):
+        out = tmp_path / f"out-{number}"
+        line = line.replace("/var/lib/kafka", str(FIXTURES / "clean-1")).replace("/tmp/saved", str(out))
+        said = shell(line, tmp_path)
+        assert said or "jq" in line, line
+        assert not re.search("^Usage:|Traceback|^Error|: not found|no such file", said, re.M), (line, said)

@@ -10,13 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from kdump.all_answers import TYPES
-from kdump.cli import cli
 from kdump.render.amounts import duration_text
 from tests.command import objects, run
-from tests.conftest import FIXTURES, few
+from tests.conftest import FIXTURES
 from tests.craft import flip, split
 from tests.disks import PAYMENTS, coordinator, data, marker, partition
 from tools.incident import lay_out
@@ -91,27 +89,6 @@ def test_exit_statuses(command: str, tmp_path: Path) -> None:
     }
     for options in contradictions[command]:
         assert run(command, PAYMENTS, *options).exit_code == 2
-
-
-@pytest.mark.parametrize("command", few([*COMMANDS, "inspect"], 1))
-def test_the_examples_of_help_run(command: str, tmp_path: Path) -> None:
-    """The examples run as they are, with a real disk instead of /var/lib/kafka."""
-    text = CliRunner().invoke(cli, [command, "--help"]).stdout
-    examples = [
-        line.strip() for line in text.split("Examples:")[1].split("Exit status")[0].splitlines() if line.strip()
-    ]
-    examples = [each for each in examples if "/var/lib/kafka" in each]
-    assert len(examples) >= 2 or command == "inspect"
-    jq = Path(__file__).parent / "bin"
-    for example in examples:
-        line = example.replace("/var/lib/kafka", str(CLEAN)).replace("kdump", f"{sys.executable} -m kdump", 1)
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", f"PATH={Path(sys.executable).parent}:$PATH:{jq}; {line}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, (example, done.stderr)
 
 
 def test_columns_are_one_table_of_all_partitions() -> None:

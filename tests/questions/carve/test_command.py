@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +11,8 @@ from click.testing import CliRunner
 
 from kdump.all_answers import TYPES
 from kdump.cli import cli
-from kdump.questions.carve.command import EXAMPLES
 from tests import command, craft
-from tests.conftest import FIXTURES, sample, seeded, segment
-from tests.test_damaged_disks import DAMAGES
+from tests.conftest import FIXTURES, segment
 
 FIRST = f"{0:020}.log"
 
@@ -87,33 +83,3 @@ def test_exit_statuses_and_pipes(image: Path, tmp_path: Path) -> None:
     assert "3 segments written to" in run(image, "--out", out).stdout
     assert sorted(path.name for path in out.iterdir()) == ["run-000001", "run-000002", "run-000003"]
     assert run(image, "--out", out).exit_code == 2
-
-
-def test_the_examples_of_the_help(tmp_path: Path) -> None:
-    """They run in a temporary directory, because one of them writes."""
-    for name in ("clean-1", "indexed-1"):
-        (tmp_path / name).symlink_to(FIXTURES / name)
-    for example, said in command.examples(EXAMPLES, tmp_path):
-        assert "119" in said, example
-    assert (tmp_path / "carved" / "run-000001" / FIRST).is_file()
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    "damage", sample(DAMAGES, 6, "test_damaged_files_give_no_traceback"), ids=lambda damage: damage.__name__
-)
-def test_damaged_files_give_no_traceback(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    """Every kind of file is damaged; the batches that are found are valid."""
-    dice = seeded(damage.__name__)
-    for number, path in enumerate(sorted(path for path in FIXTURES.rglob("*") if path.is_file())):
-        data = bytearray(path.read_bytes())
-        if not data or number % 3:
-            continue
-        damage(data, dice)
-        copy = tmp_path / "copy"
-        copy.write_bytes(data)
-        for form in (["--json"], []):
-            result = run(copy, *form)
-            assert result.exit_code in (0, 1, 2), path
-            assert '"crcValid":false' not in result.stdout
-            assert not any(0 < ord(c) < 32 and c != "\n" for c in result.stdout)

@@ -12,7 +12,7 @@ import pytest
 from kdump.all_answers import TYPES
 from tests import command
 from tests.command import unmatched
-from tests.conftest import DISKS, FIXTURES, few, numbers_in, seeded
+from tests.conftest import DISKS, FIXTURES, numbers_in
 from tests.state.test_cluster import ACL, SCRAM, TOKEN, feature, int32, quota
 from tests.state.test_metadata import (
     CHECKPOINT,
@@ -27,7 +27,6 @@ from tests.state.test_metadata import (
     snapshot,
     topic,
 )
-from tests.test_damaged_disks import DAMAGES
 
 CLEAN = FIXTURES / "clean-1"
 
@@ -234,17 +233,3 @@ def test_nothing_of_the_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
         out = run(root, *options).stdout
         assert "\x1b" not in out
         assert "\u202e" not in out
-
-
-@pytest.mark.parametrize("name", few([LOG, CHECKPOINT], 1))
-def test_every_damage(tmp_path: Path, name: str) -> None:
-    dice = seeded(name)
-    data = (CLEAN / "__cluster_metadata-0" / name).read_bytes()
-    shutil.copytree(CLEAN / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
-    for damage in DAMAGES:
-        changed = bytearray(data)
-        damage(changed, dice)
-        (tmp_path / "__cluster_metadata-0" / name).write_bytes(changed)
-        for options in ([], ["--json"], ["--history"]):
-            assert run(tmp_path, *options).exit_code == 0
-        assert run(tmp_path / "__cluster_metadata-0" / name, "--show", "all").exit_code in (0, 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import struct
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from tests.conftest import FIXTURES
 from tests.craft import batch, record
 from tests.each_case import each_case
 from tests.registry_disk import BEGIN, LATER, LOG, STEP, Step, encoded, write
-from tests.test_damaged_disks import DAMAGES
 
 run = partial(command.run, "connect")
 Steps = list[Step | None]
@@ -397,16 +395,3 @@ def test_checkpoints(tmp_path: Path) -> None:
     assert {each["sourceClusterAlias"] for each in found} == {"a"}
     assert [each["offset"] for each in rows("mirrorCheckpoint", tmp_path, "--as-of", "1")] == [4, 8]
     assert "at offset 3: " in notes(tmp_path)
-
-
-@each_case("damage", DAMAGES, [each.__name__ for each in DAMAGES])
-def test_damage_brings_no_traceback(damage: Any, tmp_path: Path) -> None:
-    source = random.Random(damage.__name__)
-    for number in range(5):
-        root = disk(tmp_path / str(number))
-        for file in root.rglob(LOG):
-            data = bytearray(file.read_bytes())
-            damage(data, source)
-            file.write_bytes(data)
-        for arguments in ((), ("--history", "--json"), ("--deleted",)):
-            assert run(root, *arguments).exit_code in (0, 2)

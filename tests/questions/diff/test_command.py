@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,9 @@ from typing import Any
 import pytest
 
 from kdump.all_answers import TYPES
-from kdump.questions.diff.command import EXAMPLES
 from kdump.render.stdout import Output
 from tests import command, craft
-from tests.conftest import DISKS, FIXTURES, sample, seeded
-from tests.test_damaged_disks import DAMAGES
+from tests.conftest import FIXTURES
 from tools.incident import lay_out
 
 FIRST = f"{0:020}.log"
@@ -113,32 +110,6 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
         result = run(tmp_path / "a\x1b[31m" / "t-0", tmp_path / "b" / "t-0", *options)
         assert result.exit_code == 1
         assert "\x1b" not in result.stdout + result.stderr
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 6, "test_damaged_disks"), ids=lambda damage: damage.__name__)
-def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    """Every file of a disk is damaged: there is an answer, never a traceback, and it is never that both are the
-    same."""
-    disks = [DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"]
-    dice = seeded(damage.__name__)
-    for disk in sample(disks, 2, damage.__name__):
-        copy = tmp_path / disk.name
-        for path in sorted(disk.rglob("*")):
-            if path.is_file() and 0 < path.stat().st_size < 300_000:
-                data = bytearray(path.read_bytes())
-                damage(data, dice)
-                target = copy / path.relative_to(disk)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(data)
-        assert run(disk, copy).exit_code in (1, 2)
-        for options in ((), ("--full",), ("--json",)):
-            assert run(copy, copy, *options).exit_code in (0, 1, 2)
-
-
-def test_the_examples_of_the_help() -> None:
-    for example, said in command.examples(EXAMPLES):
-        assert "50" in said, example
 
 
 def test_memory_and_reading_nothing_twice(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,6 @@ from tests.each_case import each_case
 from tests.state.test_groups import LOG, commit, modern, segment
 from tests.state.test_metadata import log as metadata_log
 from tests.state.test_metadata import partition, topic
-from tests.test_damaged_disks import DAMAGES
 
 CLEAN = FIXTURES / "clean-1"
 
@@ -282,23 +280,6 @@ def test_nothing_of_the_log_reaches_the_terminal_raw(tmp_path: Path) -> None:
         out = run(root, *options).stdout
         assert "\x1b" not in out
         assert "\u202e" not in out
-
-
-def test_every_damage(tmp_path: Path) -> None:
-    dice = random.Random(3)
-    data = (CLEAN / "__consumer_offsets-0" / LOG).read_bytes()
-    folder = tmp_path / "__consumer_offsets-0"
-    folder.mkdir()
-    shutil.copytree(CLEAN / "__share_group_state-0", tmp_path / "__share_group_state-0")
-    for damage in DAMAGES:
-        changed = bytearray(data)
-        damage(changed, dice)
-        (folder / LOG).write_bytes(changed)
-        for options in ([], ["--json"], ["--history"], ["--group", "*", "--as-of", "70"]):
-            result = run(tmp_path, *options)
-            assert result.exit_code == (2 if "ends at offset" in result.stderr else 0)
-            if not options:
-                assert "kdump: __consumer_offsets-0: " in result.stderr
 
 
 @pytest.mark.parametrize("number", range(20))

@@ -21,8 +21,7 @@ from kdump.questions.ls import rows as ls_rows
 from kdump.state import partition_summary
 from tests import craft
 from tests.command import run, unmatched
-from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS, few, numbers_in, sample, seeded
-from tests.test_damaged_disks import DAMAGES, LARGE
+from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS, numbers_in
 
 HEALTHY = [
     *(DISKS / "kafka-4.3" / name for name in ("clean-0", "clean-1", "clean-2", "crash-1", "live-1")),
@@ -184,26 +183,6 @@ def test_what_is_unusual_about_a_disk() -> None:
     assert tiered["deletedSize"] > 4_000_000
     assert "on this disk from 215209 on; 4.0 MiB .deleted" in ls(HEALTHY[8])[1]
     assert "no clean shutdown" not in ls(HEALTHY[0])[1]  # a controller's
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("damage", few(DAMAGES, 2), ids=lambda damage: damage.__name__)
-def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
-    dice = seeded(damage.__name__)
-    for disk in sample((HEALTHY[3], HEALTHY[7]), 2, damage.__name__):
-        copy = copied(disk, tmp_path)
-        for path in sorted(copy.rglob("*")):
-            if path.is_file() and 0 < path.stat().st_size < LARGE:
-                data = bytearray(path.read_bytes())
-                damage(data, dice)
-                path.write_bytes(data)
-        forms = (["--json"], [], ["--quick"], ["--segments", "--json"], ["--by", "topic"], ["--sort", "oldest"])
-        for options in forms:
-            code, out, _ = ls(copy, *options)
-            assert code == 0
-            assert out
-        partitions = sorted(path for path in copy.iterdir() if path.is_dir())
-        assert ls(partitions[0], partitions[-1])[0] == 0
 
 
 # --- Selecting --------------------------------------------------------------------------------------------------------

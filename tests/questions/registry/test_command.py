@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,6 @@ from tests.registry_disk import (
     schema_key,
     write,
 )
-from tests.test_damaged_disks import DAMAGES
 from tests.test_memory import LIMIT, MEASURE, STEADY
 
 DISK = FIXTURES / "registry-1"
@@ -473,18 +471,6 @@ def test_no_control_character_reaches_a_terminal(tmp_path: Path) -> None:
         result = run(tmp_path, *options)
         assert not {"\x1b", "\u202e", "\r"} & {*result.stdout, *result.stderr}, options
         assert result.exit_code == 0
-
-
-@each_case("damage", DAMAGES, [each.__name__ for each in DAMAGES])
-def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    shutil.copytree(DISK, tmp_path / "disk")
-    for partition in ("_schemas-0", "orders-0"):
-        path = tmp_path / "disk" / partition / LOG
-        data = bytearray(path.read_bytes())
-        damage(data, random.Random(53))
-        path.write_bytes(data)
-    for options in (["--history"], ["--usage"], ["--deleted", "--json"]):
-        assert run(tmp_path / "disk", *options).exit_code in (0, 2)
 
 
 @pytest.mark.every_disk

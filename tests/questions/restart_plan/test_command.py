@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import random
 import re
 import shutil
 import struct
@@ -25,16 +24,14 @@ from kdump.kafka.leader_epoch_file_cache import EpochEntry, LeaderEpochFileCache
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.log.live_files import SeenDirectory
 from kdump.questions.restart_plan.answer import PartitionPlan, startup_failure
-from kdump.questions.restart_plan.command import EXAMPLES
 from kdump.questions.restart_plan.log_loading import log_manager
 from kdump.questions.restart_plan.log_loading.log_manager import LogManager, parse_name
 from kdump.questions.restart_plan.log_loading.stray_partitions import StrayPartitions
 from kdump.questions.restart_plan.node.access_rights import broker_rights
 from tests import command, craft
-from tests.conftest import DISKS, FIXTURES, sample, seeded
+from tests.conftest import DISKS, FIXTURES, sample
 from tests.damages import copy_some
 from tests.each_case import each_case
-from tests.test_damaged_disks import DAMAGES, LARGE
 from tools.incident import lay_out
 from tools.incident.disk import Disk
 
@@ -139,11 +136,6 @@ def test_topics_are_chosen(disk: Path) -> None:
     assert "ledger" not in run(disk, "--topic", "nothing", "--all").stdout
 
 
-def test_the_examples_of_the_help() -> None:
-    for _, said in command.examples(EXAMPLES):
-        assert "clean" in said
-
-
 def test_nothing_is_written_and_read_only_will_do(crashed: Path) -> None:
     before = {path: path.read_bytes() for path in crashed.rglob("*") if path.is_file()}
     for path in [crashed, *crashed.rglob("*")]:
@@ -171,29 +163,6 @@ def test_control_characters_do_not_reach_a_terminal(disk: Path) -> None:
     (disk / "meta.properties").write_text("version=\x1b[2J\n")
     for options in ([], ["--full", "--all"], ["--json"]):
         assert "\x1b" not in run(disk, *options).stdout
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    "damage", sample(DAMAGES, 4, "test_disks_with_every_file_damaged"), ids=lambda damage: damage.__name__
-)
-def test_disks_with_every_file_damaged(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    dice = seeded(damage.__name__)
-    for disk in (DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-4.3" / "clean-1", DISKS / "kafka-2.8-legacy"):
-        copy = tmp_path / disk.name
-        for path in sorted(disk.rglob("*")):
-            if not path.is_file() or path.stat().st_size >= LARGE or path.suffix == ".deleted":
-                continue
-            data = bytearray(path.read_bytes())
-            if data and dice.random() < 0.7:
-                damage(data, dice)
-            target = copy / path.relative_to(disk)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
-        for options in (["--full", "--all"], ["--json"]):
-            assert run(copy, *options).exit_code in (1, 2, 3)
-        (copy / "meta.properties").write_bytes((disk / "meta.properties").read_bytes())
-        assert run(copy).exit_code in (1, 2, 3)
 
 
 def test_a_broker_that_runs(crashed: Path) -> None:

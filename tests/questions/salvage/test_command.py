@@ -17,10 +17,9 @@ from kdump.all_answers import TYPES
 from kdump.cli import cli
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.questions.salvage.byte_outcomes import FATES, LOST
-from kdump.questions.salvage.command import EXAMPLES
 from tests import command, craft
 from tests.conftest import FIXTURES, ROOT, sample, seeded
-from tests.test_damaged_disks import DAMAGES
+from tests.test_damaged_disks import DAMAGES, damaged_copy
 
 FIRST = f"{0:020}.log"
 ORDERS = FIXTURES / "clean-1" / "orders-none-0"
@@ -173,15 +172,6 @@ def test_a_path_that_is_no_text(tmp_path: Path) -> None:
         assert "\\xff" in json.loads(line).get("file", "\\xff")
 
 
-def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(FIXTURES)
-    lines = [line.split() for line in EXAMPLES.splitlines() if line.strip().startswith("kdump salvage")]
-    assert len(lines) > 1
-    for number, line in enumerate(lines):
-        words = [str(tmp_path / str(number)) if word == "/tmp/saved" else word.strip("'") for word in line[2:]]
-        assert run(*words).exit_code in (0, 1)
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
 def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
@@ -189,15 +179,7 @@ def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_p
     dice = seeded(damage.__name__)
     disks = [FIXTURES / "crash-1", FIXTURES / "clean-2", FIXTURES / "legacy", FIXTURES / "diverged-2"]
     for number, disk in sample(enumerate(disks), 2, damage.__name__):
-        copy = tmp_path / f"{number}" / "disk"
-        for path in sorted(disk.rglob("*")):
-            if not path.is_file() or not 0 < path.stat().st_size < 300_000:
-                continue
-            data = bytearray(path.read_bytes())
-            damage(data, dice)
-            target = copy / path.relative_to(disk)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
+        copy = damaged_copy(disk, tmp_path / f"{number}" / "disk", damage, dice)
         for options in ([], ["--damaged-records", "--deleted"])[number % 2 :]:
             out = tmp_path / f"{number}" / f"out{len(options)}"
             result = run(copy, "--out", out, "--json", *options)

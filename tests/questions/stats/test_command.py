@@ -18,9 +18,8 @@ import pytest
 
 from kdump.all_answers import TYPES
 from kdump.questions.stats import run as read_stats
-from kdump.questions.stats.command import EXAMPLES
 from tests import command, craft
-from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, each_segment, sample, seeded, some_segments
+from tests.conftest import FIXTURES, ORACLE_DISKS, each_segment, sample, seeded, some_segments
 from tests.each_case import each_case
 from tests.test_damaged_disks import DAMAGES
 from tests.test_oracle import DECODED, FIELD, entries, logs
@@ -164,23 +163,6 @@ def test_damaged_files_count_as_verify_counts_them(
         assert command.run("stats", copy, "--full").exit_code == 0
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize("damage", sample(DAMAGES, 3, "test_damaged_disks"), ids=lambda damage: damage.__name__)
-def test_damaged_disks(damage: Callable[[bytearray, random.Random], None], tmp_path: Path) -> None:
-    dice = seeded(damage.__name__)
-    for disk in sample((DISKS / "kafka-4.3" / "crash-1", DISKS / "kafka-2.8-legacy"), 2, damage.__name__):
-        copy = tmp_path / disk.name
-        for path in sorted(disk.rglob("*")):
-            if path.is_file() and 0 < path.stat().st_size < 300_000:
-                data = bytearray(path.read_bytes())
-                damage(data, dice)
-                target = copy / path.relative_to(disk)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(data)
-        for options in ((), ("--detail",), ("--json",)):
-            assert command.run("stats", copy, *options).exit_code == 0
-
-
 def test_total_is_the_sum() -> None:
     *parts, total = stats(FIXTURES / "clean-1", "--top", "1000")
     assert [each["scope"] for each in parts] == ["partition"] * len(parts)
@@ -298,11 +280,6 @@ def test_no_colour_and_no_cut_in_a_pipe() -> None:
     result = command.run("stats", FIXTURES / "clean-1" / "orders-none-0")
     assert "\x1b" not in result.stdout
     assert all(len(line) <= 100 for line in result.stdout.splitlines())
-
-
-def test_the_examples_of_the_help() -> None:
-    for example, said in command.examples(EXAMPLES):
-        assert "300" in said, example
 
 
 @pytest.mark.every_disk
