@@ -149,10 +149,6 @@ def test_the_version_says_which() -> None:
         assert kdump("--version", KDUMP_ENGINE="") == f"kdump, version {__version__}, compiled core\n"
 
 
-def test_both_say_the_same() -> None:
-    assert kdump(*INSPECT, KDUMP_ENGINE=PLAIN) == kdump(*INSPECT, KDUMP_ENGINE="")
-
-
 def test_both_say_the_same_where_some_files_are_decoded() -> None:
     """Decoded records are written one by one, others from columns to lines, and all in the order of the files."""
     files = [

@@ -439,21 +439,6 @@ def test_a_broker_that_runs(disk: Path) -> None:
     assert not [each for each in items_in(found) if each["code"] == "startup-warning"]
 
 
-def test_a_bundle_is_examined_like_its_disk(disk: Path, tmp_path: Path) -> None:
-    damaged(disk)
-    assert run("bundle", disk, "--out", tmp_path / "bundle").exit_code == 0
-    of_disk, of_bundle = answers(disk, *NOW), answers(tmp_path / "bundle", *NOW)
-
-    def about(found: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
-        # Without records, the record with a timestamp in the future is not known.
-        found = [each | {"offset": None} if each.get("topic") == "future" else each for each in found]
-        return {(each["code"], each["topic"], each["partition"], each["offset"]) for each in items_in(found)}
-
-    assert about(of_bundle) == about(of_disk)
-    assert "records are not in the bundle" in question_in(of_bundle, "damage")["notExamined"]
-    assert not question_in(of_bundle, "damage")["isComplete"]
-
-
 def test_the_startup_of_another_release(tmp_path: Path) -> None:
     """--kafka-version is passed on: what another release refuses, deletes and changes, and in the commands, too."""
     root = Path(shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk"))

@@ -21,7 +21,7 @@ from kdump.questions.ls import rows as ls_rows
 from kdump.state import partition_summary
 from tests import craft
 from tests.command import run, unmatched
-from tests.conftest import DISKS, FIXTURES, ORACLE, ORACLE_DISKS, numbers_in
+from tests.conftest import DISKS, FIXTURES, numbers_in
 
 HEALTHY = [
     *(DISKS / "kafka-4.3" / name for name in ("clean-0", "clean-1", "clean-2", "crash-1", "live-1")),
@@ -126,32 +126,6 @@ def test_a_healthy_disk(disk: Path) -> None:
     assert directory["clusterId"] == properties.get("cluster.id")
     assert directory["directoryId"] == properties.get("directory.id")
     assert directory["nodeId"] == properties.get("node.id", properties.get("broker.id"))
-
-
-@pytest.mark.parametrize("name", ORACLE_DISKS)
-def test_the_oracle_says_the_same(name: str) -> None:
-    """Batches, offsets, formats, codecs and largest timestamp of each segment are compared with kafka-dump-log."""
-    disk = DISKS / ORACLE_DISKS[name]
-    count = 0
-    for row in of_type(objects("--segments", disk), "logSegment"):
-        words = ORACLE / name / (os.path.relpath(row["file"], disk) + ".txt")
-        if not words.exists():
-            continue
-        count += 1
-        text = words.read_bytes().decode("utf-8", "replace")
-        lines = [line for line in text.split("\n") if re.match(r"(?:baseOffset|offset): \d+ ", line)]
-        fields = [dict(re.findall(r"(\w+): (\S+)", line)) for line in lines]
-        assert row["batches"] == len(fields), row["file"]
-        assert row["formats"] == sorted({int(each["magic"]) for each in fields})
-        codecs = {each.get("compresscodec", each.get("compressType", "")).lower() for each in fields}
-        assert row["compressions"] == sorted(codecs), row["file"]
-        if fields:
-            assert row["lastOffset"] == int(fields[-1].get("lastOffset", fields[-1].get("offset", "")))
-        times = [int(value) for line in lines for value in re.findall(r"(?:CreateTime|LogAppendTime): (-?\d+)", line)]
-        times = [value for value in times if value >= 0]
-        if times:
-            assert row["newestTimestamp"] == max(times)
-    assert count
 
 
 def test_rows_add_up() -> None:

@@ -26,16 +26,13 @@ from kdump.questions.restart_plan.recovery.recovery_time import DEFAULT, Recover
 from kdump.questions.restart_plan.recovery.recovery_work import (
     DirectoryWork,
     LogWork,
-    StartupWorks,
     directory_work,
     recovery_works,
 )
-from kdump.questions.restart_plan.run import predict_startup
 from tests.conftest import FIXTURES
 from tests.craft import one
 from tests.damages import copy_disk
 
-MIB = 1 << 20
 TRIALS = FIXTURES.parent / "docs" / "recovery-trials.json"
 
 
@@ -127,25 +124,6 @@ def test_a_log_that_is_deleted_is_loaded_and_not_recovered(tmp_path: Path) -> No
     segment(root / f"t-0.{'a' * 32}-delete", 0, 1000)
     assert list(only_log(root).bases) == []
     assert only_log(root).segments == 1
-
-
-def test_a_plan_has_the_same_work_as_an_estimate(tmp_path: Path) -> None:
-    root = copy_disk(FIXTURES / "disk-1", tmp_path / "disk")
-    (root / ".kafka_cleanshutdown").unlink(missing_ok=True)
-    (root / "orders-none-0" / f"{0:020}.index").unlink()
-    seen = StartupWorks()
-    predict_startup([str(root)], on_seen=seen.on_seen)
-    (listed,), (planned,) = recovery_works([str(root)]), seen.works
-    assert (planned.path, planned.clean) == (listed.path, listed.clean)
-    assert {log.number for log in planned.logs} == {None}
-
-    def facts(work: DirectoryWork) -> list[tuple[object, ...]]:
-        return sorted(
-            (log.path, list(log.bases), list(log.sizes), log.againBytes, log.producerBytes) for log in work.logs
-        )
-
-    assert facts(planned) == facts(listed)
-    assert planned.bytes > 0
 
 
 def test_hostile_directories(tmp_path: Path) -> None:

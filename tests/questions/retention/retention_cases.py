@@ -105,160 +105,78 @@ def _aborted(now: int) -> Made:
     return Made([keyed(0, at) + theirs + end, keyed(8, now)], aborted=(5, 4, 5, 6))
 
 
+def _begun(now: int) -> bytes:
+    """Return the batch of an open transaction, a day old."""
+    return data(0, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY)
+
+
+# fmt: off
 CASES = [
-    Case(
-        "empty-policy",
-        "cleanup.policy is empty (KIP-1161)",
-        {"cleanup.policy": ""} | {"retention.ms": "3600000"},
-        lambda now: Made(three(OLD, now)),
-    ),
+    Case("empty-policy", "cleanup.policy is empty (KIP-1161)", {"cleanup.policy": ""} | {"retention.ms": "3600000"},
+         lambda now: Made(three(OLD, now))),
     Case("time", "two segments from days ago, one from now", RETENTION, lambda now: Made(three(NEW, now))),
     Case("time-active", "three segments from days ago", RETENTION, lambda now: Made(three(OLD, now))),
-    Case(
-        "future",
-        "the second of three segments has a timestamp in the next week",
-        RETENTION,
-        lambda now: Made(three((3 * DAY, -7 * DAY, DAY), now)),
-    ),
-    Case(
-        "size",
-        "three segments of 600 bytes, retention.bytes=700",
-        {"cleanup.policy": "delete", "retention.bytes": "700", "retention.ms": "-1"},
-        lambda now: Made(three(OLD, now)),
-    ),
-    Case(
-        "size-future",
-        "retention.bytes ignores timestamps",
-        {"cleanup.policy": "delete", "retention.bytes": "0", "retention.ms": str(HOUR)},
-        lambda now: Made(three((3 * DAY, -7 * DAY, DAY), now)),
-    ),
-    Case(
-        "unbounded",
-        "no retention.ms, no retention.bytes",
-        {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"},
-        lambda now: Made(three(OLD, now)),
-    ),
-    Case(
-        "untimed",
-        "no record has a timestamp; the first file is old, the second is not",
-        RETENTION,
-        lambda now: Made(
-            [keyed(n * 4, -1) for n in range(3)],
-            times=dict.fromkeys((0, 4, 8)),
-            modified={0: now - DAY, 4: now - 60_000, 8: now - DAY},
-        ),
-    ),
-    Case(
-        "time-index",
-        "the records are new, but the .timeindex of the first segment has an old timestamp",
-        RETENTION,
-        lambda now: Made(three((0, 0, 0), now), times={0: now - DAY}),
-    ),
-    Case(
-        "time-index-empty",
-        "the records are old, and the .timeindex of the first segment is empty; its file is new",
-        RETENTION,
-        lambda now: Made(three(OLD, now), times={0: None}, modified={0: now}),
-    ),
-    Case(
-        "log-start",
-        "DeleteRecords up to the second segment, and no retention",
-        {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"},
-        lambda now: Made(three(NEW, now), log_start=9),
-    ),
-    Case(
-        "delete-open",
-        "an open transaction in the first segment does not block deletion",
-        RETENTION,
-        lambda now: Made([data(0, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY), keyed(1, now)], opened=0),
-    ),
+    Case("future", "the second of three segments has a timestamp in the next week", RETENTION,
+         lambda now: Made(three((3 * DAY, -7 * DAY, DAY), now))),
+    Case("size", "three segments of 600 bytes, retention.bytes=700",
+         {"cleanup.policy": "delete", "retention.bytes": "700", "retention.ms": "-1"},
+         lambda now: Made(three(OLD, now))),
+    Case("size-future", "retention.bytes ignores timestamps",
+         {"cleanup.policy": "delete", "retention.bytes": "0", "retention.ms": str(HOUR)},
+         lambda now: Made(three((3 * DAY, -7 * DAY, DAY), now))),
+    Case("unbounded", "no retention.ms, no retention.bytes",
+         {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"},
+         lambda now: Made(three(OLD, now))),
+    Case("untimed", "no record has a timestamp; the first file is old, the second is not", RETENTION,
+         lambda now: Made([keyed(n * 4, -1) for n in range(3)], times=dict.fromkeys((0, 4, 8)),
+                          modified={0: now - DAY, 4: now - 60_000, 8: now - DAY})),
+    Case("time-index", "the records are new, but the .timeindex of the first segment has an old timestamp", RETENTION,
+         lambda now: Made(three((0, 0, 0), now), times={0: now - DAY})),
+    Case("time-index-empty", "the records are old, and the .timeindex of the first segment is empty; its file is new",
+         RETENTION, lambda now: Made(three(OLD, now), times={0: None}, modified={0: now})),
+    Case("log-start", "DeleteRecords up to the second segment, and no retention",
+         {"cleanup.policy": "delete", "retention.bytes": "-1", "retention.ms": "-1"},
+         lambda now: Made(three(NEW, now), log_start=9)),
+    Case("delete-open", "an open transaction in the first segment does not block deletion", RETENTION,
+         lambda now: Made([_begun(now), keyed(1, now)], opened=0)),
     Case("compact", "nothing has been cleaned yet", COMPACT, lambda now: Made(three(OLD, now))),
-    Case(
-        "compact-ratio",
-        "one of three segments is dirty, but the dirty ratio must be above 0.9",
-        COMPACT | {"min.cleanable.dirty.ratio": "0.9"},
-        lambda now: Made(three(OLD, now), cleaned=8),
-    ),
-    Case(
-        "compact-overdue",
-        "the same, but max.compaction.lag.ms has passed",
-        COMPACT | {"min.cleanable.dirty.ratio": "0.9", "max.compaction.lag.ms": str(HOUR)},
-        lambda now: Made(three(OLD, now), cleaned=8),
-    ),
-    Case(
-        "compact-young",
-        "min.compaction.lag.ms has not passed",
-        COMPACT | {"min.compaction.lag.ms": str(7 * DAY)},
-        lambda now: Made(three(OLD, now)),
-    ),
+    Case("compact-ratio", "one of three segments is dirty, but the dirty ratio must be above 0.9",
+         COMPACT | {"min.cleanable.dirty.ratio": "0.9"}, lambda now: Made(three(OLD, now), cleaned=8)),
+    Case("compact-overdue", "the same, but max.compaction.lag.ms has passed",
+         COMPACT | {"min.cleanable.dirty.ratio": "0.9", "max.compaction.lag.ms": str(HOUR)},
+         lambda now: Made(three(OLD, now), cleaned=8)),
+    Case("compact-young", "min.compaction.lag.ms has not passed", COMPACT | {"min.compaction.lag.ms": str(7 * DAY)},
+         lambda now: Made(three(OLD, now))),
     Case("compact-active", "one segment", COMPACT, lambda now: Made(three(OLD, now)[:1])),
-    Case(
-        "compact-open",
-        "an open transaction in the first segment",
-        COMPACT,
-        lambda now: Made(
-            [
-                data(0, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY) + keyed(1, now - DAY),
-                keyed(8, now),
-                keyed(12, now),
-            ],
-            opened=0,
-        ),
-    ),
-    Case(
-        "compact-closed",
-        "the same with a marker",
-        COMPACT,
-        lambda now: Made(
-            [
-                data(0, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY)
-                + marker(1, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY),
-                keyed(8, now),
-                keyed(12, now),
-            ]
-        ),
-    ),
+    Case("compact-open", "an open transaction in the first segment", COMPACT,
+         lambda now: Made([_begun(now) + keyed(1, now - DAY), keyed(8, now), keyed(12, now)], opened=0)),
+    Case("compact-closed", "the same with a marker", COMPACT,
+         lambda now: Made([_begun(now) + marker(1, 5, baseTimestamp=now - DAY, maxTimestamp=now - DAY),
+                           keyed(8, now), keyed(12, now)])),
     Case("compact-aborted", "an aborted transaction has the newest record of the key", COMPACT, _aborted),
     Case("compact-reset", "a checkpoint above the log end", COMPACT, lambda now: Made(three(OLD, now), cleaned=99)),
     Case("compact-unkeyed", "records without a key", COMPACT, lambda now: Made(three(OLD, now, key=None))),
-    Case(
-        "compact-to-the-end",
-        "the same up to the high watermark, where an empty batch is left; the active segment is empty",
-        COMPACT,
-        lambda now: Made([keyed(0, now - DAY, key=None) + keyed(4, now - DAY, key=None), b""]),
-    ),
+    Case("compact-to-the-end",
+         "the same up to the high watermark, where an empty batch is left; the active segment is empty", COMPACT,
+         lambda now: Made([keyed(0, now - DAY, key=None) + keyed(4, now - DAY, key=None), b""])),
     Case("compact-tombstones", "tombstones whose delete horizon has passed", COMPACT, _tombstones),
     Case("compact-crc", "a bit flips in a value", COMPACT, lambda now: Made(_flipped(now, 90))),
     Case("compact-length", "a bit flips in a batch's length", COMPACT, lambda now: Made(_flipped(now, 9))),
-    Case(
-        "compact-payload", "the payload of a compressed batch is damaged", COMPACT, lambda now: Made(_cut_payload(now))
-    ),
-    Case(
-        "compact-zeros",
-        "zeros at the end of a segment that is not the last",
-        COMPACT,
-        lambda now: Made([three(OLD, now)[0] + bytes(300), *three(OLD, now)[1:]]),
-    ),
-    Case(
-        "compact-too-large",
-        "a compressed record above max.decompressed.message.bytes",
-        COMPACT | {"max.decompressed.message.bytes": "80"},
-        lambda now: Made([*three(OLD, now)[:1], keyed(8, now - DAY, value=b"v" * 90, codec="gzip"), keyed(16, now)]),
-    ),
-    Case(
-        "compact-at-limit",
-        "the same, not compressed, and a smaller one that is",
-        COMPACT | {"max.decompressed.message.bytes": "80"},
-        lambda now: Made([keyed(0, now - DAY, codec="gzip"), keyed(8, now - DAY, value=b"v" * 90), keyed(16, now)]),
-    ),
+    Case("compact-payload", "the payload of a compressed batch is damaged", COMPACT,
+         lambda now: Made(_cut_payload(now))),
+    Case("compact-zeros", "zeros at the end of a segment that is not the last", COMPACT,
+         lambda now: Made([three(OLD, now)[0] + bytes(300), *three(OLD, now)[1:]])),
+    Case("compact-too-large", "a compressed record above max.decompressed.message.bytes",
+         COMPACT | {"max.decompressed.message.bytes": "80"},
+         lambda now: Made([*three(OLD, now)[:1], keyed(8, now - DAY, value=b"v" * 90, codec="gzip"), keyed(16, now)])),
+    Case("compact-at-limit", "the same, not compressed, and a smaller one that is",
+         COMPACT | {"max.decompressed.message.bytes": "80"},
+         lambda now: Made([keyed(0, now - DAY, codec="gzip"), keyed(8, now - DAY, value=b"v" * 90), keyed(16, now)])),
     Case("both", "compact and delete: segments from days ago", BOTH, lambda now: Made(three(NEW, now))),
-    Case(
-        "both-length",
-        "the same, with a damaged length",
-        BOTH | {"retention.ms": str(36 * HOUR)},
-        lambda now: Made([*three(NEW, now)[:1], flip(three(NEW, now)[1], 8 * 9), three(NEW, now)[2]]),
-    ),
+    Case("both-length", "the same, with a damaged length", BOTH | {"retention.ms": str(36 * HOUR)},
+         lambda now: Made([*three(NEW, now)[:1], flip(three(NEW, now)[1], 8 * 9), three(NEW, now)[2]])),
 ]
+# fmt: on
 
 
 def write(folder: Path, made: Made) -> int:

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,7 @@ import pytest
 from kdump.all_answers import TYPES
 from kdump.questions.stats import run as read_stats
 from tests import command, craft
-from tests.conftest import FIXTURES, ORACLE_DISKS, each_segment, sample, seeded, some_segments
-from tests.each_case import each_case
-from tests.test_damaged_disks import DAMAGES
-from tests.test_oracle import DECODED, FIELD, entries, logs
+from tests.conftest import FIXTURES, each_segment, seeded, some_segments
 
 FIRST = f"{0:020}.log"
 
@@ -110,57 +105,9 @@ def test_naive_sums(path: Path) -> None:
     assert {each["producerId"]: each["records"] for each in said["topProducers"]["producers"]} == producers
 
 
-@each_case("words, path", [pair for name in ORACLE_DISKS for pair in logs(name)])
-def test_kafka_dump_log_says_the_same(words: Path, path: Path) -> None:
-    batch_lines, record_lines = entries(words)
-    (said,) = stats(path)
-    fields = [dict(FIELD.findall(line)) for line in batch_lines]
-    assert said["batches"] == len(fields)
-    if all("count" in each for each in fields):
-        assert said["records"] == sum(int(each["count"]) for each in fields)
-    codecs = Counter(each.get("compresscodec", "none").lower() for each in fields)
-    assert {each["compression"]: each["batches"] for each in said["codecs"]} == codecs
-    if any(part in str(path) for part in DECODED):
-        return
-    rows = [dict(FIELD.findall(line.partition(" payload:")[0])) for line in record_lines]
-    data = [row for row in rows if "endTxnMarker" not in row]
-    assert said["dataRecords"] == len(data)
-    assert said["keys"]["bytes"] == sum(max(0, int(row["keySize"])) for row in data)
-    assert said["values"]["bytes"] == sum(max(0, int(row["valueSize"])) for row in data)
-    assert said["keys"]["nulls"] == sum(row["keySize"] == "-1" for row in data)
-    assert said["values"]["nulls"] == sum(row["valueSize"] == "-1" for row in data)
-
-
 def verified(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(command.run("verify", path, "--json", "--only", "bytes").stdout.splitlines()[-1])
     return found
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    "damage", sample(DAMAGES, 6, "test_damaged_files_count_as_verify_counts_them"), ids=lambda damage: damage.__name__
-)
-def test_damaged_files_count_as_verify_counts_them(
-    damage: Callable[[bytearray, random.Random], None], tmp_path: Path
-) -> None:
-    dice = seeded(damage.__name__)
-    for path in sample(sorted(FIXTURES.rglob("*.log")), 3, damage.__name__):
-        data = bytearray(path.read_bytes())
-        if not data:
-            continue
-        damage(data, dice)
-        copy = tmp_path / path.parent.name / path.name
-        copy.parent.mkdir(exist_ok=True)
-        copy.write_bytes(data)
-        (said,) = stats(copy)
-        summary = verified(copy)
-        assert (said["bytes"], said["batches"], said["records"]) == (
-            summary["bytes"],
-            summary["batches"],
-            summary["records"],
-        ), path
-        assert said["dataRecords"] + said["controlRecords"] + said["undecodedRecords"] == said["records"], path
-        assert command.run("stats", copy, "--full").exit_code == 0
 
 
 def test_total_is_the_sum() -> None:
@@ -260,20 +207,6 @@ def test_small_batches_are_counted_together_as_alone(
     assert stats(path) == together
     monkeypatch.setattr(read_stats, "decode_batches", lambda heads, row, *more: row)
     assert stats(path) == together
-
-
-@pytest.mark.every_disk
-def test_both_engines_say_the_same() -> None:
-    said = []
-    for engine in ("plain", ""):
-        done = subprocess.run(
-            [sys.executable, "-m", "kdump", "stats", str(FIXTURES), "--json"],
-            env={**os.environ, "KDUMP_ENGINE": engine},
-            capture_output=True,
-            check=True,
-        )
-        said.append(done.stdout)
-    assert said[0] == said[1]
 
 
 def test_no_colour_and_no_cut_in_a_pipe() -> None:

@@ -265,24 +265,6 @@ def test_hanging_when_the_coordinator_does_not_know_it(tmp_path: Path) -> None:
     assert (summary.lastStableOffset, summary.heldBy, summary.hanging, summary.open) == (2, 1, 1, 0)
 
 
-def test_verify_says_the_same(tmp_path: Path) -> None:
-    from kdump.check.engine.units import units
-    from kdump.check.options import Options
-    from kdump.check.totals import CheckTotals
-
-    for number, (state, places, code) in enumerate(
-        [("CompleteAbort", {}, "transaction-hanging"), ("Ongoing", {"payments": [0]}, "transaction-open")]
-    ):
-        root = disk_with(tmp_path / str(number), ("tx", 1, 1, state, places))
-        found = [
-            finding.code
-            for unit in units((str(root),), Options(now=NOW, unreadable=pytest.fail))
-            for finding in unit.run(CheckTotals())
-        ]
-        assert code in found
-        assert (rows(ask(root))[-1].state == "hanging") == (code == "transaction-hanging")
-
-
 def test_open_and_overdue(tmp_path: Path) -> None:
     root = disk_with(tmp_path, ("tx", 1, 1, "Ongoing", {"payments": [0]}))
     row = rows(ask(root))[-1]
