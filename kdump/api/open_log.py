@@ -18,10 +18,10 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.log_directory import directory_at
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, target
 from kdump.log.record import Record
 from kdump.log.region import Batch, LegacyRecordBatch, Region
+from kdump.log.walk import PartitionReader
 
 
 class Log:

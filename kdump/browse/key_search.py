@@ -17,12 +17,12 @@ from kdump.io.errors import SourceError
 from kdump.io.run import Run
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.bundle_log import RedactedBatch
-from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import Target, short_name
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, batches_of
-from kdump.log.region_reader import CHECKED
+from kdump.log.region_reader import Depth
 from kdump.log.selection import Selection
+from kdump.log.walk import PartitionReader
 from kdump.state.partition_summary import open_window
 
 MAX_HITS = 10_000
@@ -194,9 +194,9 @@ def _hits(search: KeySearch, target: Target, read: _Read, run: Run) -> Iterator[
     selection = Selection(keys=search.keys)
     name = short_name(target.path)
     noting = replace(run, unreadable=lambda error: search.note(str(error)))
-    reader = PartitionReader(open_window, noting, run_mode=CHECKED)
+    reader = PartitionReader(open_window, noting)
     absent = replaced = 0
-    for region in reader.segment(target):
+    for region in reader.segment(target, Depth.CHECKSUMS):
         for batch in batches_of(region):
             if batch.crcValid:  # else, its offsets may be wrong, and the bit of a control batch
                 read.end = max(read.end, batch.lastOffset + 1)

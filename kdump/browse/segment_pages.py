@@ -19,7 +19,7 @@ from kdump.io.source import BYTES, FileSource
 from kdump.io.window import BufferWindow
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.region import Batch, DefaultRecordBatch, Region
-from kdump.log.region_reader import WALKED, Reader, regions
+from kdump.log.region_reader import Depth, Reader, regions
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from kdump.log.start_position import start_position
@@ -144,7 +144,9 @@ class Pages(LongListing):
         if BYTES in window.source.lacks:
             stream = regions(window, start=mark.position, limits=self.limits)
             return self._scan().chosen(target, window, mark.position, stream)
-        reader = Reader(window, target.name_offset, self.limits, "" if self.selection.is_all else WALKED)
+        reader = Reader(
+            window, target.name_offset, self.limits, Depth.BATCHES if self.selection.is_all else Depth.PAYLOADS
+        )
         reader.latest, reader.last_good, reader.contradicting_offset = (
             mark.latest,
             mark.last_good,

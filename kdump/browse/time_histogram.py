@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone, tzinfo
+from functools import partial
 from itertools import pairwise
 from threading import Lock
 from typing import NamedTuple
@@ -22,9 +23,9 @@ from kdump.core.column_numbers import BATCH_END, BATCH_START, MAX_TIMESTAMP, REC
 from kdump.format.count_text import count_text
 from kdump.io.run import Limits, Run
 from kdump.log.histograms import Histogram, of_time
-from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import PADDING, Batch, BatchRun, Region
-from kdump.log.region_reader import HEADERS
+from kdump.log.region_reader import Depth
+from kdump.log.walk import PartitionReader, RegionObserver, observe
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.charts import bar
 from kdump.render.escape import printable
@@ -51,10 +52,12 @@ class Bin(NamedTuple):
     position: int
 
 
-class TimeBins(Histogram):
+class TimeBins(Histogram, RegionObserver):
     """Counts by time, from one thread, while another one takes snapshots: by number of the bin, the records, bytes and
     batches, and the number of the file and the position of the first batch. `shift`: ms to add to a time, so that bins
     begin at full hours and days of the time zone."""
+
+    depth = Depth.HEADERS
 
     def __init__(self, zone: tzinfo) -> None:
         super().__init__(max_buckets=MAX_BINS)
@@ -77,8 +80,7 @@ class TimeBins(Histogram):
         with self._lock:
             self._paths.append(path)
 
-    def count(self, region: Region) -> None:
-        """Count the batches of a run, a batch, or bytes that are none."""
+    def region(self, region: Region) -> None:
         with self._lock:
             if isinstance(region, BatchRun):
                 headers, shift = region.headers, region.position - region.start
@@ -143,14 +145,12 @@ def _shift(time: int, zone: tzinfo) -> int:
 def read_times(parts: list[ScopePart], bins: TimeBins, run: Run) -> None:
     """Count all batches of these partitions. Raises Cancelled from `run.more`."""
     noting = replace(run, unreadable=lambda error: bins.unread.append(str(error)))
-    reader = PartitionReader(open_window, noting, run_mode=HEADERS)
+    reader = PartitionReader(open_window, noting)
     for part in parts:
         for target in part.segments:
             run.more(0)
             bins.begin(target.path)
-            for region in reader.segment(target):
-                bins.count(region)
-                run.more(region.size)
+            observe(partial(reader.segment, target), [bins], run)
 
 
 class HistogramView:

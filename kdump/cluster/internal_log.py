@@ -13,11 +13,11 @@ from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records, rows_of
 from kdump.log.batch_validity import CHECKSUM
 from kdump.log.live_files import open_target
-from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.log.region import PADDING, Batch, BatchRun, DefaultRecordBatch, Region
-from kdump.log.region_reader import CHECKED
+from kdump.log.region_reader import Depth
+from kdump.log.walk import PartitionReader
 
 LIMITS = Limits(max_batch_size=16 * 1024 * 1024, max_decompressed_size=16 * 1024 * 1024)
 """KRaft ends a batch at 8 MiB (KafkaRaftClient.MAX_BATCH_SIZE_BYTES); coordinators write smaller batches."""
@@ -46,11 +46,10 @@ def read_records(
     reader = PartitionReader(
         lambda at: Window(open_target(at)),
         replace(run, unreadable=lambda error: problems.append(unread(error))),
-        run_mode=CHECKED,
     )
     zeros = None
     try:
-        for region in reader.segment(target(path, source=os.path.dirname(path))):
+        for region in reader.segment(target(path, source=os.path.dirname(path)), Depth.CHECKSUMS):
             run.more(region.size)
             if zeros is not None:
                 note(f"{name} at byte {zeros}: zeros")

@@ -29,6 +29,8 @@ FORMATS: dict[int, BatchFormat] = {
     V2: BatchFormat(v2.BATCH_HEADER, v2.CRC_START, "CRC-32C", False, True, in_core=True),
 }
 NEWEST = max(FORMATS)
+CORE_MAGICS = frozenset(magic for magic, known in FORMATS.items() if known.in_core)
+"""Magics of the formats that the core reads."""
 LARGEST_HEADER = max(each.header.size for each in FORMATS.values())
 """Bytes that contain the header of any format."""
 

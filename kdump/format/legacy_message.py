@@ -55,6 +55,7 @@ MESSAGE_V1 = layout(MessageV1, "LegacyRecord; documentation, section Old Message
 MESSAGES: dict[int, Layout[MessageV0] | Layout[MessageV1]] = {0: MESSAGE_V0, 1: MESSAGE_V1}
 MIN_MESSAGE_SIZE = 14
 """LegacyRecord.RECORD_OVERHEAD_V0: the smallest size that the broker accepts, for any magic."""
+HEADER_SIZES = {magic: layout.size for magic, layout in MESSAGES.items()}
 MIN_SIZES = {0: MIN_MESSAGE_SIZE, 1: MIN_MESSAGE_SIZE + 8}
 MAGIC_POSITION = MESSAGE_V0.positions["magic"]
 CRC_START = MAGIC_POSITION
@@ -89,7 +90,7 @@ class MessageHeader(NamedTuple):
     @property
     def headerSize(self) -> int:
         """Number of bytes before the key."""
-        return self.layout.size
+        return HEADER_SIZES[self.magic]
 
     @property
     def codec(self) -> int:

@@ -11,7 +11,7 @@ from kdump.io.source import FileSource
 from kdump.io.window import Window
 from kdump.log.paths import Target, target
 from kdump.log.region import Batch, BatchRun, Region
-from kdump.log.region_reader import HEADERS, regions
+from kdump.log.region_reader import Depth, regions
 from kdump.log.served_files import segments_in
 
 POLL = 0.25
@@ -79,7 +79,7 @@ def complete_end(target: Target, window: Window, start: int, limits: Limits) -> 
     """Return where the batches from byte `start` on end: that of the file, or where bytes begin at its end that are not
     a batch, because one may still be being written there."""
     end = start
-    for region in regions(window, name_offset=target.name_offset, start=start, limits=limits, run_mode=HEADERS):
+    for region in regions(window, name_offset=target.name_offset, start=start, limits=limits, depth=Depth.HEADERS):
         if isinstance(region, (Batch, BatchRun)) or region.end != window.source.size:
             end = region.end
     return end

@@ -6,6 +6,7 @@ from kdump.format.batch_formats import LARGEST_HEADER
 from kdump.format.batch_header import LOG_OVERHEAD, BatchHeader
 from kdump.format.errors import DecodeError
 from kdump.format.legacy_message import MessageHeader
+from kdump.format.varint import Bytes
 from kdump.io.run import Limits
 from kdump.io.window import Window
 from kdump.log.region import length_problem, read_header
@@ -50,7 +51,11 @@ class HeaderCandidate:
 def candidate_at(window: Window, position: int, limits: Limits) -> HeaderCandidate:
     """Parse the header at `position`. `error` is set if no batch can start here; `header` is set as well if only the
     length is invalid."""
-    data = window.view(position, LARGEST_HEADER)
+    return candidate_in(window.view(position, LARGEST_HEADER), position, limits)
+
+
+def candidate_in(data: Bytes, position: int, limits: Limits) -> HeaderCandidate:
+    """Do the same, given the first LARGEST_HEADER bytes there."""
     try:
         header = read_header(data)
     except DecodeError as unreadable:

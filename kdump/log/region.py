@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from kdump.answer import BYTES, EPOCH_MS, FILE_BYTE, OFFSET, Doc
 from kdump.core.batch_scan import ValidRun, checksum_holds
@@ -162,7 +162,7 @@ class Batch(Region):
     ) -> None:
         super().__init__("batch", position, size)
         self.header = header
-        self.format = format_of(header.magic)
+        self.format = FORMATS.get(header.magic) or format_of(header.magic)
         self.window = window
         self.limits = limits
         self.problems: list[Problem] = [problem] if problem else []
@@ -217,6 +217,9 @@ class Batch(Region):
     def chunks(self, start: int, size: int) -> Iterator[memoryview]:
         """Yield `size` of the batch's bytes in pieces, from `start` bytes after its first."""
         return self.window.chunks(self.position + start, min(size, self.size - start))
+
+
+BatchT = TypeVar("BatchT", bound=Batch)
 
 
 class DefaultRecordBatch(Batch):
@@ -382,10 +385,10 @@ def make_batch(
     return batch
 
 
-def copy_of(batch: Batch) -> DefaultRecordBatch | LegacyRecordBatch:
+def copy_of(batch: BatchT) -> BatchT:
     """Return another object for a batch, so that what decoding notes in the one is not in the other."""
-    assert isinstance(batch, (DefaultRecordBatch, LegacyRecordBatch))
-    made = make_batch(batch.window, batch.position, batch.size, batch.limits, batch.header, crc=batch._computed)
+    made = object.__new__(type(batch))
+    made.__dict__.update(batch.__dict__)
     made.problems = list(batch.problems)
     return made
 
@@ -403,14 +406,14 @@ def read_header(data: Bytes) -> BatchHeader | MessageHeader:
     return legacy.read_header(data) if known.is_message else known.header.read(data)
 
 
+_V2_SIZE = v2.BATCH_HEADER.size
+ATTRIBUTES_AT = v2.BATCH_HEADER.positions["attributes"]
+
+
 def as_magic_2(data: Bytes) -> BatchHeader | None:
     """Return the header at the start of `data` as one of magic 2; None if it has that magic, or if no v2 batch that
     Kafka writes can have such a header. A checksum decides (see magic_problem)."""
-    if (
-        len(data) < v2.BATCH_HEADER.size
-        or data[v2.MAGIC_POSITION] == V2
-        or data[v2.BATCH_HEADER.positions["attributes"]]
-    ):
+    if len(data) < _V2_SIZE or data[ATTRIBUTES_AT] or data[v2.MAGIC_POSITION] == V2:
         return None
     header = v2.BATCH_HEADER.read(data)._replace(magic=V2)
     is_possible = 0 <= header.recordCount <= header.lastOffsetDelta + 1 and length_problem(header) is None

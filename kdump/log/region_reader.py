@@ -8,10 +8,11 @@ the next valid batch determines where this one ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from enum import IntEnum
 
 from kdump.core.batch_scan import FURTHEST, ValidRun, read_one_header, scan_valid_batches
 from kdump.core.column_numbers import BASE_OFFSET, BATCH_END, LAST_OFFSET, MAGIC_AT, RECORD_COUNT
-from kdump.format.batch_formats import FORMATS, LARGEST_HEADER, format_at
+from kdump.format.batch_formats import CORE_MAGICS, FORMATS, LARGEST_HEADER
 from kdump.format.batch_header import LOG_OVERHEAD, MIN_RECORD_SIZE, BatchHeader
 from kdump.format.count_text import plain_count
 from kdump.format.legacy_message import MessageHeader
@@ -21,8 +22,9 @@ from kdump.io.window import LARGE, Window
 from kdump.log.bundle_log import BundleLog
 from kdump.log.bundle_names import MANIFEST, PACKED
 from kdump.log.embedded_batch import LOOK_BACK
-from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, near
+from kdump.log.header_candidate import LEAST, REACH, HeaderCandidate, candidate_at, candidate_in, near
 from kdump.log.region import (
+    ATTRIBUTES_AT,
     JUNK,
     PADDING,
     TORN,
@@ -37,7 +39,16 @@ from kdump.log.region import (
 )
 from kdump.log.resync import NOT_ZERO, Resync
 
-HEADERS, WALKED, CHECKED = "headers", "walked", "checked"
+
+class Depth(IntEnum):
+    """How deep a file is read, each deeper than the one before (see `regions`)."""
+
+    HEADERS = 0
+    PAYLOADS = 1
+    CHECKSUMS = 2
+    BATCHES = 3
+
+
 KnownRuns = Callable[[int], Iterable[BatchRun]]
 MAX_UNRECOGNIZED_REGIONS = 1000
 """Maximum regions of junk and padding that are buffered to see whether a file without a Kafka name is a log."""
@@ -49,25 +60,25 @@ def regions(
     name_offset: int | None = None,
     start: int = 0,
     limits: Limits | None = None,
-    run_mode: str = "",
+    depth: Depth = Depth.BATCHES,
     unordered: bool = False,
     known_runs: KnownRuns | None = None,
 ) -> Iterator[Region]:
     """Yield the regions of the file in `window`, from `start` (the beginning of one) to its end.
 
     `name_offset` is the offset in the file's name, None for a name without one. A Batch can be read until the next
-    region is requested. `run_mode` requests a BatchRun in place of v2 batches that are valid beyond doubt: WALKED by
-    their headers, CHECKED by their checksums. With HEADERS, offsets may be missing between a batch and the next one,
-    and only the headers of a run can be read: little more is read of large batches. `unordered`: the batch after damage
-    may have any offset; by default, its offset must be above those before it and near the file's name. `known_runs`:
-    yields batch runs from a position on, of which another process has checked every byte; it may yield none, and is
-    asked again at later positions. Raises SourceError if the device fails, and instead of any region if the file does
-    not look like Kafka's (see Window.is_nameless).
+    region is requested. Except with depth BATCHES, a BatchRun takes the place of v2 batches that are valid beyond
+    doubt: with PAYLOADS by their headers, with CHECKSUMS by their checksums. With HEADERS, offsets may be missing
+    between a batch and the next one, and only the headers of a run can be read: little more is read of large batches.
+    `unordered`: the batch after damage may have any offset; by default, its offset must be above those before it and
+    near the file's name. `known_runs`: yields batch runs from a position on, of which another process has checked every
+    byte; it may yield none, and is asked again at later positions. Raises SourceError if the device fails, and instead
+    of any region if the file does not look like Kafka's (see Window.is_nameless).
     """
     if isinstance(window.source, BundleLog):
-        return window.source.stored_regions(start, limits or Limits(), runs=bool(run_mode))
+        return window.source.stored_regions(start, limits or Limits(), runs=depth != Depth.BATCHES)
     reading = Reader(
-        window, name_offset, limits or Limits(), run_mode, unordered=unordered, known_runs=known_runs
+        window, name_offset, limits or Limits(), depth, unordered=unordered, known_runs=known_runs
     ).regions(start)
     return _recognized(window, reading) if window.is_nameless and start == 0 else reading
 
@@ -98,15 +109,16 @@ class Reader:
         window: Window,
         name_offset: int | None,
         limits: Limits,
-        run_mode: str = "",
+        depth: Depth = Depth.BATCHES,
         *,
         unordered: bool = False,
         known_runs: KnownRuns | None = None,
     ) -> None:
         self.window = window
         self.known_runs = known_runs
-        self.run_mode = run_mode
-        self.reach = REACH if run_mode == HEADERS else 1
+        self.in_runs, self.headers_only = depth != Depth.BATCHES, depth == Depth.HEADERS
+        self.checks = depth == Depth.CHECKSUMS
+        self.reach = REACH if self.headers_only else 1
         """By how much the offset of a batch may be above that of the one before it that it confirms."""
         self.name_offset = name_offset
         self.limits = limits
@@ -125,10 +137,10 @@ class Reader:
             head = self.window.view(position, LARGEST_HEADER)
             if not head:
                 return
-            known = format_at(head) if self.run_mode else None
-            run = self._batch_run(position) if known is not None and known.in_core else None
+            is_in_core = self.in_runs and len(head) == LARGEST_HEADER and head[MAGIC_AT] in CORE_MAGICS
+            run = self._batch_run(position) if is_in_core else None
             for region in (run,) if run is not None else self._next(position, head):
-                if self.run_mode == HEADERS:
+                if self.headers_only:
                     self.window.seek_headers(region.size // (run.run.batches if run is not None else 1))
                 yield region
                 position = region.end
@@ -156,17 +168,17 @@ class Reader:
             lowest=lowest,
             highest=highest,
             budget=self.resync.work_left,
-            check=self.run_mode == CHECKED,
+            check=self.checks,
             reach=self.reach,
         )
         if run is None:
             return None
         self._adopt(run)
-        return BatchRun(self.limits, position, at, run, self.run_mode == CHECKED)
+        return BatchRun(self.limits, position, at, run, self.checks)
 
     def _large(self, position: int, header: bytes, lowest: int, highest: int) -> BatchRun | None:
         """Return a batch that is not in the window, if only headers are needed and the next one confirms it."""
-        if self.run_mode != HEADERS or len(header) < LARGEST_HEADER:
+        if not self.headers_only or len(header) < LARGEST_HEADER:
             return None
         heads = read_one_header(header, position)
         size, count = heads.of(0, BATCH_END), heads.of(0, RECORD_COUNT)
@@ -200,22 +212,23 @@ class Reader:
         self.latest = run.last_offset
         self.resync.work_left -= run.unchained
 
-    def _next(self, position: int, head: memoryview) -> Iterator[Region]:
+    def _next(self, position: int, head: memoryview) -> Iterable[Region]:
+        """Return the regions at a position, whose first bytes are `head`: one, or two if padding precedes junk."""
         if not any(head[:LEAST]):
-            yield from self._padding(position)
-            return
-        claim = candidate_at(self.window, position, self.limits)
-        other = None if isinstance(claim.header, BatchHeader) else self._of_magic_2(position)
-        if other is not None:
-            yield other
-        elif claim.header is None or claim.error is not None or not self.window.reaches(claim.end):
-            yield self._broken(claim)
-        elif self.resync.follows(claim.end, claim.last_offset):
-            yield self._batch(claim)
-        elif self.resync.checksum_matches(position, claim.size, claim.header.magic, claim.header.crc):
-            yield self._batch(claim, claim.header.crc)
-        else:
-            yield self._contradicted(claim)
+            return self._padding(position)
+        claim = candidate_in(head, position, self.limits)
+        header = claim.header
+        if not isinstance(header, BatchHeader) and len(head) > ATTRIBUTES_AT and not head[ATTRIBUTES_AT]:
+            other = self._of_magic_2(position, head)
+            if other is not None:
+                return (other,)
+        if header is None or claim.error is not None or not self.window.reaches(claim.end):
+            return (self._broken(claim),)
+        if self.resync.follows(claim.end, claim.last_offset):
+            return (self._batch(claim),)
+        if self.resync.checksum_matches(position, claim.size, header.magic, header.crc):
+            return (self._batch(claim, header.crc),)
+        return (self._contradicted(claim),)
 
     def _batch(self, claim: HeaderCandidate, crc: int | None = None) -> Batch:
         """Return an accepted batch; `crc` is its checksum if that was computed."""
@@ -223,10 +236,9 @@ class Reader:
         self._learn(claim.first_offset, claim.last_offset)
         return make_batch(self.window, claim.position, claim.size, self.limits, claim.header, crc=crc)
 
-    def _of_magic_2(self, position: int) -> Batch | None:
+    def _of_magic_2(self, position: int, head: memoryview) -> Batch | None:
         """Return the batch at a position that has another magic than 2, if its checksum is that of a v2 batch."""
-        data = self.window.view(position, LARGEST_HEADER)
-        header, stored = as_magic_2(data), data[MAGIC_AT] if len(data) > MAGIC_AT else 2
+        header, stored = as_magic_2(head), head[MAGIC_AT] if len(head) > MAGIC_AT else 2
         largest = self.limits.max_batch_size
         if header is None or (largest is not None and header.size > largest):
             return None

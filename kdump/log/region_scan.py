@@ -14,7 +14,7 @@ from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.paths import Target
 from kdump.log.region import PADDING, Batch, BatchRun, LegacyRecordBatch, Region
-from kdump.log.region_reader import CHECKED, WALKED, Reader, regions
+from kdump.log.region_reader import Depth, Reader, regions
 from kdump.log.selection import MAYBE, NO, Range, Selection
 from kdump.log.start_position import start_position
 
@@ -74,8 +74,8 @@ class RegionScan:
             start = start_position(self.selection, target, window) if self.use_index else 0
             last = None if start else -1
         if stream is None:
-            run_mode = "" if self.keeps else CHECKED if self.selection.meets_all else WALKED
-            stream = regions(window, name_offset=target.name_offset, start=start, limits=self.limits, run_mode=run_mode)
+            depth = Depth.BATCHES if self.keeps else Depth.CHECKSUMS if self.selection.meets_all else Depth.PAYLOADS
+            stream = regions(window, name_offset=target.name_offset, start=start, limits=self.limits, depth=depth)
         by_place = offsets is not None or positions is not None
         for region in self._split_runs(window, stream, offsets, positions, pending):
             self._reached(region)
@@ -209,7 +209,7 @@ class RegionScan:
     def _near_end(self, target: Target, window: Window, count: int) -> int:
         """Return the position of a batch run after which at least `count` rows follow, according to the headers; 0 if
         there is none."""
-        reader = Reader(window, target.name_offset, self.limits, WALKED)
+        reader = Reader(window, target.name_offset, self.limits, Depth.PAYLOADS)
         runs: deque[tuple[int, int]] = deque()  # position, and rows up to the next run
         total = others = 0
         before = Region("", -1, 0)

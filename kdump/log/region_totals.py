@@ -12,12 +12,13 @@ from kdump.log.batch_validity import has_valid_header, impossible_count, is_vali
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, LegacyRecordBatch, Region
+from kdump.log.walk import RegionObserver
 
 NO_FIRST = TIMESTAMP_TYPE.mask | DELETE_HORIZON.mask
 """With one of these attributes, baseTimestamp is not a record's effective timestamp."""
 
 
-class RegionTotals:
+class RegionTotals(RegionObserver):
     """Adds up the regions of a segment, in order. `name_offset`: the offset in the file's name; `checksums`: whether a
     checksum that does not match is damage."""
 
@@ -27,14 +28,16 @@ class RegionTotals:
         self.found = HeaderTotals()
         self.is_end_checked = True
         """Whether the checksum of the last valid batch was computed."""
+        self.ends_in_run = False
+        """Whether the last region is a batch run."""
         self._codecs = 0
         """A bit for each codec ID of the batches that were counted by their headers."""
         self._padding: Region | None = None
         """The region before, if it is padding."""
 
-    def add(self, region: Region) -> None:
-        """Add a region."""
+    def region(self, region: Region) -> None:
         found = self.found
+        self.ends_in_run = isinstance(region, BatchRun)
         if self._padding is not None:
             self._damaged(self._padding)
         found.tail = ""

@@ -6,11 +6,12 @@ batches is that of the last one, which decides where the log ends: damage inside
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 
 from kdump.core.batch_scan import read_one_header
 from kdump.format.batch_header import BATCH_HEADER, LOG_OVERHEAD, BatchHeader
-from kdump.io.run import PLAIN_RUN, Limits, Run, ignore
+from kdump.io.run import PLAIN_RUN, Limits, Run
 from kdump.io.source import SMALL, FileSource
 from kdump.io.window import LARGE, Window
 from kdump.log.bundle_log import BundleLog
@@ -19,9 +20,9 @@ from kdump.log.header_candidate import candidate_at
 from kdump.log.header_totals import HeaderTotals
 from kdump.log.offset_index_lookup import begins_batch, last_entry
 from kdump.log.paths import Target
-from kdump.log.region import BatchRun, Region
-from kdump.log.region_reader import CHECKED, HEADERS, regions
+from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import RegionTotals
+from kdump.log.walk import RegionObserver, observe
 
 BLOCK = 256 * 1024
 FEW_READS, FEW_HEADERS = 16, 128
@@ -35,16 +36,16 @@ def summarize_headers(
     *,
     quick: bool = False,
     run: Run = PLAIN_RUN,
-    on_region: Callable[[Region], object] = ignore,
+    others: Sequence[RegionObserver] = (),
 ) -> HeaderTotals:
     """Summarize the headers of the segment in `window`. If `quick`, read only the first batch, the batches from the
     last entry of its .index on, and the last entry of its .timeindex; without a usable .index, and if that is cheaper,
-    read all batches. `on_region` is called with each region, after damage with all of them again. Raises
-    SourceError."""
+    read all batches. `others` see each region, too, after damage all of them again. Raises SourceError."""
+    source = partial(regions, window, name_offset=target.name_offset, limits=Limits())
     if isinstance(window.source, BundleLog):
         run.more(window.source.size or 0)
-        for region in () if on_region is ignore else window.source.stored_regions(0, Limits(), runs=True):
-            on_region(region)
+        if others:
+            observe(source, others)
         return window.source.totals()
     if quick or (window.source.size or LARGE) >= LARGE:
         window.seek_headers(LARGE)
@@ -52,15 +53,12 @@ def summarize_headers(
     totals = RegionTotals(target.name_offset)
     start = _last_indexed(target, window, totals) if quick and is_file else 0
     run.more(start)
-    for mode in (HEADERS, CHECKED) if is_file else (CHECKED,):
-        for region in regions(window, name_offset=target.name_offset, start=start, limits=Limits(), run_mode=mode):
-            run.more(region.size)
-            totals.add(region)
-            on_region(region)
-        if totals.is_end_checked or isinstance(region, BatchRun):
-            break
+    totals.depth = Depth.HEADERS if is_file else Depth.CHECKSUMS
+    observe(partial(source, start=start), (totals, *others), run)
+    if is_file and not (totals.is_end_checked or totals.ends_in_run):
         # Damage follows the last batches that were accepted by their headers: read all again, with their checksums.
         totals, start = RegionTotals(target.name_offset), 0
+        observe(source, (totals, *others), run)
     found = totals.finished()
     if start:
         found.partial = True

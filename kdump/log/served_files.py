@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple
 
-from kdump.core.column_numbers import LAST_OFFSET
 from kdump.format.numbers import LONG_MAX, parse_long
 from kdump.io import file_system
 from kdump.io.command_line_paths import no_kafka_files
@@ -24,7 +23,9 @@ from kdump.io.window import Window
 from kdump.log.file_kinds import BATCHES, SEGMENT, FileKind, by_name
 from kdump.log.paths import Target, UnlistedCollector, directories, is_live, is_replaced, reject_pipe, target
 from kdump.log.region import Batch, BatchRun, Region
+from kdump.log.region_reader import Depth
 from kdump.log.segment_summary import summarize_headers
+from kdump.log.walk import RegionObserver
 
 
 class Swaps(NamedTuple):
@@ -123,20 +124,27 @@ def _complete_swaps(directory: str, unfinished: Iterable[str]) -> Swaps:
 
 def _end(directory: str, name: str, base: int) -> int:
     """Return the offset after the last batch (LogSegment.readNextOffset), which may be damaged."""
-    end = base
-
-    def batch(region: Region) -> None:
-        nonlocal end
-        if isinstance(region, BatchRun):
-            end = region.headers.of(len(region.headers) - 1, LAST_OFFSET) + 1
-        elif isinstance(region, Batch):
-            end = region.lastOffset + 1
-
+    end = _NextOffset(base)
     file = target(os.path.join(directory, name), source=directory)
     try:
         reject_pipe(file)
         with closing((window := Window(careful_source(file.path))).source):
-            summarize_headers(file, window, quick=True, on_region=batch)
+            summarize_headers(file, window, quick=True, others=(end,))
     except SourceError:
         return base
-    return end
+    return end.offset
+
+
+class _NextOffset(RegionObserver):
+    """The offset after the last batch so far."""
+
+    depth = Depth.HEADERS
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+
+    def region(self, region: Region) -> None:
+        if isinstance(region, BatchRun):
+            self.offset = region.run.last_offset + 1
+        elif isinstance(region, Batch):
+            self.offset = region.lastOffset + 1

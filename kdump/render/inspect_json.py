@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from itertools import takewhile
-from operator import attrgetter
 from typing import Any
 
 from kdump import jsonl
-from kdump.answer import Object, answer_keys, answer_object, put_bytes
+from kdump.answer import Object, answer_object, put_bytes
 from kdump.core.record_columns import each_header
 from kdump.decode.decoder_interface import DecodedRecord
 from kdump.format.control_record import decode_control
 from kdump.log.entries import Entry
-from kdump.log.inspect_answer import InspectedBatch, InspectedRecord, InspectedRegion
+from kdump.log.inspect_answer import InspectedBatch, InspectedRegion
 from kdump.log.paths import Target
 from kdump.log.record import Record
 from kdump.log.region import Batch, Region
@@ -44,13 +42,22 @@ def record_object(target: Target, record: Record, reading: DecodedRecord | None 
     return out | after_headers(record, reading)
 
 
-_NUMBERS = tuple(takewhile(lambda name: name != "key", (key.name for key in answer_keys(InspectedRecord)[1:])))
-_numbers = attrgetter(*_NUMBERS)
-
-
 def before_key(target: Target, record: Record) -> Object:
-    """What a record's object begins with: the file and, as declared, the record's own numbers."""
-    return {"type": "record", "file": path_text(target.path), **dict(zip(_NUMBERS, _numbers(record)))}
+    """What a record's object begins with: the file, and the record's own numbers as InspectedRecord declares them."""
+    return {
+        "type": "record",
+        "file": path_text(target.path),
+        "position": record.batch.position,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "timestampType": record.timestampType,
+        "attributes": record.attributes,
+        "offsetDelta": record.offsetDelta,
+        "timestampDelta": record.timestampDelta,
+        "sequence": record.sequence,
+        "keySize": record.keySize,
+        "valueSize": record.valueSize,
+    }
 
 
 def after_headers(record: Record, reading: DecodedRecord | None) -> Object:

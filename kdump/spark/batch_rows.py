@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -39,9 +40,10 @@ from kdump.format.legacy_message import NO_TIMESTAMP_TYPE
 from kdump.format.numbers import int64
 from kdump.io.window import Window
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, batches_of
-from kdump.log.region_reader import CHECKED, WALKED
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, Region, batches_of
+from kdump.log.region_reader import Depth
 from kdump.log.selection import NO, Selection
+from kdump.log.walk import RegionObserver, walk
 from kdump.spark import arrow
 from kdump.spark.data_source_options import ReadOptions
 from kdump.spark.segment_split import SegmentSplit, own_regions
@@ -182,29 +184,33 @@ class BatchColumns:
         return pc.if_else(is_set, self._array("baseTimestamp", pa.int64(), False), pa.scalar(None, pa.int64()))
 
 
-class BatchRows:
+class BatchRows(RegionObserver):
     """Reads slices of segments for the table batches."""
 
     def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
         self.limits, self.selection = options.limits, selection
         self.columns = BatchColumns(schema)
-        self.run_mode = CHECKED if self.columns.checks else WALKED
+        self.common: dict[str, Any] = {}
+        self.depth = Depth.CHECKSUMS if self.columns.checks else Depth.PAYLOADS
 
     def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
-        selection = self.selection
-        first = selection.offsets.first if selection.offsets else None
-        for region in own_regions(part, window, self.limits, self.run_mode, first):
-            if isinstance(region, BatchRun) and selection.is_all:
-                heads = region.headers
-                if self.columns.add_many(heads, 0, len(heads), common):
-                    yield from self.columns.take()
+        self.common, offsets = common, self.selection.offsets
+        source = partial(own_regions, part, window, self.limits, first_offset=offsets.first if offsets else None)
+        yield from walk(source, [self])
+
+    def region(self, region: Region) -> Iterator[pa.RecordBatch]:
+        selection, common = self.selection, self.common
+        if isinstance(region, BatchRun) and selection.is_all:
+            heads = region.headers
+            if self.columns.add_many(heads, 0, len(heads), common):
+                yield from self.columns.take()
+            return
+        for batch in batches_of(region):
+            if not selection.is_all and selection.batch(batch) == NO:
                 continue
-            for batch in batches_of(region):
-                if not selection.is_all and selection.batch(batch) == NO:
-                    continue
-                if self.columns.add(batch, common):
-                    yield from self.columns.take()
+            if self.columns.add(batch, common):
+                yield from self.columns.take()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that have been read but not yielded yet."""

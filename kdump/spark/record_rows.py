@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,9 +29,9 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.mounted_bundles import mount_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, batches_of
-from kdump.log.region_reader import CHECKED
+from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch, Region, batches_of
 from kdump.log.selection import NO, Selection
+from kdump.log.walk import RegionObserver, walk
 from kdump.render.decoded_values import add_decoded
 from kdump.render.inspect_json import control_object
 from kdump.render.line_parts import may_decode, schemas_of
@@ -59,7 +60,7 @@ DECODED = tuple(column.name for column in RECORDS.on_request)
 OF_BATCH = ("position", "timestampType", *FROM_BATCH)
 
 
-class RecordRows:
+class RecordRows(RegionObserver):
     """Reads slices of segments for the table records."""
 
     def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
@@ -71,6 +72,7 @@ class RecordRows:
         self.decoded = [name for name in DECODED if name in self.requested]
         self.decoding = _decoding(options) if self.decoded else None
         self.target = Target("", None, None, None)
+        self.common: dict[str, Any] = {}
         self.decoder: Decoder | None = None
         """That of the segment; None if nothing of it is to be decoded."""
         self._begin()
@@ -91,24 +93,27 @@ class RecordRows:
 
     def read(self, part: SegmentSplit, window: Window, common: dict[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
-        selection = self.selection
-        self.target = part.target
+        self.target, self.common = part.target, common
         self.decoder = None if self.decoding is None else self.decoding.decoder(part.target)
-        first = selection.offsets.first if selection.offsets else None
-        for region in own_regions(part, window, self.limits, CHECKED, first):
-            for batch in batches_of(region):
-                if not selection.is_all and selection.batch(batch) == NO:
-                    continue
-                if not isinstance(batch, DefaultRecordBatch) or batch.isControlBatch or self._decodes(batch):
-                    yield from self._others(batch, common)
-                    continue
-                for columns, _ in decode_columns(batch):
-                    if selection.chooses_records:
-                        selection.keep(batch, columns)
-                    if len(columns):
-                        self._columns(batch, columns, common)
-                        if self._full():
-                            yield from self.rest()
+        offsets = self.selection.offsets
+        source = partial(own_regions, part, window, self.limits, first_offset=offsets.first if offsets else None)
+        yield from walk(source, [self])
+
+    def region(self, region: Region) -> Iterator[pa.RecordBatch]:
+        selection = self.selection
+        for batch in batches_of(region):
+            if not selection.is_all and selection.batch(batch) == NO:
+                continue
+            if not isinstance(batch, DefaultRecordBatch) or batch.isControlBatch or self._decodes(batch):
+                yield from self._others(batch, self.common)
+                continue
+            for columns, _ in decode_columns(batch):
+                if selection.chooses_records:
+                    selection.keep(batch, columns)
+                if len(columns):
+                    self._columns(batch, columns, self.common)
+                    if self._full():
+                        yield from self.rest()
 
     def _decodes(self, batch: DefaultRecordBatch) -> bool:
         """Return whether records of the batch may be decoded."""

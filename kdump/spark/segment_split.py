@@ -22,7 +22,7 @@ from kdump.log.batch_validity import is_valid
 from kdump.log.offset_index_lookup import IndexLookup, begins_batch, open_index_lookup
 from kdump.log.paths import Target, reject_pipe
 from kdump.log.region import Batch, BatchRun, Region
-from kdump.log.region_reader import HEADERS, regions
+from kdump.log.region_reader import Depth, regions
 
 BEFORE = 2
 """How many index entries before the split reading starts."""
@@ -48,14 +48,14 @@ def opened(target: Target, size: int = DEFAULT_SIZE) -> Window:
 
 
 def own_regions(
-    part: SegmentSplit, window: Window, limits: Limits, run_mode: str = "", first_offset: int | None = None
+    part: SegmentSplit, window: Window, limits: Limits, depth: Depth = Depth.BATCHES, first_offset: int | None = None
 ) -> Iterator[Region]:
-    """Yield the regions of the slice, in order. `run_mode` is that of kdump.log.region_reader. With `first_offset`,
+    """Yield the regions of the slice, in order. `depth` is that of kdump.log.region_reader. With `first_offset`,
     batches that end below it may be omitted. Raises SourceError."""
     target = part.target
     begin = _begin(part, window, first_offset)
     reached = part.start
-    for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, run_mode=run_mode):
+    for region in regions(window, name_offset=target.name_offset, start=begin, limits=limits, depth=depth):
         if part.stop is not None and region.position >= part.stop:
             return
         if begin and _doubtful(region):
@@ -64,7 +64,7 @@ def own_regions(
         reached = max(reached, region.end)
     else:
         return
-    for region in regions(window, name_offset=target.name_offset, limits=limits, run_mode=run_mode):
+    for region in regions(window, name_offset=target.name_offset, limits=limits, depth=depth):
         if part.stop is not None and region.position >= part.stop:
             return
         yield from _own(region, reached, part.stop)
@@ -108,7 +108,7 @@ def _by_headers(part: SegmentSplit, window: Window, first_offset: int) -> int:
     if BYTES in window.source.lacks:
         return 0  # its regions need no reading
     begin = 0
-    for region in regions(window, name_offset=part.target.name_offset, limits=Limits(), run_mode=HEADERS):
+    for region in regions(window, name_offset=part.target.name_offset, limits=Limits(), depth=Depth.HEADERS):
         if not isinstance(region, BatchRun):
             break
         if region.end > part.start and region.run.last_offset >= first_offset:

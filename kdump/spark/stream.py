@@ -24,7 +24,7 @@ from kdump.log.offset_index_lookup import begins_batch, open_index_lookup
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target
 from kdump.log.region import BatchRun
-from kdump.log.region_reader import WALKED, regions
+from kdump.log.region_reader import Depth, regions
 from kdump.spark.data_source_options import OptionError, ReadOptions
 from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.read_task import ReadTask, TaskItem, packed
@@ -146,7 +146,9 @@ def some_end(target: Target, position: int, end: int, max_bytes: int, limits: Li
     if end - position <= max_bytes:
         return end
     with suppress(SourceError), closing((window := opened(target)).source):
-        for region in regions(window, name_offset=target.name_offset, start=position, limits=limits, run_mode=WALKED):
+        for region in regions(
+            window, name_offset=target.name_offset, start=position, limits=limits, depth=Depth.PAYLOADS
+        ):
             for each in region.batches() if isinstance(region, BatchRun) else (region,):
                 if each.end - position >= max_bytes:
                     return min(end, each.end)

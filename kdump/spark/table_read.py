@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +23,9 @@ from kdump.log.batch_records import records
 from kdump.log.mounted_bundles import unmount_bundles
 from kdump.log.paths import Target
 from kdump.log.record import Record
-from kdump.log.region import batches_of
-from kdump.log.region_reader import CHECKED
+from kdump.log.region import Region, batches_of
 from kdump.log.selection import Selection
+from kdump.log.walk import RegionObserver, walk
 from kdump.render.escape import path_text
 from kdump.render.inspect_json import plain
 from kdump.spark.arrow import Rows
@@ -45,7 +46,7 @@ NOT_THE_RECORDS = ("topic", "partition", "state")
 """Columns that come from the file's directory in other tables, but from the record in these."""
 
 
-class DecodedRows:
+class DecodedRows(RegionObserver):
     """Reads slices of segments. Skips batches whose checksum does not match."""
 
     def __init__(self, options: ReadOptions, selection: Selection, schema: pa.Schema) -> None:
@@ -55,23 +56,25 @@ class DecodedRows:
 
     def read(self, part: SegmentSplit, window: Window, common: Row) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice. Raises SourceError."""
-        own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
-        decoder = RecordDecoder(DecodeOptions()).decoder(part.target)
-        for region in own_regions(part, window, self.limits, CHECKED):
-            for batch in batches_of(region):
-                if not batch.crcValid:
+        self.own = {name: value for name, value in common.items() if name not in NOT_THE_RECORDS}
+        self.target, self.decoder = part.target, RecordDecoder(DecodeOptions()).decoder(part.target)
+        yield from walk(partial(own_regions, part, window, self.limits), [self])
+
+    def region(self, region: Region) -> Iterator[pa.RecordBatch]:
+        for batch in batches_of(region):
+            if not batch.crcValid:
+                continue
+            for record in records(batch):
+                row_values: Row = {}
+                if self.decoder is not None and not record.is_control:
+                    row_values = decoded_fields(self.decoder, self.target, record)
+                row = self.read_record(record, row_values)
+                if row is None:
                     continue
-                for record in records(batch):
-                    row_values: Row = {}
-                    if decoder is not None and not record.is_control:
-                        row_values = decoded_fields(decoder, part.target, record)
-                    row = self.read_record(record, row_values)
-                    if row is None:
-                        continue
-                    row |= own | {"recordOffset": record.offset, "timestamp": record.timestamp}
-                    row["problem"] = row_values.get("keyProblem") or row_values.get("valueProblem")
-                    if self.rows.add(row):
-                        yield from self.rows.take()
+                row |= self.own | {"recordOffset": record.offset, "timestamp": record.timestamp}
+                row["problem"] = row_values.get("keyProblem") or row_values.get("valueProblem")
+                if self.rows.add(row):
+                    yield from self.rows.take()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that have been read but not yielded yet."""

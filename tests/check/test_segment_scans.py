@@ -25,7 +25,7 @@ from kdump.incident.report.run import postmortem
 from kdump.io.run import Limits
 from kdump.log.paths import Target, target
 from kdump.log.region import BatchRun
-from kdump.log.region_reader import CHECKED, regions
+from kdump.log.region_reader import Depth, regions
 from tests import craft
 from tests.check.test_batch_runs import KAFKA, change_header, drop_or_repeat, swap, verify
 from tests.command import run
@@ -311,6 +311,6 @@ def test_the_default_for_a_large_partition(
 @each_case("codec", ["none", "zstd"])
 def test_suspects_of_a_run(codec: str) -> None:
     bad = frozenset({0, 15, 16, 17, 50, 99})
-    (found,) = regions(window_of(log(codec, 0, 100, bad)), run_mode=CHECKED)
+    (found,) = regions(window_of(log(codec, 0, 100, bad)), depth=Depth.CHECKSUMS)
     assert isinstance(found, BatchRun)
     assert record_suspects(found.headers, LIMITS, keyed=False) == sorted(bad)

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from kdump.core.batch_scan import checksum_holds, scan_valid_batches
 from kdump.log.region import BatchRun
-from kdump.log.region_reader import CHECKED, WALKED, regions
+from kdump.log.region_reader import Depth, regions
 from tests import craft
 from tests.conftest import each_segment, examples, facts, sample, segment, some_segments, window_of
 from tests.each_case import each_case
 
-KINDS = (WALKED, CHECKED)
+KINDS = (Depth.PAYLOADS, Depth.CHECKSUMS)
 
 
-def expanded(data: bytes, run_mode: str, size: int = 1 << 20, name_offset: int | None = 0) -> list[dict[str, Any]]:
+def expanded(data: bytes, depth: Depth, size: int = 1 << 20, name_offset: int | None = 0) -> list[dict[str, Any]]:
     """Return the facts of every region, with batch runs expanded after comparing them with their batches."""
     found = []
-    for region in regions(window_of(data, size), name_offset=name_offset, run_mode=run_mode):
+    for region in regions(window_of(data, size), name_offset=name_offset, depth=depth):
         if not isinstance(region, BatchRun):
             found.append(facts(region))
             continue
@@ -68,11 +68,11 @@ def test_damaged(name: str) -> None:
 def test_it_is_used() -> None:
     """A valid file is a single stretch: the end of the file, or the next header, is where the last batch ends."""
     data = b"".join(craft.one(b"x" * 900, offset) for offset in range(50))
-    for kind in (CHECKED, WALKED):
-        (found,) = regions(window_of(data), name_offset=0, run_mode=kind)
+    for kind in (Depth.CHECKSUMS, Depth.PAYLOADS):
+        (found,) = regions(window_of(data), name_offset=0, depth=kind)
         assert isinstance(found, BatchRun)
         assert found.run.batches == 50
-        *_, last = regions(window_of(craft.flip(data, 8 * len(data) - 1)), name_offset=0, run_mode=kind)
+        *_, last = regions(window_of(craft.flip(data, 8 * len(data) - 1)), name_offset=0, depth=kind)
         assert not isinstance(last, BatchRun)
 
 

@@ -20,9 +20,11 @@ import kdump.log.resync
 from kdump.format.batch_header import BATCH_HEADER
 from kdump.io.run import Limits
 from kdump.io.source import StreamSource
+from kdump.io.window import Window
 from kdump.log.batch_records import records
-from kdump.log.region import DefaultRecordBatch, Region
-from kdump.log.region_reader import Reader
+from kdump.log.region import BatchRun, DefaultRecordBatch, Problem, Region, batches_of
+from kdump.log.region_reader import Depth, Reader, regions
+from kdump.log.walk import RegionObserver, walk
 from tests import craft
 from tests.conftest import (
     SEED,
@@ -759,3 +761,35 @@ def test_crafted_input_costs_no_more_than_its_size(
     assert summed <= 2 * size + 10 * len(data)
     assert source.bytes <= summed + 12 * len(data)
     assert looks <= len(data)
+
+
+class _Notes(RegionObserver):
+    """Notes a problem in each batch, and answers how many were noted before; asks for this depth."""
+
+    def __init__(self, depth: Depth) -> None:
+        self.depth = depth
+        self.runs = 0
+
+    def region(self, region: Region) -> Iterator[int]:
+        self.runs += isinstance(region, BatchRun)
+        for batch in batches_of(region):
+            yield len(batch.problems)
+            batch.note(Problem("junk-bytes", "RecordBatch", "magic", self.depth, "noted"))
+
+
+@each_case("depths", [(Depth.HEADERS, Depth.CHECKSUMS), (Depth.BATCHES, Depth.HEADERS)])
+def test_observers_of_one_walk_see_nothing_of_each_other(depths: tuple[Depth, Depth]) -> None:
+    """What one has noted in a batch, another does not see there; what is read is as deep as either needs."""
+    observers = [_Notes(depth) for depth in depths]
+    path = segment("clean-1/trimmed-0")
+    asked = []
+
+    def source(depth: Depth) -> Iterator[Region]:
+        asked.append(depth)
+        return regions(Window(opened(path)), name_offset=0, depth=depth)
+
+    answers = list(walk(source, observers))
+    assert asked == [max(depths)]
+    assert set(answers) == {0}
+    assert len(answers) == 2 * len(REAL["clean-1/trimmed-0"])
+    assert all(bool(observer.runs) == (max(depths) != Depth.BATCHES) for observer in observers)

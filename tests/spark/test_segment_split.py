@@ -11,7 +11,7 @@ import pytest
 from kdump.io.run import Limits
 from kdump.log.paths import target
 from kdump.log.region import Batch, BatchRun, Region
-from kdump.log.region_reader import CHECKED
+from kdump.log.region_reader import Depth
 from kdump.spark.segment_split import SegmentSplit, opened, own_regions
 from tests.conftest import DISKS, sample, seeded
 from tests.craft import flip, one
@@ -25,7 +25,7 @@ def batches_from(path: Path, offset: int | None, start: int = 0, stop: int | Non
     found: list[Region] = []
     read = 0
     with closing((window := opened(at)).source):
-        for region in own_regions(SegmentSplit(at, start, stop), window, Limits(), CHECKED, offset):
+        for region in own_regions(SegmentSplit(at, start, stop), window, Limits(), Depth.CHECKSUMS, offset):
             single = list(region.batches()) if isinstance(region, BatchRun) else [region]
             read += len(single)
             found += [each for each in single if not isinstance(each, Batch) or each.lastOffset >= (offset or 0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import islice
 
 from kdump.check.engine.batch_runs import BatchRunChecker
@@ -29,7 +30,7 @@ from kdump.core.header_columns import HeaderColumns, total
 from kdump.format.count_text import count_text
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.io.errors import ReadingStopped, SourceError
-from kdump.io.source import RECORDS, FileSource
+from kdump.io.source import RECORDS, FileSource, Source
 from kdump.io.window import Window
 from kdump.log.batch_validity import impossible_count, is_valid
 from kdump.log.bundle_log import BundleLog
@@ -38,7 +39,8 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.partition_directory import PartitionDirectory, SegmentFiles
 from kdump.log.paths import Target
 from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
-from kdump.log.region_reader import CHECKED, regions
+from kdump.log.region_reader import Depth, regions
+from kdump.log.walk import RegionObserver, walk
 from kdump.state.other_replicas import who_has_it
 from kdump.state.transaction_marker import EndTxnMarker, marker_of
 from kdump.state.transaction_tracker import MAX_OPEN_TRANSACTIONS, OngoingTxn
@@ -47,7 +49,7 @@ MAX_HELD = 1000
 """Maximum number of findings held back until it is known what a truncation at their position loses."""
 
 
-class PartitionCheck(Resumable):
+class PartitionCheck(Resumable, RegionObserver):
     """Check of one partition. `log_start` and `log_end` are set after it. It can stop before any segment and be
     resumed there: `state` returns the state, `resume` restores it."""
 
@@ -89,6 +91,13 @@ class PartitionCheck(Resumable):
         """Damage with the number of records, and the log end offset, before it."""
         self._records = 0
         self._scans: SegmentScans | None = None
+        self._part: SegmentContext
+        self._source: Source
+        self._runs: BatchRunChecker
+        self._damage: int | None = None
+        """Position of the bytes before the next batch that are not valid."""
+        self.in_the_same_walk: list[RegionObserver] = []
+        """Observers that see each region after the check."""
         self._lacks: set[str] = set()
         """What of the log is not in the bundle that it is read from."""
         self.neighbor_files = NeighborFiles(options, totals)
@@ -216,10 +225,8 @@ class PartitionCheck(Resumable):
             observer.unread()
 
     def _walk(self, part: SegmentContext, window: Window) -> Iterator[Finding]:
-        observers = self._observers
+        observers, source = self._observers, window.source
         decode = not self.options.headers_only
-        damage: int | None = None
-        source = window.source
         keyed = bool(self.known.compacted)
         lacks = source.unchecked(keyed=keyed) if isinstance(source, BundleLog) else set()
         deep = decode and "records" in self.options.chosen
@@ -228,49 +235,59 @@ class PartitionCheck(Resumable):
         self.totals.not_in_bundle.update(unchecked - self._lacks)
         self._lacks.update(lacks)
         yield from _findings(observer.begin(part) for observer in observers)
-        runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
-        run_mode = CHECKED if all(observer.accepts_runs for observer in observers) else ""
-        for region in self._regions(part, window, run_mode):
-            self.options.more(region.size)
-            if isinstance(region, BatchRun):
-                if not observers and not decode:  # nothing examines valid batches
-                    self._batch_run(region)
-                else:
-                    for each in runs.split(region, damage is not None):
-                        if isinstance(each, range):
-                            self._count_accepted(region.headers, each)
-                            yield from runs.accept(region.headers, each)
-                            continue
-                        batch, marker = each
-                        yield from (
-                            self._batch(part, batch, damage) if marker is None else self._marker(part, batch, marker)
-                        )
-                        damage = None
-                damage = None
-                continue
-            if not isinstance(region, Batch):
-                damage = region.position if damage is None else damage
-                if not (region.end == source.size and isinstance(source, FileSource) and self._grows(part, source)):
-                    yield from self._hold(part, region_finding(part, region, source.size, served=not self.known.state))
-                    yield from _findings(observer.region(part, region) for observer in observers)
-                continue
-            yield from self._batch(part, region, damage)
-            damage = None if is_valid(region) else region.position if damage is None else damage
+        self._part, self._source, self._damage = part, source, None
+        self._runs = BatchRunChecker(part, self.known, observers, self.options.limits, decode=decode, deep=deep)
+        self.depth = Depth.CHECKSUMS if all(observer.accepts_runs for observer in observers) else Depth.BATCHES
+        yield from walk(partial(self._regions, part, window), [self, *self.in_the_same_walk], self.options)
         if source.error:
             self.totals.unread.append(source.error)
         yield from unreadable_bytes(part.target, source)
         yield from _findings(observer.finish(part) for observer in observers)
 
-    def _regions(self, part: SegmentContext, window: Window, run_mode: str) -> Iterator[Region]:
-        """Yield the regions of the segment."""
-        known_runs = self._scans.runs(part.target, window.source) if self._scans and run_mode else None
+    def _regions(self, part: SegmentContext, window: Window, depth: Depth) -> Iterator[Region]:
+        """Return the regions of the segment."""
+        scans = self._scans if depth != Depth.BATCHES else None
         return regions(
             window,
             name_offset=part.target.name_offset,
             limits=self.options.limits,
-            run_mode=run_mode,
-            known_runs=known_runs,
+            depth=depth,
+            known_runs=scans.runs(part.target, window.source) if scans else None,
         )
+
+    def region(self, region: Region) -> Iterator[Finding]:
+        part, source, damage = self._part, self._source, self._damage
+        if isinstance(region, BatchRun):
+            self._damage = None
+            if self._observers or not self.options.headers_only:
+                yield from self._examined(region, damage)
+            else:  # nothing examines valid batches
+                self._batch_run(region)
+        elif isinstance(region, Batch):
+            yield from self._batch(part, region, damage)
+            if is_valid(region):
+                self._damage = None
+            elif damage is None:
+                self._damage = region.position
+        else:
+            self._damage = region.position if damage is None else damage
+            if not (region.end == source.size and isinstance(source, FileSource) and self._grows(part, source)):
+                yield from self._hold(part, region_finding(part, region, source.size, served=not self.known.state))
+                yield from _findings(observer.region(part, region) for observer in self._observers)
+
+    def _examined(self, region: BatchRun, damage: int | None) -> Iterator[Finding]:
+        """Let the observers examine the batches of a run. `damage`: as in `_batch`."""
+        for batches in self._runs.split(region, damage is not None):
+            if isinstance(batches, range):
+                self._count_accepted(region.headers, batches)
+                yield from self._runs.accept(region.headers, batches)
+                continue
+            batch, marker = batches
+            if marker is None:
+                yield from self._batch(self._part, batch, damage)
+            else:
+                yield from self._marker(self._part, batch, marker)
+            damage = None
 
     def _batch(self, part: SegmentContext, batch: Batch, damage: int | None) -> Iterator[Finding]:
         """Yield all findings for one batch. `damage`: position of bytes before it that are not valid, None if there are

@@ -34,7 +34,7 @@ from kdump.log.live_files import open_target
 from kdump.log.offset_index_lookup import open_index_lookup
 from kdump.log.paths import Target
 from kdump.log.region import BatchRun
-from kdump.log.region_reader import CHECKED, regions
+from kdump.log.region_reader import Depth, regions
 from kdump.parallel_jobs import begin_worker, keep_freed_memory, stop_workers, worker_context
 from kdump.signals import uninterrupted
 
@@ -89,7 +89,7 @@ def scan(piece: Piece) -> PieceScan:
             window = Window(source, piece.window)
             name_offset, batches = piece.target.name_offset, 0
             for region in regions(
-                window, name_offset=name_offset, start=piece.start, limits=piece.limits, run_mode=CHECKED
+                window, name_offset=name_offset, start=piece.start, limits=piece.limits, depth=Depth.CHECKSUMS
             ):
                 if not isinstance(region, BatchRun) or source.unreadable or region.position >= piece.stop:
                     break

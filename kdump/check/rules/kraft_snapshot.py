@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 
 from kdump.check.finding import ERROR, Code, Finding
 from kdump.check.options import Options
@@ -14,12 +15,14 @@ from kdump.check.rules.records import count_findings
 from kdump.check.totals import CheckTotals
 from kdump.format.control_record import decode_control
 from kdump.io.errors import SourceError
+from kdump.io.window import Window
 from kdump.log.batch_records import records
 from kdump.log.batch_validity import is_valid
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.paths import Target
-from kdump.log.region import Batch
-from kdump.log.region_reader import regions
+from kdump.log.region import TORN, Batch, Region
+from kdump.log.region_reader import Depth, regions
+from kdump.log.walk import RegionObserver, walk
 
 KRAFT_SNAPSHOT_MISSING = Code(
     code="kraft-snapshot-missing",
@@ -86,37 +89,19 @@ def kraft_snapshot(target: Target, known: PartitionContext, options: Options, to
         return
     totals.count_file(window.source.size)
     part = SegmentContext(SegmentFiles("", 0, target), target, False, False, known.now, window.source.size)
-    first = last = None
-    position = 0
-    damaged = False
+    batches = _Batches(part, window, totals)
     try:
-        for region in regions(window, limits=options.limits):
-            if not isinstance(region, Batch):
-                damaged = True
-                so = INCOMPLETE if region.kind == "torn" else CORRUPT
-                yield region_finding(part, region, window.source.size)._replace(consequence=so)
-                continue
-            totals.batches += 1
-            if not is_valid(region):
-                damaged = True
-                totals.add_damaged(region)
-                yield from (each._replace(consequence=CORRUPT) for each in batch_findings(part, region))
-                continue
-            yield from count_findings(target, region)
-            totals.records += region.possible_records
-            types = [_control_types(region)] if region.isControlBatch else [("",)]
-            first = types[0][0] if first is None and types[0] else first
-            last = types[0][-1] if types[0] else last
-            position = region.position
+        yield from walk(partial(regions, window, limits=options.limits), [batches])
     except SourceError as error:
         totals.add_unreadable(error)
         return
     finally:
         window.source.close()
-    if "checkpoints" not in options.chosen or damaged:
+    if "checkpoints" not in options.chosen or batches.damaged:
         return
+    first, position = batches.first, batches.position
     bootstrap = os.path.basename(target.path).startswith("bootstrap")
-    for name, is_there, where in (("SNAPSHOT_HEADER", first, 0), ("SNAPSHOT_FOOTER", last, position)):
+    for name, is_there, where in (("SNAPSHOT_HEADER", first, 0), ("SNAPSHOT_FOOTER", batches.last, position)):
         if is_there != name and not (bootstrap and first is None):
             what = "starts" if where == 0 else "ends"
             there = "with no record" if is_there is None else f"with a {is_there or 'data'} record"
@@ -124,6 +109,40 @@ def kraft_snapshot(target: Target, known: PartitionContext, options: Options, to
             yield KRAFT_SNAPSHOT_INVALID.finding(
                 target, message=message, position=where, expected=name, actual=is_there
             )
+
+
+class _Batches(RegionObserver):
+    """Checks and counts the batches. `first` and `last`: types of the first and the last record, empty for data;
+    `position`: that of the last valid batch."""
+
+    depth = Depth.BATCHES
+
+    def __init__(self, part: SegmentContext, window: Window, totals: CheckTotals) -> None:
+        self.part, self.window, self.totals = part, window, totals
+        self.first: str | None = None
+        self.last: str | None = None
+        self.position = 0
+        self.damaged = False
+
+    def region(self, region: Region) -> Iterator[Finding]:
+        if not isinstance(region, Batch):
+            self.damaged = True
+            impact = INCOMPLETE if region.kind == TORN else CORRUPT
+            yield region_finding(self.part, region, self.window.source.size)._replace(consequence=impact)
+            return
+        self.totals.batches += 1
+        if not is_valid(region):
+            self.damaged = True
+            self.totals.add_damaged(region)
+            yield from (finding._replace(consequence=CORRUPT) for finding in batch_findings(self.part, region))
+            return
+        yield from count_findings(self.part.target, region)
+        self.totals.records += region.possible_records
+        types = _control_types(region) if region.isControlBatch else ("",)
+        if types:
+            self.first = types[0] if self.first is None else self.first
+            self.last = types[-1]
+        self.position = region.position
 
 
 def _control_types(batch: Batch) -> tuple[str, ...]:

@@ -35,7 +35,6 @@ from kdump.kafka.small_files import properties
 from kdump.log.histograms import Histogram
 from kdump.log.log_directory import META, LogDirectory
 from kdump.log.partition_directory import PartitionDirectory
-from kdump.log.region import Batch, Region
 from kdump.parallel_jobs import stop_workers
 from kdump.questions.partition_scan import PartitionScan
 from kdump.questions.stats.frequent_items import SpaceSaving
@@ -305,6 +304,7 @@ class PostMortemCheck(PartitionScan):
         )
         self.reader = StatsReader(stats, options)
         super().__init__(partition, known, options, totals, alone=alone)
+        self.in_the_same_walk = [self.reader]
         self.survey = FactsObserver(self.facts, known, self.transactions)
         coordinator = known.coordinator if isinstance(known.coordinator, TransactionCoordinatorState) else None
         ledger = TransactionLedger(self, coordinator, options.now, options.transaction_timeout)
@@ -315,15 +315,11 @@ class PostMortemCheck(PartitionScan):
         self.entries_of_index.keeps = True
         return PartitionCheck._make_observers(self)
 
-    def _regions(self, part: SegmentContext, window: Window, run_mode: str) -> Iterator[Region]:
+    def _walk(self, part: SegmentContext, window: Window) -> Iterator[Finding]:
         stats = self.facts.stats
         self.reader.begin(part.target, window.source)
-        for region in super()._regions(part, window, run_mode):
-            problems = list(region.problems) if isinstance(region, Batch) else []
-            yield region
-            if isinstance(region, Batch):
-                region.problems = problems  # without those that the check has added: the statistics find them again
-            self.reader.region(part.target, region, part.last)
+        self.reader.is_last = part.last
+        yield from super()._walk(part, window)
         stats.files += 1
         stats.bytes += window.source.size or 0
 

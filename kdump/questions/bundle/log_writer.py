@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 from kdump.check.diagnosis.diagnose import UNKNOWN, diagnose
@@ -22,9 +23,10 @@ from kdump.log.bundle_regions import row_of
 from kdump.log.bundle_rows import RowsWriter
 from kdump.log.internal_topics import SCHEMAS_TOPIC
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region, copy_of
-from kdump.log.region_reader import CHECKED, WALKED, regions
+from kdump.log.region import Batch, BatchRun, DefaultRecordBatch, Region
+from kdump.log.region_reader import Depth, regions
 from kdump.log.region_totals import RegionTotals
+from kdump.log.walk import RegionObserver, observe
 from kdump.questions.bundle.connect_secrets import connect_bytes
 from kdump.questions.bundle.metadata_secrets import control_bytes, looks_like_metadata, without_secrets
 from kdump.questions.bundle.record_hasher import RecordHasher
@@ -101,22 +103,16 @@ def write_log(
     Raises SourceError if the device fails, and TooManyRows."""
     source = window.source
     totals = RegionTotals(target.name_offset, checksums=checksums)
+    totals.depth = Depth.CHECKSUMS if checksums else Depth.PAYLOADS
     if hashes is not None:
         keep = Keep(hashes.instead(keep.bytes_of), only_control=False, hides=keep.hides)
-    writer = _LogWriter(container, keep, checksums=checksums)
+    writer = _LogWriter(container, window, keep, checksums=checksums)
+    observers: list[RegionObserver] = [totals]
+    if records is not None:
+        observers += [records.reader, records]
     with closing(source):
-        for region in regions(
-            window, name_offset=target.name_offset, limits=limits, run_mode=CHECKED if checksums else WALKED
-        ):
-            totals.add(copy_of(region) if isinstance(region, Batch) else region)
-            if not keep.hides:
-                region.broker_view = broker_view(window, region)
-                if checksums:
-                    damage_digest(region, window)
-            if records is not None:
-                records.add(region)
-            writer.add(region)
-            run.more(region.size)
+        regions_of_log = partial(regions, window, name_offset=target.name_offset, limits=limits)
+        observe(regions_of_log, [*observers, writer], run)
         writer.end()
     unreadable = tuple(getattr(source, "unreadable", ()))
     known = None if records is None else records.end()
@@ -135,9 +131,12 @@ def write_log(
     )
 
 
-class _LogWriter:
-    def __init__(self, container: ContainerWriter, keep: Keep, *, checksums: bool) -> None:
+class _LogWriter(RegionObserver):
+    depth = Depth.PAYLOADS
+
+    def __init__(self, container: ContainerWriter, window: Window, keep: Keep, *, checksums: bool) -> None:
         self.container = container
+        self.window = window
         self.keep = keep
         self.checksums = checksums
         self.blocks = RowsWriter(container)
@@ -155,7 +154,11 @@ class _LogWriter:
         self._rows: list[str] = []
         self._rows_size = 0
 
-    def add(self, region: Region) -> None:
+    def region(self, region: Region) -> None:
+        if not self.keep.hides:
+            region.broker_view = broker_view(self.window, region)
+            if self.checksums:
+                damage_digest(region, self.window)
         if isinstance(region, BatchRun):
             if self._rows:
                 self.end()

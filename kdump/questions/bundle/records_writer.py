@@ -21,7 +21,8 @@ from kdump.log.bundle_rows import Located, RowsWriter
 from kdump.log.bundle_verdicts import verdict_row
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.paths import Target
-from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, Region, copy_of
+from kdump.log.region import Batch, BatchRun, LegacyRecordBatch, RecordVerdict, Region
+from kdump.log.walk import RegionObserver
 from kdump.questions.stats.record_sums import sums_row
 from kdump.questions.stats.run import StatsReader
 from kdump.questions.stats.totals import Stats
@@ -30,7 +31,7 @@ MAX_ROWS = 1 << 20
 """Bytes of verdicts after which a frame ends."""
 
 
-class RecordsWriter:
+class RecordsWriter(RegionObserver):
     """What is found out about one segment. `keyed`: null keys are a finding; `before`: the largest timestamp of the
     records in the segments before it, epoch ms, -1 for none."""
 
@@ -44,7 +45,8 @@ class RecordsWriter:
         self.before = before
         self.stats = Stats(target.path)
         self.stats.sums[NEWEST] = before
-        self._reader = StatsReader(self.stats, options)
+        self.reader = StatsReader(self.stats, options)
+        self.reader.path = target.path
         self._frames = RowsWriter(container)
         self._rows: list[str] = []
         self._size = self._first = 0
@@ -54,16 +56,13 @@ class RecordsWriter:
         """The largest timestamp of a record so far."""
         return self.stats.sums[NEWEST]
 
-    def add(self, region: Region) -> None:
-        """Add a region of the segment. Notes nothing in it."""
-        self._reader.region(self.target, copy_of(region) if isinstance(region, Batch) else region, last=False)
+    def region(self, region: Region) -> None:
         if isinstance(region, BatchRun):
             self._add_run(region)
         elif isinstance(region, Batch) and is_valid(region):
-            batch = copy_of(region)
-            if isinstance(batch, LegacyRecordBatch):
-                read_wrapper(batch)
-            self._judge(batch)
+            if isinstance(region, LegacyRecordBatch):
+                read_wrapper(region)
+            self._judge(region)
 
     def _add_run(self, run: BatchRun) -> None:
         heads = run.headers

@@ -17,10 +17,10 @@ from kdump.io.source import BYTES, CHECKSUMS
 from kdump.log.batch_validity import cleaner_trace, invalidity, records_unknown
 from kdump.log.bundle_log import BundleLog
 from kdump.log.legacy_records import last_record_offset
-from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import FilePosition, Target
 from kdump.log.region import JUNK, PADDING, TORN, Batch, BatchRun, Region
-from kdump.log.region_reader import CHECKED
+from kdump.log.region_reader import Depth
+from kdump.log.walk import PartitionReader
 from kdump.questions.diff.comparable_records import ComparableRecord, has_hidden_offsets, rows
 from kdump.questions.diff.copy_damage import (
     EpochInBatches,
@@ -74,7 +74,7 @@ class CopyReader:
         self._rows: Iterator[ComparableRecord] | None = None
         self._row: ComparableRecord | None = None
         self._taken: int | None = None
-        self._reader = PartitionReader(options.open, Run(options.limits, self._note_unread), run_mode=CHECKED)
+        self._reader = PartitionReader(options.open, Run(options.limits, self._note_unread))
         self._pending: list[UnreadableSpan] = []
         self._pending_count = 0
         self._pending_unread = False
@@ -305,7 +305,7 @@ class CopyReader:
             if target.name_offset is not None:
                 self._named, self._end = target.name_offset, 0
             self.end_unread = False
-            for region in self._reader.segment(target):
+            for region in self._reader.segment(target, Depth.CHECKSUMS):
                 self._in_bundle()
                 yield region
             if self._reader.grown:

@@ -194,7 +194,10 @@ class FastRows:
     def batch(self, target: Target, batch: Batch) -> int:
         """Write what the view writes for one batch, in the calling thread; call `drain` first. Returns the number of
         rows."""
-        self._flush()
+        if self.used:
+            self._flush()
+        if isinstance(batch, LegacyRecordBatch) and not batch.is_compressed:
+            return self.view.batch(target, batch, self.selection.records(batch))
         is_decoded = may_decode(self.schemas, batch) or (self.decoded is not None and not _is_valid_v2(batch))
         if self.records and not batch.isControlBatch and not is_decoded:
             if isinstance(batch, LegacyRecordBatch):

@@ -25,11 +25,12 @@ from kdump.log.entries import Entry, entries
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, Region
 from kdump.log.segment_summary import summarize_headers
+from kdump.log.walk import RegionObserver
 from kdump.questions.rescue.answer import RescueError
 from kdump.state.partition_summary import open_window
 
 
-class LogFacts:
+class LogFacts(RegionObserver):
     """`known`: the partition's offsets, by the name of the checkpoint. `lineage`: leader epochs, start, end and high
     watermark, as a broker has them after startup; `damaged`: offset from which on the log is damaged, None if no header
     shows that; `newest`: largest timestamp, epoch ms; `producer_id`, `coordinator_epoch`: the highest; `has_gaps`:
@@ -57,7 +58,7 @@ class LogFacts:
             self._next = segment.offset
             damaged = self.damaged
             with closing(window.source):
-                found = summarize_headers(segment.log, window, run=run, on_region=self._region)
+                found = summarize_headers(segment.log, window, run=run, others=(self,))
                 size = window.source.size or 0
             self.damaged = self.damaged if damaged is None else damaged
             self.newest = max(self.newest, -1 if found.newest is None else found.newest)
@@ -77,7 +78,7 @@ class LogFacts:
         self.epoch = max((each.epoch for each in (*(epochs or ()), *self._epochs)), default=-1)
         self._snapshots(log)
 
-    def _region(self, region: Region) -> None:
+    def region(self, region: Region) -> None:
         if isinstance(region, BatchRun):
             heads = region.headers
             self.producer_id = max(self.producer_id, max(heads.column(PRODUCER_ID)))

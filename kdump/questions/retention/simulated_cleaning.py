@@ -20,9 +20,9 @@ from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import impossible_count
 from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
-from kdump.log.partition_reader import PartitionReader
 from kdump.log.region import Batch, DefaultRecordBatch, LegacyRecordBatch
 from kdump.log.skim import key_digest
+from kdump.log.walk import PartitionReader
 from kdump.questions.retention.compaction import segment_horizon
 from kdump.questions.retention.configs import Settings
 from kdump.questions.retention.observed_segments import ObservedSegment

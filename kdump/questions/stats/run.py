@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from kdump.check.options import Options
 from kdump.core.batch_counts import count_batches, decode_batches
@@ -38,8 +39,9 @@ from kdump.format.errors import DecodeError
 from kdump.format.numbers import int64
 from kdump.io.errors import SourceError, damaged_bundle
 from kdump.io.run import Run
-from kdump.io.source import RECORDS as PAYLOADS
+from kdump.io.source import RECORDS as RECORDS_OF_BATCHES
 from kdump.io.source import Source
+from kdump.io.window import Window
 from kdump.log.batch_records import decode_columns, records
 from kdump.log.batch_validity import invalidity, undecoded_count_problem
 from kdump.log.bundle_log import BundleLog
@@ -47,10 +49,9 @@ from kdump.log.legacy_records import read_wrapper
 from kdump.log.legacy_skim import Skimmed
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import PartitionDirectory, current
-from kdump.log.partition_reader import PartitionReader
 from kdump.log.paths import FilePosition, Target
 from kdump.log.region import PADDING, TORN, Batch, BatchRun, DefaultRecordBatch, LegacyRecordBatch, Region
-from kdump.log.region_reader import CHECKED
+from kdump.log.walk import PartitionReader, RegionObserver, observe
 from kdump.questions.find_copies import of_places, reject_others
 from kdump.questions.stats.record_sums import newest_before, sums_of
 from kdump.questions.stats.totals import Codec, RecordLocation, Stats
@@ -91,9 +92,15 @@ def stats(
 def read(segments: list[Target], into: Stats, options: Options) -> Stats:
     """Add the statistics of segments that form one log to `into`, and return it. Never raises SourceError: see
     `unread`."""
-    reader = StatsReader(into, options)
-    for number, at in enumerate(segments):
-        reader.segment(at, number == len(segments) - 1)
+    observer = StatsReader(into, options)
+    reader = PartitionReader(observer.open, Run(options.limits, observer.note_unread))
+    for target in segments:
+        observer.is_last = target is segments[-1]
+        observe(partial(reader.segment, target), [observer], options)
+        if reader.grown > 0:
+            into.note(f"{target.path}: grew while being read; the new data is not counted")
+    into.files += reader.files
+    into.bytes += reader.size
     return into
 
 
@@ -102,8 +109,10 @@ ROWS = 8192
 SPECIAL = COMPRESSION.mask | TIMESTAMP_TYPE.mask | CONTROL.mask
 
 
-class StatsReader:
-    """Reads one partition and adds up its statistics."""
+class StatsReader(RegionObserver):
+    """Adds up the statistics of one partition. `is_last`: the current segment is the newest."""
+
+    is_last = False
 
     def __init__(self, into: Stats, options: Options) -> None:
         self.stats = into
@@ -114,32 +123,20 @@ class StatsReader:
         self.block = array("q", [0]) * (RECORD_WIDTH * ROWS)
         self.bases, self.ends = array("q", [0]) * ROWS, array("q", [0]) * ROWS
 
-    def segment(self, target: Target, last: bool) -> None:
-        stats = self.stats
-        reader = PartitionReader(
-            self.options.open,
-            Run(self.options.limits, self._note_unread),
-            run_mode=CHECKED,
-        )
-        begun = False
-        for region in reader.segment(target):
-            if not begun and reader.window is not None:
-                begun = True
-                try:
-                    self.begin(target, reader.window.source)
-                except SourceError as error:
-                    self._note_unread(error)
-            self.options.more(region.size)
-            self.region(target, region, last)
-        if reader.grown > 0:
-            stats.note(f"{target.path}: grew while being read; the new data is not counted")
-        stats.files += reader.files
-        stats.bytes += reader.size
+    def open(self, target: Target) -> Window:
+        """Open a segment, and begin with it. Raises SourceError."""
+        window = self.options.open(target)
+        try:
+            self.begin(target, window.source)
+        except SourceError as error:
+            self.note_unread(error)
+        return window
 
     def begin(self, target: Target, source: Source) -> None:
         """Take what a bundle knows about the records of a segment that are not in it. Raises SourceError for a damaged
         bundle."""
-        self.hidden = isinstance(source, BundleLog) and (PAYLOADS in source.lacks or source.log.redacted)
+        self.path = target.path
+        self.hidden = isinstance(source, BundleLog) and (RECORDS_OF_BATCHES in source.lacks or source.log.redacted)
         if not self.hidden:
             return
         assert isinstance(source, BundleLog)
@@ -155,24 +152,23 @@ class StatsReader:
         self.stats.unknown -= 1
         self.stats.keyless += 1
 
-    def _note_unread(self, error: SourceError) -> None:
+    def note_unread(self, error: SourceError) -> None:
         self.stats.unread.append(str(error))
 
-    def region(self, target: Target, region: Region, last: bool) -> None:
-        """Add one region of the segment `target`. `last`: whether it is the newest segment."""
-        stats, self.path = self.stats, target.path
+    def region(self, region: Region) -> None:
+        stats, path = self.stats, self.path
         if isinstance(region, BatchRun):
             self._batch_run(region)
         elif isinstance(region, Batch):
             self._batch(region)
-        elif region.kind == PADDING or (region.kind == TORN and last):
+        elif region.kind == PADDING or (region.kind == TORN and self.is_last):
             stats.padding += region.size
             stats.note(
-                f"{target.path}: {plain_count(region.size, 'byte')}"
+                f"{path}: {plain_count(region.size, 'byte')}"
                 f" at byte {region.position} belong to no batch: {region.kind}"
             )
         else:
-            stats.miss(FilePosition(target.path, region.position, region.size), region.reason)
+            stats.miss(FilePosition(path, region.position, region.size), region.reason)
 
     def _batch_run(self, run: BatchRun) -> None:
         """Add a run of valid batches. Uncompressed data batches with CreateTime are counted many at a time, because

@@ -213,7 +213,7 @@ def assert_totals(bundle: Path) -> None:
                 source = tree.open(f"{inside}/{name}".lstrip("/"), name)
                 totals = RegionTotals(int(name[:20]))
                 for region in source.stored_regions(0, Limits(), runs=False):
-                    totals.add(region)
+                    totals.region(region)
                 assert source.totals() == totals.finished(), (inside, name)
 
 

@@ -3,14 +3,17 @@ which kdump's own reader finds."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from kdump.io.run import Limits
 from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.log_segment import LogSegment
 from kdump.log.batch_validity import impossible_count, is_valid
 from kdump.log.legacy_records import read_wrapper
-from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch
-from kdump.log.region_reader import CHECKED, regions
+from kdump.log.region import TORN, Batch, BatchRun, LegacyRecordBatch, Region
+from kdump.log.region_reader import regions
 from kdump.log.segment_summary import summarize_headers
+from kdump.log.walk import RegionObserver, observe
 from kdump.questions.restart_plan.answer import RemovedBytes
 
 
@@ -18,32 +21,43 @@ def removed_bytes(
     segment: LogSegment, position: int, kind: str, reason: str, whole: int, limits: Limits
 ) -> RemovedBytes:
     """Count what `segment`, a file of `whole` bytes, contains from byte `position` to its end. Raises SourceError."""
-    found = RemovedBytes(kind, segment.target.path, position, whole - position, reason=reason)
-    torn = 0
+    removed = RemovedBytes(kind, segment.target.path, position, whole - position, reason=reason)
+    counter = _Counter(removed)
     with segment.window() as window:
-        stream = regions(window, name_offset=segment.base, start=position, limits=limits, run_mode=CHECKED)
-        for region in stream:
-            if isinstance(region, BatchRun):
-                run = region.run
-                found.add(run.batches, run.records, region.size, run.first_offset, run.last_offset)
-            elif isinstance(region, Batch):
-                if isinstance(region, LegacyRecordBatch):
-                    read_wrapper(region)
-                first = region.lastOffset if region.baseOffset is None else region.baseOffset
-                if is_valid(region):
-                    records = region.possible_records if impossible_count(region) is None else None
-                    found.add(1, records, region.size, first, region.lastOffset)
-                else:
-                    found.damagedBatches += 1
-                    found.damagedRecords += region.possible_records
-                    found.span(first, region.lastOffset)
-            elif region.kind == TORN:
-                torn += region.size
-            elif region.code == "batch-length-invalid":
-                found.damagedBatches += 1
-    is_unfinished = torn and not (found.batches or found.damagedBatches)
-    found.reason = reason or ("an incomplete batch" if is_unfinished else "bytes that belong to no batch")
-    return found
+        source = partial(regions, window, name_offset=segment.base, start=position, limits=limits)
+        observe(source, [counter])
+    is_unfinished = counter.torn and not (removed.batches or removed.damagedBatches)
+    removed.reason = reason or ("an incomplete batch" if is_unfinished else "bytes that belong to no batch")
+    return removed
+
+
+class _Counter(RegionObserver):
+    """Counts what is removed. `torn`: bytes of incomplete batches."""
+
+    def __init__(self, removed: RemovedBytes) -> None:
+        self.removed = removed
+        self.torn = 0
+
+    def region(self, region: Region) -> None:
+        removed = self.removed
+        if isinstance(region, BatchRun):
+            run = region.run
+            removed.add(run.batches, run.records, region.size, run.first_offset, run.last_offset)
+        elif isinstance(region, Batch):
+            if isinstance(region, LegacyRecordBatch):
+                read_wrapper(region)
+            first = region.lastOffset if region.baseOffset is None else region.baseOffset
+            if is_valid(region):
+                records = region.possible_records if impossible_count(region) is None else None
+                removed.add(1, records, region.size, first, region.lastOffset)
+            else:
+                removed.damagedBatches += 1
+                removed.damagedRecords += region.possible_records
+                removed.span(first, region.lastOffset)
+        elif region.kind == TORN:
+            self.torn += region.size
+        elif region.code == "batch-length-invalid":
+            removed.damagedBatches += 1
 
 
 def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise, permutations
 from typing import NamedTuple
 
@@ -22,9 +22,9 @@ from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.mounted_bundles import takes_bundles
 from kdump.log.partition_directory import partition
-from kdump.log.partition_reader import PartitionReader
-from kdump.log.region import Batch, BatchRun
-from kdump.log.region_reader import HEADERS
+from kdump.log.region import Batch, BatchRun, Region
+from kdump.log.region_reader import Depth
+from kdump.log.walk import PartitionReader, RegionObserver, observe
 from kdump.questions.restart_plan.answer import STOPPED, RestartPlan
 from kdump.questions.restart_plan.replicas.leader_candidates import election_rules
 from kdump.questions.restart_plan.replicas.quorum_replicas import quorum_replicas, take_back_stops
@@ -242,23 +242,36 @@ class RecordCounter:
     def _records(self, path: str, first: int, end: int) -> int | None:
         segments = [segment.log for segment in partition(path).segments if segment.log is not None]
         bases = [each.name_offset or 0 for each in segments]
-        reader = PartitionReader(self.options.open, Run(self.options.limits), run_mode=HEADERS)
-        total = 0
+        reader = PartitionReader(self.options.open, Run(self.options.limits))
+        counted = _RecordsBetween(first, end)
         for target, (base, following) in zip(segments, pairwise([*bases, end])):
             if base >= end:
                 break
             if max(base, following) <= first and target is not segments[-1]:
                 continue
-            for region in reader.segment(target):
-                if isinstance(region, BatchRun):
-                    lasts = region.headers.column(LAST_OFFSET)
-                    inside = (bisect_left(lasts, offset) for offset in (first, end))
-                    total += sum_of(region.headers, RECORD_COUNT, *inside)
-                elif isinstance(region, Batch) and first <= region.lastOffset < end:
-                    if region.recordCount != region.possible_records:
-                        return None
-                    total += region.possible_records
-        return total
+            observe(partial(reader.segment, target), [counted])
+        return counted.records
+
+
+class _RecordsBetween(RegionObserver):
+    """The number of records at the offsets first..end-1, by the headers; None if one of these has no possible count."""
+
+    depth = Depth.HEADERS
+
+    def __init__(self, first: int, end: int) -> None:
+        self.first, self.end = first, end
+        self.records: int | None = 0
+
+    def region(self, region: Region) -> None:
+        if self.records is None:
+            return
+        if isinstance(region, BatchRun):
+            lasts = region.headers.column(LAST_OFFSET)
+            inside = (bisect_left(lasts, offset) for offset in (self.first, self.end))
+            self.records += sum_of(region.headers, RECORD_COUNT, *inside)
+        elif isinstance(region, Batch) and self.first <= region.lastOffset < self.end:
+            has_count = region.recordCount == region.possible_records
+            self.records = self.records + region.possible_records if has_count else None
 
 
 MOST_PERMUTED = 6
