@@ -20,6 +20,13 @@ def run(command: str, *arguments: str | Path, stdin: bytes | None = None) -> Res
     return result
 
 
+def refused(command: str, *arguments: str | Path, stdin: bytes | None = None) -> str:
+    """Return what a command that ends with status 2 prints to standard error."""
+    result = run(command, *arguments, stdin=stdin)
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
 def objects(
     command: str,
     *arguments: str | Path,

@@ -7,6 +7,7 @@ import gzip
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import lz4.frame
@@ -19,6 +20,13 @@ from kdump.format.batch_header import BATCH_HEADER, BatchHeader
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 HEADER = BATCH_HEADER.size
 Header = tuple[bytes, bytes | None]
+
+
+def write_file(path: Path, data: bytes) -> Path:
+    """Write a file, and the directories above it. Returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
 
 
 def split(data: bytes) -> list[bytes]:

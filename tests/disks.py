@@ -13,7 +13,7 @@ from kdump.format.index import TXN_INDEX_ENTRY
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from tests import naive
 from tests.conftest import FIXTURES
-from tests.craft import batch, record, split
+from tests.craft import batch, record, split, write_file
 from tests.state.test_transaction_coordinator import key, value
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log"
@@ -55,8 +55,7 @@ def partition(root: Path, *segments: bytes, name: str = "payments-0", snapshots:
     paths = []
     for content in segments:
         base = int.from_bytes(content[:8], "big")
-        path = folder / f"{base:020}.log"
-        path.write_bytes(content)
+        path = write_file(folder / f"{base:020}.log", content)
         done, _ = naive.ended(naive.batches(*paths, path))
         here = [each for each in done if each.abort and each.first is not None and each.marker >= base]
         if here:

@@ -179,8 +179,7 @@ def make(name: str, root: Path) -> Path:
     if directory.exists():
         return directory
     partition, build = HOSTILE.get(name, (V2, lambda: craft.one(b"value") + craft.one(b"behind", 1)))
-    (directory / partition).mkdir(parents=True)
-    (directory / partition / f"{0:020}.log").write_bytes(build())
+    craft.write_file(directory / partition / f"{0:020}.log", build())
     for file in SMALL_FILES.get(name, ()):
         (directory / file).parent.mkdir(exist_ok=True)
         with (directory / file).open("wb") as opened:

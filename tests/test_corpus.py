@@ -16,8 +16,7 @@ from tools import corpus
 @pytest.fixture
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A corpus of one disk, packed and unpacked again. The end of each run of pytest compares the whole one."""
-    disk = tmp_path / "disks" / "kafka-4.3" / "clean-2"
-    shutil.copytree(DISKS / "kafka-4.3" / "clean-2", disk)
+    disk = shutil.copytree(DISKS / "kafka-4.3" / "clean-2", tmp_path / "disks" / "kafka-4.3" / "clean-2")
     (tmp_path / "packed").mkdir()
     monkeypatch.setattr(corpus, "PACKED", tmp_path / "packed")
     monkeypatch.setattr(corpus, "PARTS", ("disks", "logs"))

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from kdump.cli import cli
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few, sample, seeded
+from tests.craft import write_file
 
 LARGE = 300_000
 """Larger files are left out of the damaged runs, where smaller ones of the same kinds stand for them."""
@@ -89,8 +90,7 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
         damage(data, dice)
         directory = tmp_path / path.parent.name
         directory.mkdir(exist_ok=True)
-        copy = directory / path.name
-        copy.write_bytes(data)
+        copy = write_file(directory / path.name, data)
         code, _, err = inspect(copy, *FORMS[number % len(FORMS)])
         assert code == 0 or "has no records, to which --read-committed applies" in err, (path, err)
         copy.unlink()
@@ -99,8 +99,7 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
 def test_read_only_and_unchanged(tmp_path: Path) -> None:
     """A copy without write permission gives the same output, and no file appears in its directory."""
     source = FIXTURES / "clean-1" / "payments-0"
-    copy = tmp_path / "payments-0"
-    shutil.copytree(source, copy)
+    copy = shutil.copytree(source, tmp_path / "payments-0")
     before = {path.name: path.read_bytes() for path in copy.iterdir()}
     for path in copy.iterdir():
         path.chmod(0o444)
@@ -122,9 +121,7 @@ def damaged_copy(
             data = bytearray(path.read_bytes())
             if dice.random() < share:
                 damage(data, dice)
-            copy = target / path.relative_to(disk)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(data)
+            write_file(target / path.relative_to(disk), data)
     return target
 
 

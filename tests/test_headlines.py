@@ -131,8 +131,7 @@ def open_disk(disk: Path) -> Iterator[Path]:
     """A copy of the disk that every user can read. It is not in pytest's directory, to which another session removes
     access when it starts."""
     with tempfile.TemporaryDirectory(prefix="kdump-") as place:
-        opened = Path(place) / "disk"
-        shutil.copytree(disk, opened)
+        opened = shutil.copytree(disk, Path(place) / "disk")
         Path(place).chmod(0o755)
         if os.geteuid() == 0:  # the user who runs restart-plan stands for the broker's user, and must own its files
             for path in (opened, *opened.rglob("*")):
@@ -250,9 +249,9 @@ def test_the_median_is_within_what_stats_says(sizes: tuple[int, ...], tmp_path: 
 
 
 def test_a_timestamp_before_minus_one(tmp_path: Path) -> None:
-    log = tmp_path / "t-0" / FIRST
-    log.parent.mkdir()
-    log.write_bytes(craft.batch([craft.record(0)], baseTimestamp=-5000, maxTimestamp=7))
+    log = craft.write_file(
+        tmp_path / "t-0" / FIRST, craft.batch([craft.record(0)], baseTimestamp=-5000, maxTimestamp=7)
+    )
     (wrong,) = [each for each in objects("verify", log, status=1) if each.get("code") == "timestamp-mismatch"]
     assert (wrong["position"], wrong["actual"], numbers_in(wrong["message"])) == (0, 7, [7, -5000])
 

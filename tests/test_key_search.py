@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import craft
-from tests.command import run
+from tests.command import refused, run
 from tests.conftest import segment
 from tools.incident import lay_out
 
@@ -65,11 +65,8 @@ def test_damage_is_not_taken_for_absence(disk: Path, form: list[str]) -> None:
 def test_bytes_without_a_batch_are_not_searched(tmp_path: Path, form: list[str]) -> None:
     data = segment("clean-1/users-0").read_bytes()
     (tmp_path / "users-0").mkdir()
-    log = tmp_path / "users-0" / f"{0:020}.log"
-    log.write_bytes(data[:540] + bytes(61) + data[601:])
-    result = run("inspect", log, "--key", "nobody", *form)
-    assert result.exit_code == 2
-    assert "without a readable batch" in result.stderr
+    log = craft.write_file(tmp_path / "users-0" / f"{0:020}.log", data[:540] + bytes(61) + data[601:])
+    assert "without a readable batch" in refused("inspect", log, "--key", "nobody", *form)
     log.write_bytes(data)
     assert run("inspect", log, "--key", "nobody", *form).exit_code == 1
 
@@ -144,8 +141,7 @@ def test_segments_in_remote_storage_without_a_topic_name_are_not_taken_for_other
     stored = tmp_path / topic_id / "0" / f"{0:020}-PYLQAkwIRYKEnzbu2TPAqw.log"
     stored.parent.mkdir(parents=True)
     shutil.copy(segment("clean-1/users-0"), stored)
-    live = tmp_path / "disk" / "users-0"
-    shutil.copytree(segment("clean-1/users-0").parent, live)
+    shutil.copytree(segment("clean-1/users-0").parent, tmp_path / "disk" / "users-0")
     result = run("inspect", tmp_path, "--topic", "users", "--key", "nobody")
     assert result.exit_code == 2
     assert f"NOT SEARCHED: 1 segment whose path has only a topic ID, {topic_id}" in result.stderr

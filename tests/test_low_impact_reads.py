@@ -89,8 +89,7 @@ def some(start: int) -> list[str]:
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A log directory with a large log, and a copy of that log next to it."""
     with tempfile.TemporaryDirectory(prefix="kdump-", dir=on_a_disk(tmp_path_factory)) as directory:
-        found = Path(directory) / "disk"
-        shutil.copytree(FIXTURES / "state-1", found)
+        found = shutil.copytree(FIXTURES / "state-1", Path(directory) / "disk")
         (found / "orders-0").mkdir()
         batch = craft.one(random.Random(3).randbytes(100_000))
         entries = b""

@@ -24,6 +24,7 @@ from click.testing import CliRunner
 
 from kdump.cli import cli
 from tests.conftest import ORACLE_DISKS, oracle_files, sample
+from tests.craft import write_file
 
 BATCH_LINE = re.compile(r"^(?:baseOffset|offset): \d+ ")
 FIELD = re.compile(r"(\w+): (\S+)")
@@ -183,7 +184,5 @@ def test_verify_crc_agrees_with_isvalid(name: str, tmp_path: Path) -> None:
         chosen = said[len(said) // 2]
         data = bytearray(path.read_bytes())
         data[int(chosen["position"]) + int(chosen["size"]) - 1] ^= 0x01
-        copy = tmp_path / path.parent.name / path.name
-        copy.parent.mkdir(exist_ok=True)
-        copy.write_bytes(data)
+        copy = write_file(tmp_path / path.parent.name / path.name, data)
         assert invalid(copy) == (sorted({*wrong, int(chosen["position"])}), len(said)), path

@@ -33,7 +33,7 @@ from kdump.render.progress import Progress
 from kdump.spark.scan_setup import TaskReadLimits, task_read_limits
 from kdump.status_line import CLEAR, StatusLine
 from tests.conftest import FIXTURES, ROOT
-from tests.craft import batch, record
+from tests.craft import batch, record, write_file
 from tests.io.test_token_bucket import Clock, stopped
 
 MIB = 1 << 20
@@ -300,8 +300,7 @@ def test_tasks_divide_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_expected_sizes(tmp_path: Path) -> None:
     for path, size in {"a/x-0": 10, "a/x-1": 20, "a/y-0": 40, "b/x-0": 100, "b/z-0": 200}.items():
-        (tmp_path / path).mkdir(parents=True)
-        (tmp_path / path / f"{0:020}.log").write_bytes(bytes(size))
+        write_file(tmp_path / path / f"{0:020}.log", bytes(size))
         (tmp_path / path / f"{0:020}.index").write_bytes(bytes(1000))
     one, other = str(tmp_path / "a"), str(tmp_path / "b")
 

@@ -10,7 +10,7 @@ import pytest
 import kdump
 from kdump.check.options import Options
 from kdump.kafka.server_properties import read_properties
-from tests.command import run
+from tests.command import refused, run
 from tests.conftest import RELEASES
 
 KRAFT = RELEASES / "4.3.1-kraft"
@@ -33,8 +33,7 @@ def test_the_file(tmp_path: Path) -> None:
 
 def test_a_controller_may_also_be_a_broker(tmp_path: Path) -> None:
     """Without the file, both outcomes are stated."""
-    disk = tmp_path / "disk"
-    shutil.copytree(KRAFT / "controller", disk)
+    disk = shutil.copytree(KRAFT / "controller", tmp_path / "disk")
     plan = kdump.restart_plan([str(disk)])
     assert any("if process.roles has broker, too" in text for text in plan.assumptions)
     for roles, is_broker in (("controller", False), ("broker,controller", True)):
@@ -63,8 +62,7 @@ def test_which_of_two_metadata_logs_is_the_nodes(tmp_path: Path, own: str) -> No
 
 def test_a_directory_of_log_dirs_lacks_its_partitions(tmp_path: Path) -> None:
     """Without checkpoints, a directory with a metadata log alone looks like a controller's."""
-    disk = tmp_path / "disk"
-    shutil.copytree(KRAFT / "clean", disk)
+    disk = shutil.copytree(KRAFT / "clean", tmp_path / "disk")
     for path in [*disk.iterdir()]:
         if path.is_dir() and path.name != "__cluster_metadata-0":
             shutil.rmtree(path)
@@ -87,8 +85,7 @@ def test_a_directory_of_log_dirs_lacks_its_partitions(tmp_path: Path) -> None:
 )
 def test_the_node_id_is_another_one(tmp_path: Path, release: str, exception: str) -> None:
     """As a start of 4.3.1 on such a disk ended, and as github.com/getsentry/snuba/issues/6562 reports of 3.x."""
-    disk = tmp_path / "disk"
-    shutil.copytree(RELEASES / "3.6.2-zk/clean" if "zoo" in release else KRAFT / "clean", disk)
+    disk = shutil.copytree(RELEASES / "3.6.2-zk/clean" if "zoo" in release else KRAFT / "clean", tmp_path / "disk")
     for name, value, stops in (("node_id", "1001", True), ("node_id", "1", False), ("broker_id", "-1", False)):
         file = properties(tmp_path, **{name: value, "log_dirs": str(disk)})
         plan = kdump.restart_plan([str(disk)], Options(server=read_properties(str(file))), kafka_version=release)
@@ -103,6 +100,4 @@ def test_a_copy_is_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    result = run("ls", KRAFT / "clean", "--properties", tmp_path / "none")
-    assert result.exit_code == 2
-    assert "No such file" in result.stderr
+    assert "No such file" in refused("ls", KRAFT / "clean", "--properties", tmp_path / "none")

@@ -16,7 +16,7 @@ import pytest
 from kdump.render.redaction import DIGITS
 from tests.command import objects, run
 from tests.conftest import FIXTURES
-from tests.craft import CODECS, batch, flip, message, record
+from tests.craft import CODECS, batch, flip, message, record, write_file
 
 KEY = b"a key of 20 bytes..."
 CANARY = "canary-{:03}-qzxwvkjqzxwv"
@@ -28,8 +28,7 @@ LEFT_OUT |= {f"{part}{what}" for part in ("key", "value") for what in ("Decoded"
 
 @pytest.fixture(scope="module")
 def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("key") / "key"
-    path.write_bytes(KEY)
+    path = write_file(tmp_path_factory.mktemp("key") / "key", KEY)
     return path
 
 
@@ -59,8 +58,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     (folder / f"{0:020}.index").write_bytes(canary() + b"\0" * 7)
     (folder / "leader-epoch-checkpoint").write_bytes(b"0\n1\n0 " + canary() + b"\n")
     old = root / "old-0"
-    old.mkdir()
-    (old / f"{0:020}.log").write_bytes(b"".join(message(n % 2, canary(), key=canary(), offset=n) for n in range(4)))
+    write_file(old / f"{0:020}.log", b"".join(message(n % 2, canary(), key=canary(), offset=n) for n in range(4)))
     return root, canaries
 
 

@@ -29,6 +29,7 @@ from typing import IO, Any, cast
 import pytest
 
 from tests.conftest import FIXTURES
+from tests.craft import write_file
 from tools.carry import elf, emulation, image
 from tools.carry.target import Target, target_of
 
@@ -229,8 +230,7 @@ def test_a_closed_pipe(place: Path) -> None:
 
 
 def test_a_file_that_is_not_whole(place: Path, tmp_path: Path) -> None:
-    cut = tmp_path / "kdump"
-    cut.write_bytes((place / "kdump").read_bytes()[:1_000_000])
+    cut = write_file(tmp_path / "kdump", (place / "kdump").read_bytes()[:1_000_000])
     cut.chmod(0o755)
     done = run(place, program=(str(cut),))
     assert done.returncode == 2

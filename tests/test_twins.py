@@ -24,6 +24,7 @@ import kdump
 from kdump.engine import COMPILED, PLAIN, running
 from tests.check.test_batch_runs import CHANGES
 from tests.conftest import ROOT, SEED, seeded, segment
+from tests.craft import write_file
 from tests.edges import KNOWN, Disk, disks, lay_out
 from tests.test_damaged_disks import DAMAGES
 
@@ -189,9 +190,7 @@ def damaged(dice: random.Random, place: Path) -> Path:
     dice.choice(CHANGES)(data, dice)
     if data and dice.random() < 0.5:
         dice.choice(DAMAGES)(data, dice)
-    path = place / source.parent.name / source.name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(data)
+    path = write_file(place / source.parent.name / source.name, data)
     for written in (path, path.parent):  # a command looks at new files twice
         os.utime(written, (1_700_000_000, 1_700_000_000))
     return path

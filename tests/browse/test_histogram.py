@@ -19,7 +19,7 @@ from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
 from tests.browse.test_model import PAYMENTS, ZERO, listed, segment
 from tests.conftest import FIXTURES, seeded
-from tests.craft import batch, record
+from tests.craft import batch, record, write_file
 from tests.test_damaged_disks import DAMAGES
 
 CLEAN = FIXTURES / "clean-1"
@@ -149,9 +149,7 @@ def test_a_damaged_timestamp_does_not_hide_the_others(tmp_path: Path) -> None:
     data = batch(record(), baseTimestamp=1_700_000_000_000, maxTimestamp=1_700_000_000_000)
     late = batch(record(), offset=1, baseTimestamp=(1 << 62), maxTimestamp=(1 << 62))
     none = batch(record(), offset=2, baseTimestamp=-1, maxTimestamp=-1)
-    path = tmp_path / "t-0" / ZERO
-    path.parent.mkdir()
-    path.write_bytes(data + late + none)
+    path = write_file(tmp_path / "t-0" / ZERO, data + late + none)
 
     async def script(at: Driver) -> None:
         shown = await at.keys("H")
@@ -177,8 +175,7 @@ def test_a_bundle_has_the_histogram_of_its_disk(bundle: Path) -> None:
 
 def test_directories_that_are_not_live_are_not_counted(tmp_path: Path) -> None:
     for name in ("t-0", "t-1", f"t-1.{'0' * 32}-delete"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / ZERO).write_bytes(batch(record()))
+        write_file(tmp_path / name / ZERO, batch(record()))
 
     async def script(at: Driver) -> None:
         await at.keys("H")

@@ -26,7 +26,7 @@ from tests.browse.driving import Driver, drive
 from tests.browse.test_bundle import bundle as bundle
 from tests.browse.test_model import PAYMENTS, ZERO, listed
 from tests.conftest import DISKS, FIXTURES
-from tests.craft import batch, flip, record, split
+from tests.craft import batch, flip, record, split, write_file
 
 CLEAN = FIXTURES / "clean-1"
 
@@ -67,9 +67,7 @@ def topic(tmp_path: Path) -> Path:
         for offset in range(20):
             data += batch([record(0, dice.choice(keys), b"v"), record(1, b"every", None)], "gzip", offset=2 * offset)
         path.write_bytes(data)
-    other = disk / "other-0" / ZERO
-    other.parent.mkdir()
-    other.write_bytes(batch(record(0, b"every", b"x")))
+    write_file(disk / "other-0" / ZERO, batch(record(0, b"every", b"x")))
     return disk
 
 
@@ -252,9 +250,7 @@ def test_replicas_are_told_apart(topic: Path) -> None:
 def test_the_key_of_a_large_record(codec: str, tmp_path: Path) -> None:
     """Its value is not kept in memory."""
     parts = [record(0, b"small", b"v"), record(1, b"large", bytes(5 << 20)), record(2, b"large", b"v")]
-    path = tmp_path / "t-0" / ZERO
-    path.parent.mkdir()
-    path.write_bytes(batch(parts, codec) + batch(parts[:1], offset=3))
+    path = write_file(tmp_path / "t-0" / ZERO, batch(parts, codec) + batch(parts[:1], offset=3))
     search = found_in(path.parent, tmp_path, "large")
     assert [(hit.offset, hit.size, hit.record_index) for hit in search.hits] == [(1, 5 << 20, 1), (2, 1, 2)]
     assert [hit.offset for hit in found_in(path.parent, tmp_path, "small").hits] == [0, 3]

@@ -124,8 +124,7 @@ def test_transactions_by_their_states() -> None:
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
     """A partition with a flipped bit in a value of its third batch, and junk between two others."""
-    target = tmp_path / "payments-0"
-    shutil.copytree(PAYMENTS, target)
+    target = shutil.copytree(PAYMENTS, tmp_path / "payments-0")
     path = target / ZERO
     path.chmod(0o644)
     data = path.read_bytes()
@@ -470,8 +469,7 @@ def test_names_that_a_terminal_would_obey(tmp_path: Path) -> None:
 
 
 def test_a_file_that_shrinks_and_one_that_goes_away(tmp_path: Path) -> None:
-    target = tmp_path / "payments-0"
-    shutil.copytree(PAYMENTS, target)
+    target = shutil.copytree(PAYMENTS, tmp_path / "payments-0")
     (target / ZERO).chmod(0o644)
     size = (target / ZERO).stat().st_size
 
@@ -492,8 +490,7 @@ def test_a_file_that_shrinks_and_one_that_goes_away(tmp_path: Path) -> None:
 
 
 def test_what_may_not_be_read(tmp_path: Path) -> None:
-    target = tmp_path / "payments-0"
-    shutil.copytree(PAYMENTS, target)
+    target = shutil.copytree(PAYMENTS, tmp_path / "payments-0")
     log = target / ZERO
     log.unlink()
     log.mkdir()
@@ -513,8 +510,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
 def test_a_walk_over_damaged_files(damage: Any, tmp_path: Path) -> None:
     """Press all keys on a partition in which every file is damaged: there is no traceback."""
     dice = seeded(damage.__name__)
-    target = tmp_path / "payments-0"
-    shutil.copytree(PAYMENTS, target)
+    target = shutil.copytree(PAYMENTS, tmp_path / "payments-0")
     for path in sorted(target.iterdir()):
         path.chmod(0o644)
         data = bytearray(path.read_bytes())

@@ -113,8 +113,7 @@ def test_a_random_walk() -> None:
 
 
 def test_a_mark_in_a_file_that_has_changed(tmp_path: Path) -> None:
-    target = tmp_path / "payments-0"
-    shutil.copytree(PAYMENTS, target)
+    target = shutil.copytree(PAYMENTS, tmp_path / "payments-0")
     log = target / ZERO
     log.chmod(0o644)
     batches = split(log.read_bytes())

@@ -27,7 +27,7 @@ from kdump.format.batch_header import BATCH_HEADER
 from kdump.io.fault_tolerant import FaultTolerantSource
 from kdump.io.run import PLAIN_RUN, Run
 from tests.conftest import FIXTURES, sample, seeded
-from tests.craft import batch, flip, patch, record, split
+from tests.craft import batch, flip, patch, record, split, write_file
 from tests.test_damaged_disks import DAMAGES, LARGE, files
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
@@ -112,8 +112,7 @@ def test_pages_are_what_inspect_lists(name: str, count: int, monkeypatch: pytest
 def test_a_record_count_that_cannot_be_true_is_marked(tmp_path: Path) -> None:
     """The rows of such batches look damaged, although their checksums match."""
     first, second, third, *_ = split(segment("clean-1/payments-0").read_bytes())
-    path = tmp_path / ZERO
-    path.write_bytes(first + patch(second, recordCount=-5) + patch(third, recordCount=1_000_000_007))
+    path = write_file(tmp_path / ZERO, first + patch(second, recordCount=-5) + patch(third, recordCount=1_000_000_007))
     found = browse(path)
     assert [row.style == "bad" for row in forwards(found, 7)] == [False, True, True]
 
@@ -160,9 +159,7 @@ def test_damaged_segments(damage: Any, tmp_path: Path, monkeypatch: pytest.Monke
     for number, name in enumerate(sample(SEGMENTS, 3, damage.__name__)):
         data = bytearray(segment(name).read_bytes())
         damage(data, dice)
-        path = tmp_path / f"{number}-0" / segment(name).name
-        path.parent.mkdir()
-        path.write_bytes(data)
+        path = write_file(tmp_path / f"{number}-0" / segment(name).name, data)
         expected = listed(path)
         found = browse(path)
         assert said(found, forwards(found, 5)) == expected
@@ -208,9 +205,7 @@ def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
             continue
         data = bytearray(path.read_bytes())
         damage(data, dice)
-        copy = tmp_path / path.parent.name / path.name
-        copy.parent.mkdir(exist_ok=True)
-        copy.write_bytes(data)
+        copy = write_file(tmp_path / path.parent.name / path.name, data)
         found = browse(copy)
         rows = found.level.listing.head(40, PLAIN_RUN).rows
         if rows:
@@ -431,9 +426,7 @@ def test_a_search_says_first_what_it_did_not_read(tmp_path: Path) -> None:
 
 def test_an_offset_after_empty_segments(tmp_path: Path) -> None:
     """As compaction leaves them."""
-    path = tmp_path / "t-0" / ZERO
-    path.parent.mkdir()
-    path.write_bytes(batch(record(0, b"k", b"v")))
+    path = write_file(tmp_path / "t-0" / ZERO, batch(record(0, b"k", b"v")))
     for number in (10, 20):
         (path.parent / f"{number:020}.log").write_bytes(b"")
     (path.parent / f"{30:020}.log").write_bytes(batch(record(0, b"k", b"v"), offset=30))

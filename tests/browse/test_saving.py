@@ -17,7 +17,7 @@ from kdump.log.output_directory import PASSING
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO
 from tests.conftest import FIXTURES
-from tests.craft import batch, flip, record, split
+from tests.craft import batch, flip, record, split, write_file
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,7 @@ def test_a_file_is_overwritten_only_after_a_yes(tmp_path: Path) -> None:
 def test_a_link_at_the_name_of_the_unfinished_file(link: Any, tmp_path: Path) -> None:
     """The file that it leads to is not written to."""
     (tmp_path / "file").write_text("mine")
-    source = tmp_path / "disk" / "payments-0"
-    shutil.copytree(PAYMENTS, source)
+    source = shutil.copytree(PAYMENTS, tmp_path / "disk" / "payments-0")
     before = (source / ZERO).read_bytes()
     link(source / ZERO, tmp_path / f"file{PASSING}")
 
@@ -174,8 +173,7 @@ def test_a_key_for_another_screen_is_not_an_answer(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_next_to_the_source(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    shutil.copytree(FIXTURES / "clean-1", disk)
+    disk = shutil.copytree(FIXTURES / "clean-1", tmp_path / "disk")
     before = sorted(str(each) for each in disk.rglob("*"))
 
     async def script(at: Driver) -> None:
@@ -192,9 +190,7 @@ def test_nothing_is_written_next_to_the_source(tmp_path: Path) -> None:
 
 
 def test_a_damaged_batch_is_saved_with_a_warning(tmp_path: Path) -> None:
-    path = tmp_path / "payments-0" / ZERO
-    path.parent.mkdir()
-    path.write_bytes(flip((PAYMENTS / ZERO).read_bytes(), (502 + 100) * 8))
+    path = write_file(tmp_path / "payments-0" / ZERO, flip((PAYMENTS / ZERO).read_bytes(), (502 + 100) * 8))
 
     async def script(at: Driver) -> None:
         await at.keys("g")

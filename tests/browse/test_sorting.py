@@ -14,7 +14,7 @@ from kdump.io.run import PLAIN_RUN, Run
 from tests.browse.driving import Driver, drive
 from tests.browse.test_model import PAYMENTS, ZERO, backwards, browse, forwards, listed, said, segment
 from tests.conftest import FIXTURES, few
-from tests.craft import flip
+from tests.craft import flip, write_file
 from tests.test_damaged_disks import DAMAGES
 
 CLEAN = FIXTURES / "clean-1"
@@ -69,8 +69,7 @@ def test_only_the_first_rows_are_kept_and_the_rest_is_counted(monkeypatch: pytes
 
 def test_rows_without_the_column_are_last(tmp_path: Path) -> None:
     data = (PAYMENTS / ZERO).read_bytes()
-    path = tmp_path / ZERO
-    path.write_bytes(data[:986] + b"garbage that is no batch at all" + data[986:])
+    path = write_file(tmp_path / ZERO, data[:986] + b"garbage that is no batch at all" + data[986:])
     for descending in (False, True):
         rows = in_order(browse(path), "size", descending)
         assert rows[-1].type == "region"
@@ -83,8 +82,7 @@ def test_damaged_files_are_sorted_without_a_traceback(damage: Any, tmp_path: Pat
 
     data = bytearray((PAYMENTS / ZERO).read_bytes())
     damage(data, random.Random(3))
-    path = tmp_path / ZERO
-    path.write_bytes(data)
+    path = write_file(tmp_path / ZERO, data)
     found = browse(path)
     plain = {row.key for row in forwards(found, 64)}
     for column in found.level.listing.columns:
@@ -115,9 +113,7 @@ def test_typed_orders() -> None:
 
 
 def test_sorting_with_keys(tmp_path: Path) -> None:
-    path = tmp_path / "payments-0" / ZERO
-    path.parent.mkdir()
-    path.write_bytes(flip((PAYMENTS / ZERO).read_bytes(), (502 + 100) * 8))
+    path = write_file(tmp_path / "payments-0" / ZERO, flip((PAYMENTS / ZERO).read_bytes(), (502 + 100) * 8))
     sizes = sorted(value["size"] for value in listed(path))
 
     async def script(at: Driver) -> None:

@@ -235,8 +235,7 @@ def test_names_that_end_a_startup(name: str, stops: bool) -> None:
 
 @each_case("name", ["abc.snapshot", "abc.log", "abc.swap", "abc.txnindex"])
 def test_a_name_that_ends_a_startup_is_an_error(tmp_path: Path, name: str) -> None:
-    (tmp_path / "t-0").mkdir()
-    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(craft.batch([craft.record(0)]))
+    craft.write_file(tmp_path / "t-0" / f"{0:020}.log", craft.batch([craft.record(0)]))
     (tmp_path / "t-0" / name).touch()
     rows = objects("verify", tmp_path / "t-0", status=1)
     (wrong,) = [row for row in rows if row.get("severity") == "error"]
@@ -368,9 +367,7 @@ def test_salvage_recovers_what_is_advised(code: str, tmp_path: Path) -> None:
         dice = random.Random(1)
         records = [craft.record(n, value=dice.randbytes(1000)) for n in range(300)]
         made = craft.batch(records, "gzip", payload=craft.compress("gzip", b"".join(records))[:-9000])
-    segment = tmp_path / "t-0" / f"{0:020}.log"
-    segment.parent.mkdir()
-    segment.write_bytes(made)
+    segment = craft.write_file(tmp_path / "t-0" / f"{0:020}.log", made)
     assert code in {each.code for each in findings(str(segment))}
     (salvaged,) = kdump.salvage(str(segment.parent), str(tmp_path / "out"), damaged_records=True)
     assert salvaged.records["recovered"] > 0

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from kdump.check.catalogue import CATALOGUE
 from kdump.cli import cli
 from tests.conftest import FIXTURES
+from tests.craft import write_file
 
 TRIALS = {
     each["name"]: each["steps"] for each in json.loads((FIXTURES.parent / "docs/coordinator-trials.json").read_text())
@@ -153,8 +154,7 @@ def test_a_segment_without_batches_is_not_loaded(disk: Path) -> None:
     log = "\n".join(answers(KILLED)["log"]["broker-2"])
     assert tails(KILLED)["__consumer_offsets-2"]["bytes"] == tails(KILLED)["__consumer_offsets-2"]["zeros"]
     assert "Finished loading of metadata from __consumer_offsets-2" in log
-    segment = disk / GROUPS / f"{0:020}.log"
-    segment.write_bytes(ZEROS)
+    write_file(disk / GROUPS / f"{0:020}.log", ZEROS)
     assert [row["severity"] for row in zero_padding(disk / GROUPS)] == ["info"]
 
 

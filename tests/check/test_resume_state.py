@@ -53,8 +53,7 @@ LEFT = {
 def in_pieces(log: Path, into: Path, dice: random.Random, count: int) -> Path:
     """Return a copy of the partition whose log is split into several segments. The other files stay with the first
     segment, so that some of their entries are beyond its end."""
-    place = into / log.parent.name
-    shutil.copytree(log.parent, place)
+    place = shutil.copytree(log.parent, into / log.parent.name)
     for other in place.glob("*.log"):
         if other.name != log.name:
             other.unlink()

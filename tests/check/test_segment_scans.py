@@ -120,8 +120,7 @@ def test_a_damaged_disk(scanning: Scanning, tmp_path: Path) -> None:
 def test_a_damaged_partition(partition: str, scanning: Scanning, tmp_path: Path) -> None:
     dice = seeded(partition)
     for number in range(12 if SEED else 6):
-        copy = tmp_path / str(number) / partition
-        shutil.copytree(KAFKA / "clean-1" / partition, copy)
+        copy = shutil.copytree(KAFKA / "clean-1" / partition, tmp_path / str(number) / partition)
         for _ in range(dice.randrange(1, 3)):
             segment = dice.choice(sorted(copy.glob("*.log")))
             data = bytearray(segment.read_bytes())
@@ -202,8 +201,7 @@ def test_offsets_that_do_not_ascend_between_pieces(base: int, scanning: Scanning
 
 
 def test_a_piece_of_another_file_is_not_used(tmp_path: Path) -> None:
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(log("none", 0, 20))
+    path = craft.write_file(tmp_path / f"{0:020}.log", log("none", 0, 20))
     piece = Piece(target(str(path)), 0, path.stat().st_size, LIMITS, WINDOW, True, False)
     source = Options().open(piece.target).source
     os.replace(shutil.copy(path, tmp_path / "copy"), path)
@@ -260,8 +258,7 @@ def test_few_pieces_are_ahead_of_the_reader(tmp_path: Path) -> None:
 def test_a_worker_stops_after_so_many_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It returns the columns of all headers, so their number is limited."""
     monkeypatch.setattr(segment_scans, "MAX_BATCHES", 10)
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(log("none", 0, 200))
+    path = craft.write_file(tmp_path / f"{0:020}.log", log("none", 0, 200))
     found = scan(Piece(target(str(path)), 0, path.stat().st_size, LIMITS, WINDOW, True, False))
     assert 10 < sum(len(run.numbers) for run in found.runs) // 96 < 30
 
@@ -277,8 +274,7 @@ def test_one_partition_is_read_by_as_many_processes_as_jobs(tmp_path: Path, monk
 
     monkeypatch.setattr(partition_check, "segment_scans", noted)
     partition = tmp_path / "disk" / "orders-0"
-    partition.mkdir(parents=True)
-    (partition / f"{0:020}.log").write_bytes(log("zstd", 0, 20))
+    craft.write_file(partition / f"{0:020}.log", log("zstd", 0, 20))
     (partition / "partition.metadata").write_text("version: 0\ntopic_id: FN96DRb6S3GeSIQS03itlw")
     (tmp_path / "disk" / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     for path in (partition, tmp_path / "disk"):
@@ -298,8 +294,7 @@ def test_the_default_for_a_large_partition(
     monkeypatch.setattr("kdump.check.engine.workers.usual_jobs", lambda: 4)
     for name in ("a-0", "b-0"):
         (tmp_path / name).mkdir()
-        path = tmp_path / name / f"{0:020}.log"
-        path.write_bytes(log(codec, 0, 2))
+        path = craft.write_file(tmp_path / name / f"{0:020}.log", log(codec, 0, 2))
         os.truncate(path, LARGE)
     alone = list(units((str(tmp_path / "a-0"),), Options(unreadable=pytest.fail)))
     assert usual_jobs_for(alone) == (3 if several else 1)

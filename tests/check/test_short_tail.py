@@ -41,8 +41,7 @@ def disk(root: Path, tails: dict[str, bytes]) -> Path:
     (root / ".kafka_cleanshutdown").touch()
     records = [craft.record(each, b"k", b"v") for each in range(2)]
     for name, data in tails.items():
-        (root / name).mkdir()
-        (root / name / f"{0:020}.log").write_bytes(craft.batch(records, offset=0) + data)
+        craft.write_file(root / name / f"{0:020}.log", craft.batch(records, offset=0) + data)
         for suffix in (".index", ".timeindex"):
             (root / name / f"{0:020}{suffix}").touch()
     return root

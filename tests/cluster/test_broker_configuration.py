@@ -184,8 +184,7 @@ def test_another_cluster(disk: Path) -> None:
 
 
 def test_the_metadata_log_is_elsewhere(disk: Path) -> None:
-    meta = disk.parent / "meta"
-    shutil.copytree(disk, meta)
+    meta = shutil.copytree(disk, disk.parent / "meta")
     shutil.rmtree(meta / "__cluster_metadata-0")
     file = meta / "meta.properties"
     file.write_text(file.read_text().replace("directory.id=", "directory.id=B"))

@@ -12,7 +12,7 @@ import pytest
 from tests.broker_at_work import disk
 from tests.command import run
 from tests.conftest import FIXTURES, sample
-from tests.craft import flip, patch, split
+from tests.craft import flip, patch, split, write_file
 from tests.each_case import each_case
 from tools.trials.working import commands
 
@@ -98,9 +98,7 @@ def test_an_answer_that_lacks_records_says_so(
 def test_the_ledger_and_stats_of_a_batch_that_cannot_be_true(fields: dict[str, int], tmp_path: Path) -> None:
     name = f"ledger-0/{0:020}.log"
     first, second = split((FIXTURES / "clean-2" / name).read_bytes())
-    path = tmp_path / name
-    path.parent.mkdir()
-    path.write_bytes(patch(first, **fields) + second)
+    path = write_file(tmp_path / name, patch(first, **fields) + second)
     run("salvage", str(path.parent), "--out", str(tmp_path / "out"))
     ledger = [jsonl.loads(line) for line in (tmp_path / "out" / "ledger.jsonl").read_text().splitlines()]
     (lost,) = (each for each in ledger if each.get("fate") == "damaged")
@@ -157,6 +155,5 @@ def test_a_batch_that_a_read_committed_consumer_does_not_see(impossible: dict[in
     """Its transaction is open, because the log ends after it."""
     for path in impossible.values():
         first, second, *_ = split((path / f"{0:020}.log").read_bytes())
-        log = tmp_path / f"{0:020}.log"
-        log.write_bytes(first + second)
+        log = write_file(tmp_path / f"{0:020}.log", first + second)
         assert "1 batch whose recordCount cannot be true" in run("inspect", "--read-committed", log).stderr

@@ -121,8 +121,9 @@ PLAIN = [([(b"key", b"value", [], 0)] * 3, {})] * 40
 )
 @example([([(b"key", b"longer than the room" * 200, [], 0)] * 2, {})], 2048, "zstd")
 def test_any(tmp_path_factory: pytest.TempPathFactory, groups: list[Group], room: int, codec: str) -> None:
-    path = tmp_path_factory.mktemp("any") / f"{0:020}.log"
-    path.write_bytes(segment_of([*PLAIN, *groups, *PLAIN[:3]], codec))
+    path = craft.write_file(
+        tmp_path_factory.mktemp("any") / f"{0:020}.log", segment_of([*PLAIN, *groups, *PLAIN[:3]], codec)
+    )
     for form in FORMS:
         both(path, *form, room=room)
 
@@ -135,8 +136,7 @@ def test_values_that_are_not_ascii(tmp_path: Path, written: list[int]) -> None:
     values += [bytes([byte]) for byte in range(256)] + [b"\xe6\x97", b"\xc0\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80"]
     values += [each[:-1] + bytes([byte]) for each in values[-600::7] for byte in (0x3F, 0x80, 0xBF, 0xC0)]
     rows: list[Group] = [([(value, b"v", [(b"h", value)], 0), (b"k", value, [], 0)], {}) for value in values]
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(segment_of([*PLAIN, *rows]))
+    path = craft.write_file(tmp_path / f"{0:020}.log", segment_of([*PLAIN, *rows]))
     both(path, "--records")
     assert len(written) > len(values)
 
@@ -148,8 +148,7 @@ def test_most_is_written_from_columns(codec: str, tmp_path: Path, written: list[
         craft.batch(records, codec, offset=50 * i, producerId=7, producerEpoch=0, baseSequence=50 * i)
         for i in range(130)
     )
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(data)
+    path = craft.write_file(tmp_path / f"{0:020}.log", data)
     for form, batches_alone in ((["--json"], 0), ([], 100), (["--records"], 2)):
         written.clear()
         out = both(path, *form).splitlines()
@@ -172,8 +171,7 @@ def test_damaged(seed: int, tmp_path: Path) -> None:
     data = bytearray(segment_of(PLAIN))
     for change in dice.choices(DAMAGES, k=2):
         change(data, dice)
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(data)
+    path = craft.write_file(tmp_path / f"{0:020}.log", data)
     for form in FORMS:
         both(path, *form)
 
@@ -187,8 +185,7 @@ WITH_CODECS = [*((each, "none") for each in LENGTHS), *((each, "zstd") for each 
 def test_a_length_that_the_next_batch_contradicts(length: int, codec: str, tmp_path: Path) -> None:
     pieces = craft.split(segment_of(PLAIN, codec))
     pieces[20] = craft.overwrite(pieces[20], 8, length.to_bytes(4, "big", signed=True))
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(b"".join(pieces))
+    path = craft.write_file(tmp_path / f"{0:020}.log", b"".join(pieces))
     for form in FORMS:
         both(path, *form)
 

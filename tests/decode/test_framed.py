@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from kdump.decode.avro import avro_payload
 from kdump.decode.decoder_interface import MAX_FRAMED_BYTES
 from tests.conftest import numbers_in
-from tests.craft import batch, flip, record, varint
+from tests.craft import batch, flip, record, varint, write_file
 from tests.decode.test_kafka_topic_decoders import objects, run
 from tests.each_case import each_case
 
@@ -324,8 +324,7 @@ def test_protobuf_cut_and_flipped(proto: tuple[Path, DescriptorPool]) -> None:
 
 @each_case("data", [b"", b"\xff\xff", b"\x0a\x02\x0a\x00"])
 def test_what_is_no_descriptor_set(data: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "bad.desc"
-    path.write_bytes(data)
+    path = write_file(tmp_path / "bad.desc", data)
     result = run("-", "--records", "--value-format", "protobuf", "--schema", path, stdin=segment(b"x"))
     assert result.exit_code == 2
     assert "descriptor set" in result.output

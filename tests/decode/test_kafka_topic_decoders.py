@@ -30,7 +30,7 @@ from kdump.log.record import Record
 from kdump.render.decoded_values import add_decoded
 from tests import command
 from tests.conftest import FIXTURES, SEED, batches, numbers_in, oracle_files, read_regions, sample, segments
-from tests.craft import batch, flip, record
+from tests.craft import batch, flip, record, write_file
 from tests.each_case import each_case
 from tests.format.test_plain_messages import written
 from tests.questions.inspect.test_command import in_terminal, plain
@@ -311,8 +311,7 @@ def test_hex_of_a_compressed_batch_counts_in_what_it_decompresses_to() -> None:
 
 
 def test_names_come_from_the_file_as_it_streams(tmp_path: Path) -> None:
-    lone = tmp_path / "x.log"
-    lone.write_bytes(METADATA.read_bytes())
+    lone = write_file(tmp_path / "x.log", METADATA.read_bytes())
     found = [at for at in objects(lone, "--decoder", "cluster-metadata") if at.get("names")]
     assert len(found) > 40
     by_name = {at["valueDecoded"]["name"] for at in found}
@@ -324,9 +323,7 @@ def test_names_come_from_the_disk(tmp_path: Path) -> None:
     share = FIXTURES / "clean-1" / "__share_group_state-0" / "00000000000000000000.log"
     named = {"u6Mm7nJtTJCb2EnXUoRv6g": "orders-lz4"}
     assert [at["names"] for at in objects(share)] == [named]  # known from the metadata log
-    copy = tmp_path / "__share_group_state-0" / share.name
-    copy.parent.mkdir()
-    copy.write_bytes(share.read_bytes())
+    copy = write_file(tmp_path / "__share_group_state-0" / share.name, share.read_bytes())
     assert ["names" in at for at in objects(copy)] == [False]
     (tmp_path / "lz-0").mkdir()
     (tmp_path / "lz-0" / "partition.metadata").write_text("version: 0\ntopic_id: u6Mm7nJtTJCb2EnXUoRv6g")

@@ -311,8 +311,7 @@ def test_a_path_without_a_registry(tmp_path: Path) -> None:
 
 def test_damaged_registries(tmp_path: Path) -> None:
     for number, damage in enumerate(DAMAGES):
-        disk = tmp_path / str(number)
-        shutil.copytree(DISK, disk)
+        disk = shutil.copytree(DISK, tmp_path / str(number))
         data = bytearray((DISK / "_schemas-0" / LOG).read_bytes())
         damage(data, random.Random(number))
         (disk / "_schemas-0" / LOG).write_bytes(data)

@@ -12,6 +12,7 @@ from kdump.format.numbers import LONG_MAX, LONG_MIN, int32, int64, minus, parse_
 from kdump.format.text_files import epoch_checkpoint, offset_checkpoint
 from kdump.kafka.checkpoint_file import read_checkpoint
 from kdump.log.file_kinds import PRODUCER_SNAPSHOT, SEGMENT, by_name
+from tests.craft import write_file
 from tests.each_case import each_case
 from tests.edges import INT64
 
@@ -55,8 +56,7 @@ def test_checkpoints() -> None:
 
 def test_a_checkpoint_line_that_begins_with_a_space(tmp_path: Path) -> None:
     """Java's split leaves an empty word before it."""
-    path = tmp_path / "leader-epoch-checkpoint"
-    path.write_bytes(b"0\n1\n 7\n")
+    path = write_file(tmp_path / "leader-epoch-checkpoint", b"0\n1\n 7\n")
     assert list(epoch_checkpoint(path.read_bytes()))[2].values == {}
     found = read_checkpoint(str(path), epoch_checkpoint)
     assert (found.entries, str(found.error)) == ([], 'For input string: ""')

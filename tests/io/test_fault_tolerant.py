@@ -184,8 +184,7 @@ def test_other_errors_are_raised() -> None:
 
 
 def test_a_file_that_is_truncated_behind_a_bad_block(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(DATA)
+    path = craft.write_file(tmp_path / "file", DATA)
 
     class Bad(FaultTolerantSource):
         def _pread(self, count: int, position: int) -> bytes:
@@ -281,8 +280,7 @@ def test_the_reader_walks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wi
 
 
 def test_every_byte_is_counted_and_paid_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(b"".join(craft.one(b"v" * 5000, i) for i in range(50)))
+    path = craft.write_file(tmp_path / f"{0:020}.log", b"".join(craft.one(b"v" * 5000, i) for i in range(50)))
     size = path.stat().st_size
     clock = Clock()
     rate = TokenBucket(1000, clock=clock, sleep=clock.sleep)
@@ -300,8 +298,7 @@ def test_every_byte_is_counted_and_paid_for(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_small_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was when it was opened, unless more of it is asked for."""
-    path = tmp_path / "file"
-    path.write_bytes(b"x" * 100)
+    path = craft.write_file(tmp_path / "file", b"x" * 100)
     reads = []
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda *asked: reads.append(asked[1:]) or pread(*asked))
@@ -323,8 +320,7 @@ def test_a_small_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_beginning_of_a_small_file_whose_end_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"x" * (BLOCK + 1))
+    path = craft.write_file(tmp_path / "file", b"x" * (BLOCK + 1))
     pread = FileSource._pread
 
     def broken(self: FileSource, count: int, position: int) -> bytes:

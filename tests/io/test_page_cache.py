@@ -133,8 +133,7 @@ def test_nothing_is_dropped_where_the_kernel_cannot_be_asked(
 
     monkeypatch.setattr(page_cache, "cached_pages", refuse)
     monkeypatch.setattr(os, "posix_fadvise", drop)
-    path = tmp_path / "file"
-    path.write_bytes(b"x" * 10 * PAGE)
+    path = craft.write_file(tmp_path / "file", b"x" * 10 * PAGE)
     source = careful_source(str(path))
     assert source.read_at(0, MIB) == b"x" * 10 * PAGE
     source.close()

@@ -39,8 +39,7 @@ def caught(path: Path, thrown: str | None = None, **changed: Any) -> dict[str, A
 
 
 def test_a_wrong_answer_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "orders-none-0"
-    shutil.copytree(FIXTURES / "clean-1" / "orders-none-0", path)
+    path = shutil.copytree(FIXTURES / "clean-1" / "orders-none-0", tmp_path / "orders-none-0")
     assert list(loads([caught(path)], NEWEST)) == []
     for name, value in (("logEnd", 299), ("epochs", [[0, 0]]), ("snapshots", []), ("segments", {"0": 1})):
         assert [each.kafka for each in loads([caught(path, **{name: value})], NEWEST)] == [str({name: value})]

@@ -20,6 +20,7 @@ from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import KINDS, by_content, by_name
 from kdump.log.region import Problem, Region
 from tests.conftest import FIXTURES, covering, numbers_in, oracle_files, seeded, window_of
+from tests.craft import write_file
 from tests.each_case import each_case
 
 INDEX = struct.pack(">iiii", 39, 4224, 78, 8437)
@@ -76,12 +77,9 @@ def test_known_by_name_and_by_content(name: str, data: bytes, tmp_path: Path) ->
     assert by_content(window_of(data)) is kind
     for ending in (".deleted", ".swap", ".cleaned", ".deleted.gz"):
         assert by_name(name + ending)[0] is kind
-    path = tmp_path / name
-    path.write_bytes(data)
-    lost = tmp_path / "lost+found-4711"
-    lost.write_bytes(data)
-    packed = tmp_path / (name + ".gz")
-    packed.write_bytes(gzip.compress(data))
+    path = write_file(tmp_path / name, data)
+    lost = write_file(tmp_path / "lost+found-4711", data)
+    packed = write_file(tmp_path / (name + ".gz"), gzip.compress(data))
     known = said(path)
     assert known
     assert said(packed) == known
@@ -114,8 +112,7 @@ def test_a_damaged_snapshot_is_known_by_its_length() -> None:
 def test_a_metadata_snapshot_without_its_name_is_decoded(name: str, tmp_path: Path) -> None:
     found = FIXTURES / name
     found = next(found.glob("*.checkpoint")) if found.is_dir() else found
-    lost = tmp_path / "lost"
-    lost.write_bytes(found.read_bytes())
+    lost = write_file(tmp_path / "lost", found.read_bytes())
     for options in (("--records",), ("--records", "--last", "3")):
         known = [{**entry, "file": ""} for entry in inspect(found, *options)[0]]
         assert any(entry.get("valueDecoded") for entry in known)
@@ -134,11 +131,9 @@ def test_a_file_without_entries_says_so(tmp_path: Path) -> None:
 
 
 def test_offsets_are_relative_to_the_name(tmp_path: Path) -> None:
-    path = tmp_path / "00000000000000000100.index"
-    path.write_bytes(INDEX)
+    path = write_file(tmp_path / "00000000000000000100.index", INDEX)
     assert said(path) == [[139, 4224], [178, 8437]]
-    lost = tmp_path / "lost"
-    lost.write_bytes(INDEX)
+    lost = write_file(tmp_path / "lost", INDEX)
     found, err = inspect(lost)
     assert [entry["offset"] for entry in found] == [39, 78]
     assert "offsets are relative" in err

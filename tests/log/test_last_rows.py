@@ -13,7 +13,7 @@ from kdump.log.region import Batch, Region
 from kdump.log.region_scan import RegionScan
 from kdump.log.selection import Selection
 from tests.conftest import FIXTURES, SEED, seeded
-from tests.craft import batch, record
+from tests.craft import batch, record, write_file
 from tests.each_case import each_case
 
 SOURCES = [
@@ -112,8 +112,7 @@ def test_the_same_rows_as_at_the_end_of_the_whole_file(source: str, by_record: b
 
 @each_case("data", [small_batches(20_000), large_batches(2000)], ids=["small", "large"])
 def test_only_the_end_is_decoded(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(data)
+    path = write_file(tmp_path / f"{0:020}.log", data)
     walked: list[int] = []
     chosen = RegionScan.chosen
 

@@ -153,8 +153,7 @@ def copies(path: Path, there: Path) -> Iterator[str]:
     """The same file in the forms in which people ship it."""
     data = path.read_bytes()
     for ending, packed in ((".gz", gzip.compress(data)), (".zst", zstandard.compress(data))):
-        copy = there / (path.name + ending)
-        copy.write_bytes(packed)
+        copy = craft.write_file(there / (path.name + ending), packed)
         yield str(copy)
     fsspec = pytest.importorskip("fsspec")
     for name, stored in ((path.name, data), (path.name + ".gz", gzip.compress(data))):
@@ -181,8 +180,7 @@ def test_sources_agree_on_damage(sound: list[bytes], tmp_path: Path) -> None:
     for window in WINDOWS:
         assert all_facts(data, window, name_offset=0) == expected
         assert all_facts(piped(data), window, name_offset=0) == expected
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(data)
+    path = craft.write_file(tmp_path / f"{0:020}.log", data)
     for copy in copies(path, tmp_path):
         assert all_facts(opened(copy), name_offset=0) == expected
 
@@ -198,8 +196,7 @@ def damaged(sound: list[bytes]) -> bytes:
 def test_a_damaged_gzip_copy_ends_where_it_breaks(tmp_path: Path) -> None:
     path = segment("clean-1/orders-none-0")
     packed = gzip.compress(path.read_bytes())
-    copy = tmp_path / f"{0:020}.log.gz"
-    copy.write_bytes(packed[: len(packed) // 2])
+    copy = craft.write_file(tmp_path / f"{0:020}.log.gz", packed[: len(packed) // 2])
     source = opened(copy)
     found = all_facts(source, name_offset=0)
     assert source.error

@@ -36,9 +36,7 @@ def walk(path: Path, *, quick: bool = False, window_size: int = DEFAULT_SIZE) ->
 
 
 def put(directory: Path, data: bytes, offset: int = 0) -> Path:
-    path = directory / "topic-0" / f"{offset:020}.log"
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(data)
+    path = craft.write_file(directory / "topic-0" / f"{offset:020}.log", data)
     return path
 
 

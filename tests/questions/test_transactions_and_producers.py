@@ -151,8 +151,7 @@ def test_differences_and_damage_are_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_live_broker_is_not_disturbed(command: str, tmp_path: Path) -> None:
-    folder = tmp_path / "payments-0"
-    shutil.copytree(PAYMENTS.parent, folder)
+    folder = shutil.copytree(PAYMENTS.parent, tmp_path / "payments-0")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for path in folder.iterdir():
         path.chmod(0o444)
@@ -206,8 +205,7 @@ def test_a_replay_begins_at_the_log_start(start: int, state: str, tmp_path: Path
 
 def test_a_producer_of_which_only_a_damaged_batch_is_left(tmp_path: Path) -> None:
     """Its magic is wrong: the checksum shows the producer, but no broker reads the batch."""
-    copy = tmp_path / "ledger-0"
-    shutil.copytree(FIXTURES / "clean-1" / "payments-0", copy)
+    copy = shutil.copytree(FIXTURES / "clean-1" / "payments-0", tmp_path / "ledger-0")
     log = copy / f"{0:020}.log"
     data = bytearray(split(log.read_bytes())[0])
     data[16] ^= 0x80

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import DISKS, sample, seeded
+from tests.craft import write_file
 from tests.spark import same
 from tests.test_damaged_disks import DAMAGES
 
@@ -79,7 +80,5 @@ def without_large(disk: Path, copy: Path) -> Path:
     """Return a copy of the files that are neither large nor empty."""
     for path in sorted(disk.rglob("*")):
         if path.is_file() and 0 < path.stat().st_size < LARGE:
-            target = copy / path.relative_to(disk)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
+            write_file(copy / path.relative_to(disk), path.read_bytes())
     return copy

@@ -511,8 +511,7 @@ def test_what_was_kept_and_is_not_what_was_written(tmp_path: Path, still: pytest
         with_sound_state(lambda state: [state]),
     ]
     for number, change in sample(enumerate(changes), 3, "kept"):
-        out = tmp_path / str(number)
-        shutil.copytree(tmp_path / "first", out)
+        out = shutil.copytree(tmp_path / "first", tmp_path / str(number))
         change(out)
         assert run(disk, out).continued == 0, number
         assert rows(out) == expected, number
@@ -624,8 +623,7 @@ def test_left_over_files_of_a_killed_scan_are_swept(tmp_path: Path) -> None:
     for directory in ("batches", "segments", "findings", "_kdump/units"):
         (out / directory / f".0123-0-0.parquet.{os.getpid()}").write_bytes(b"cut")
         (out / directory / "0123-0-0.parquet").write_bytes(b"cut")
-    (out / "_kdump" / "runs" / "0123").mkdir(parents=True)
-    (out / "_kdump" / "runs" / "0123" / "0-0").write_bytes(b"cut")
+    craft.write_file(out / "_kdump" / "runs" / "0123" / "0-0", b"cut")
     grow(disk, random.Random(1))
     run(disk, out)
     assert not unknown(out)
@@ -885,8 +883,7 @@ def test_sound_batches_are_taken_together(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_last_offset_of_all(tmp_path: Path) -> None:
     """What follows it wraps, as in Java."""
     partition = tmp_path / "disk" / "edge-0"
-    partition.mkdir(parents=True)
-    (partition / f"{0:020}.log").write_bytes(craft.one(b"x") + craft.one(b"y", offset=(1 << 63) - 1))
+    craft.write_file(partition / f"{0:020}.log", craft.one(b"x") + craft.one(b"y", offset=(1 << 63) - 1))
     result = run(partition.parent, tmp_path / "out")
     (entry,) = [each for each in entries(Store(str(tmp_path / "out")), result.names(UNITS.name)) if each["topic"]]
     assert (entry["batches"], entry["logEndOffset"]) == (2, -(1 << 63))
@@ -897,8 +894,7 @@ def test_large_records_are_not_held_by_the_thousand(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("kdump.spark.unit_writer.BYTES", 10_000)
     for broker in "ab":
         partition = tmp_path / "fleet" / broker / "large-0"
-        partition.mkdir(parents=True)
-        (partition / f"{0:020}.log").write_bytes(b"".join(craft.one(bytes(3000), offset=n) for n in range(20)))
+        craft.write_file(partition / f"{0:020}.log", b"".join(craft.one(bytes(3000), offset=n) for n in range(20)))
     for compact in (False, True):
         run(tmp_path / "fleet", tmp_path / "out", compact=compact, split_bytes=6000)
         names = parquet_files(tmp_path / "out")["records"]

@@ -67,8 +67,7 @@ def test_transactions() -> None:
 
 def test_what_does_not_decode_is_said(tmp_path: Path) -> None:
     """The log of one coordinator has the name of another: every record is there, with its problem."""
-    other = tmp_path / "__transaction_state-0"
-    shutil.copytree(DISK / "__consumer_offsets-0", other)
+    other = shutil.copytree(DISK / "__consumer_offsets-0", tmp_path / "__transaction_state-0")
     rows = same.rows("transactions", [other])
     assert rows
     assert all(row["problem"] for row in rows)

@@ -199,8 +199,7 @@ def test_partitions_that_no_disk_has(
 ) -> None:
     """They are known from the metadata alone: of a disk with a cluster.id, and of two that may be of one cluster."""
     for name, source in (("ids", "clean-1"), ("one", "clean-1"), ("two", "clean-2")):
-        disk = tmp_path / name
-        shutil.copytree(KAFKA / source, disk)
+        disk = shutil.copytree(KAFKA / source, tmp_path / name)
         shutil.rmtree(disk / "ledger-0")
         for log in (*disk.glob("large-0/*.log"), *disk.glob("clicks-0/*.log")):
             log.write_bytes(b"")
@@ -420,8 +419,7 @@ def test_a_result_that_this_version_cannot_read_is_not_an_empty_one(tmp_path: Pa
 
 
 def test_where_a_result_is_not_put(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    shutil.copytree(FIXTURES / "clean-2", disk)
+    disk = shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk")
     below = tmp_path / "files"
     below.mkdir()
     for out, source, reason in (
@@ -460,8 +458,7 @@ def test_a_store_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.every_disk
 def test_damage_is_told_as_verify_tells_it(spark: Any, tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    shutil.copytree(FIXTURES / "clean-2", disk)
+    disk = shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk")
     log = disk / "ledger-0" / "00000000000000000000.log"
     first, second, *others = split(log.read_bytes())
     second = patch(second, recordCount=1_000_000_007)

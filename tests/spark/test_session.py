@@ -15,6 +15,7 @@ import pytest
 
 from kdump.spark import register, session
 from kdump.spark.data_source import KdumpSource, PushingSource
+from tests.craft import write_file
 
 
 class Session:
@@ -131,8 +132,7 @@ def test_shuffle_partitions_are_set_in_local_sessions_only(master: str | None, s
 
 
 def test_a_session_that_reads_little_compiles_little(tmp_path: Path) -> None:
-    (tmp_path / "disk" / "t-0").mkdir(parents=True)
-    (tmp_path / "disk" / "t-0" / f"{0:020}.log").write_bytes(b"x")
+    write_file(tmp_path / "disk" / "t-0" / f"{0:020}.log", b"x")
     large = tmp_path / "large.log"
     large.touch()
     os.truncate(large, session.SMALL_BYTES + 1)

@@ -15,6 +15,7 @@ from kdump.spark.filters import pushed_filters
 from kdump.spark.table_read import TableRead
 from kdump.spark.tables import TABLES
 from tests.conftest import FIXTURES
+from tests.craft import write_file
 from tests.spark import same
 from tests.spark.test_equal import SPLITS, check, disks, without_large
 
@@ -50,9 +51,7 @@ QUICK = ("segments", "transactions")  # test_in_a_session reads batches, records
 )
 def test_a_table(spark: Any, table: str, tmp_path: Path) -> None:
     names = [column.name for column in TABLES[table].columns if column.type != "timestamp"]
-    snapshot = tmp_path / "ledger-0" / f"{7:020}.snapshot"
-    snapshot.parent.mkdir()
-    snapshot.write_bytes(a_snapshot())
+    write_file(tmp_path / "ledger-0" / f"{7:020}.snapshot", a_snapshot())
     paths = [FIXTURES / "clean-1", DISK, FIXTURES / "diverged-1", tmp_path]
     frame = load(spark, table, *paths)
     expected = same.rows(table, paths, names)
@@ -103,8 +102,7 @@ def test_a_path_that_does_not_exist_is_an_error(spark: Any, path: str, tmp_path:
 @pytest.mark.every_disk
 def test_a_table_in_the_catalog(spark: Any, tmp_path: Path) -> None:
     """Its options are found again when it is read, and to drop it leaves the disk as it is."""
-    disk = tmp_path / "it's a disk%"
-    shutil.copytree(DISK, disk)
+    disk = shutil.copytree(DISK, tmp_path / "it's a disk%")
     files = sorted(disk.rglob("*"))
     expected = texts(load(spark, "batches", disk, columns="topic,lastOffset").collect())
     options = "table 'batches', columns 'topic,lastOffset'"

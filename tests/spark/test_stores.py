@@ -36,8 +36,7 @@ PLACES = ("file", "source", "logDirectory", "copyOf")
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """clean-2 with changed bytes in a segment, an index and a checkpoint."""
-    copy = tmp_path_factory.mktemp("disks") / "clean-2"
-    shutil.copytree(FIXTURES / "clean-2", copy)
+    copy = shutil.copytree(FIXTURES / "clean-2", tmp_path_factory.mktemp("disks") / "clean-2")
     for name, at in (
         ("ledger-0/00000000000000000000.log", 200),
         ("__cluster_metadata-0/00000000000000000000.index", 3),
@@ -194,8 +193,7 @@ def test_a_place_comes_once(tmp_path: Path) -> None:
 
 
 def test_copies_of_one_disk_are_told_apart(tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(FIXTURES / "clean-2", copy)
+    copy = shutil.copytree(FIXTURES / "clean-2", tmp_path / "copy")
     rows = same.rows("segments", [FIXTURES / "clean-2", copy, FIXTURES / "clean-1"])
     assert {(row["source"], row["copyOf"]) for row in rows} == {
         (str(FIXTURES / "clean-2"), None),
@@ -228,8 +226,7 @@ def test_a_broker_by_option() -> None:
 
 
 def test_what_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    shutil.copytree(FIXTURES / "clean-2", disk)
+    disk = shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk")
     log = disk / "ledger-0" / "00000000000000000000.log"
     log.rename(tmp_path / "kept.log")
     os.mkfifo(log)  # a reader would wait for these forever

@@ -24,7 +24,7 @@ from kdump.state.group_replay import MODERN_RECORDS
 from kdump.state.groups import GroupCoordinatorState
 from kdump.state.internal_records import MAX_PROBLEMS
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, examples
-from tests.craft import batch, flip, record, split
+from tests.craft import batch, flip, record, split, write_file
 from tests.each_case import each_case
 
 LOG = "00000000000000000000.log"
@@ -40,8 +40,7 @@ def log_of(path: Path, topic: str = OFFSETS_TOPIC, partition: int = 0) -> Coordi
 def read(
     tmp_path: Path, data: bytes, moment: AsOf | None = None, all_changes: list[Change] | None = None
 ) -> GroupCoordinatorState:
-    path = tmp_path / LOG
-    path.write_bytes(data)
+    path = write_file(tmp_path / LOG, data)
     groups = read_groups([log_of(path)], moment)
     # Where changes are reported, each commit is applied; otherwise only the newest of each group and partition.
     changes: list[Change] = []
@@ -451,8 +450,7 @@ def test_share_state(tmp_path: Path) -> None:
         said = short(0) + int32(1) + int32(4) + start.to_bytes(8, "big", signed=True)
         return said + b"\x01" + b"\x01\x00\x04" + int32(done)
 
-    path = tmp_path / LOG
-    path.write_bytes(segment((key(0), snapshot(10)), (key(1), update(-1, 3)), (key(1), update(25, 1))))
+    path = write_file(tmp_path / LOG, segment((key(0), snapshot(10)), (key(1), update(-1, 3)), (key(1), update(25, 1))))
     for offset, expected in enumerate([(10, -1, 3), (10, 3, 4), (25, 1, 4)]):
         found = read_groups([log_of(path, SHARE_TOPIC)], AsOf(offset=offset))
         [state] = found.share["g"].values()

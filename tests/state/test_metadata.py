@@ -27,7 +27,7 @@ from kdump.state.internal_records import ENTRY, MAX_PROBLEMS, MAX_VALUE_BYTES
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.partition_registrations import PartitionRegistration
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, examples, numbers_in, seeded
-from tests.craft import batch, flip, one, rebase, record, split
+from tests.craft import batch, flip, one, rebase, record, split, write_file
 from tests.each_case import each_case
 
 CLEAN = FIXTURES / "clean-1"
@@ -247,8 +247,7 @@ def test_no_metadata(tmp_path: Path) -> None:
     (tmp_path / "__cluster_metadata-0").mkdir()
     assert read_metadata(str(tmp_path)) is None
     assert read_metadata(str(DISKS / "kafka-2.8-legacy")) is None
-    (tmp_path / "file").mkdir()
-    (tmp_path / "file" / "__cluster_metadata-0").write_bytes(b"")
+    write_file(tmp_path / "file" / "__cluster_metadata-0", b"")
     assert read_metadata(str(tmp_path / "file")) is None
 
 
@@ -264,8 +263,7 @@ def test_records_of_an_older_epoch_than_the_snapshot_are_deleted(
     """KafkaRaftLog.truncateToLatestSnapshot. No checksum covers the epoch of a batch: a single lower one does not
     count."""
     folder = tmp_path / "__cluster_metadata-0"
-    folder.mkdir()
-    (folder / f"{1:020}-{epoch:010}.checkpoint").write_bytes(snapshot(topic("a", "A")))
+    write_file(folder / f"{1:020}-{epoch:010}.checkpoint", snapshot(topic("a", "A")))
     values = [topic(letter.lower(), letter) for letter in "ABC"]
     batches = [one(value, offset, partitionLeaderEpoch=epochs[offset]) for offset, value in enumerate(values)]
     (folder / f"{0:020}.log").write_bytes(b"".join(batches))

@@ -18,7 +18,7 @@ from kdump.format.transaction_record import STATES, TransactionMetadata, decode_
 from kdump.log.batch_records import records
 from kdump.state.internal_records import MAX_PROBLEMS, MAX_VALUE_BYTES
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, batches, numbers_in, read_regions
-from tests.craft import batch, flip, record, split
+from tests.craft import batch, flip, record, split, write_file
 from tests.each_case import each_case
 
 CLEAN = FIXTURES / "clean-1" / "__transaction_state-0"
@@ -81,8 +81,7 @@ def read(
     directories = []
     for number, segment in (data if isinstance(data, dict) else {0: data}).items():
         folder = tmp_path / f"__transaction_state-{number}"
-        folder.mkdir(exist_ok=True)
-        (folder / LOG).write_bytes(segment)
+        write_file(folder / LOG, segment)
         directories.append(str(folder))
     found = read_coordinator(directories, partition_count)
     assert found is not None
@@ -290,8 +289,7 @@ def test_directories_that_are_none(tmp_path: Path) -> None:
     other = tmp_path / "orders-0"
     gone = tmp_path / f"__transaction_state-0.{'0' * 32}-delete"
     for folder in (other, gone):
-        folder.mkdir()
-        (folder / LOG).write_bytes(log((KEY, VALUE)))
+        write_file(folder / LOG, log((KEY, VALUE)))
     assert read_coordinator([str(other), str(gone)]) is None
     missing = read_coordinator([str(tmp_path / "__transaction_state-0")], 1)
     assert missing is not None

@@ -729,8 +729,7 @@ def test_remote_storage_is_not_examined(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("topic_id", ["", "pP1dXJ1nQGmUFh2wsbRm4Q"], ids=["unknown", "deleted"])
 def test_a_stray_directory_is_judged_as_space_does(topic_id: str, disk: Path) -> None:
-    stray = disk / f"lost-0.{'b' * 32}-stray"
-    shutil.copytree(disk / "orders-none-0", stray)
+    stray = shutil.copytree(disk / "orders-none-0", disk / f"lost-0.{'b' * 32}-stray")
     (stray / "partition.metadata").unlink(missing_ok=True)
     if topic_id:
         (stray / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
@@ -791,8 +790,7 @@ def test_a_throttle_of_replication_is_named(tmp_path: Path) -> None:
 
 def test_the_clusters_are_told_apart(disk: Path, tmp_path: Path) -> None:
     """Each has partitions of __consumer_offsets with equal names, which are no replicas of each other."""
-    other = tmp_path / "other"
-    shutil.copytree(disk, other)
+    other = shutil.copytree(disk, tmp_path / "other")
     ids = (other / "meta.properties").read_text()
     (other / "meta.properties").write_text(re.sub(r"cluster\.id=.*", "cluster.id=" + "x" * 22, ids))
     shutil.rmtree(other / "__cluster_metadata-0")

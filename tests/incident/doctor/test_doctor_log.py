@@ -21,6 +21,7 @@ from kdump.incident.explain.run import explain_log
 from kdump.io.run import PLAIN_RUN, Run
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, few
+from tests.craft import write_file
 from tests.damages import ALIKE
 from tests.incident.explain.explaining import LOGS
 from tests.incident.explain.test_explain_disk import LATER, QUICK, SILENT, Case, damaged
@@ -274,8 +275,7 @@ def test_what_the_log_says_is_known_when_the_run_ends(tmp_path: Path) -> None:
 
 
 def test_standard_input_and_compressed_logs(tmp_path: Path) -> None:
-    packed = tmp_path / "server.log.gz"
-    packed.write_bytes(gzip.compress(RECORD_SIZE.read_bytes()))
+    packed = write_file(tmp_path / "server.log.gz", gzip.compress(RECORD_SIZE.read_bytes()))
 
     def codes(found: list[dict[str, Any]]) -> list[str]:
         return [each["code"] for each in items_in(found) if each["question"] == "log"]

@@ -17,6 +17,7 @@ from kdump.incident.explain.grouping import _VARIABLE, MAX_UNKNOWN, Groups
 from kdump.incident.explain.log_entries import LONGEST_LINE, SEVERE, Entry, LogReader, parse_head
 from kdump.incident.explain.run import explain_log, explain_text, literals
 from tests.conftest import sample
+from tests.craft import write_file
 from tests.each_case import each_case
 from tests.incident.explain.explaining import LOGS, real_lines, whole_logs
 
@@ -152,8 +153,7 @@ def test_a_line_of_100_mb() -> None:
     ],
 )
 def test_hostile_input(data: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "x.log"
-    path.write_bytes(data)
+    path = write_file(tmp_path / "x.log", data)
     *found, summary = explain_log(str(path))
     assert isinstance(summary, ExplanationSummary)
     assert summary.known + summary.unknown == sum(each.count for each in found if isinstance(each, Explanation))
@@ -187,8 +187,7 @@ def test_the_cause_comes_before_what_follows_from_it() -> None:
 
 @each_case("compress", [gzip.compress, bytes])
 def test_compressed_logs(compress: type[bytes], tmp_path: Path) -> None:
-    path = tmp_path / "server.log.gz"
-    path.write_bytes(compress(RECORD_SIZE.encode()))
+    path = write_file(tmp_path / "server.log.gz", compress(RECORD_SIZE.encode()))
     first = next(explain_log(str(path)))
     assert isinstance(first, Explanation)
     assert first.message == "record-size-below-minimum"
@@ -196,8 +195,7 @@ def test_compressed_logs(compress: type[bytes], tmp_path: Path) -> None:
 
 
 def test_a_truncated_gzip_file_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "server.log.gz"
-    path.write_bytes(gzip.compress(RECORD_SIZE.encode())[:-2000])
+    path = write_file(tmp_path / "server.log.gz", gzip.compress(RECORD_SIZE.encode())[:-2000])
     *_, summary = explain_log(str(path))
     assert isinstance(summary, ExplanationSummary)
     assert summary.error

@@ -36,7 +36,7 @@ from kdump.questions.stats.totals import Stats
 from kdump.questions.transactions.answer import PartitionTransactions, Transaction
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, SEED, segments
-from tests.craft import batch, flip, one, record, split
+from tests.craft import batch, flip, one, record, split, write_file
 from tests.damages import DAMAGES as RECIPES
 from tests.disks import coordinator, data, partition
 from tests.test_damaged_disks import DAMAGES
@@ -115,8 +115,7 @@ def drawn_page(made: PostMortem, monkeypatch: pytest.MonkeyPatch) -> Page:
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log directory with one batch overwritten, and one truncated."""
-    root = tmp_path_factory.mktemp("damaged") / "disk-1"
-    shutil.copytree(FIXTURES / "disk-1", root)
+    root = shutil.copytree(FIXTURES / "disk-1", tmp_path_factory.mktemp("damaged") / "disk-1")
     log = root / "orders-none-0" / FIRST
     log.write_bytes(flip(log.read_bytes(), 14_000 * 8 + 3))
     log = root / "orders-zstd-0" / FIRST
@@ -197,9 +196,7 @@ def charts(damaged: Path) -> dict[str, Chart]:
 
 
 def test_a_codec_that_kafka_does_not_define_has_a_color(tmp_path: Path) -> None:
-    log = tmp_path / "t-0" / f"{0:020}.log"
-    log.parent.mkdir()
-    log.write_bytes(one(b"1") + one(b"2", 1, attributes=5))
+    write_file(tmp_path / "t-0" / f"{0:020}.log", one(b"1") + one(b"2", 1, attributes=5))
     made = read(tmp_path)
     (chart,) = (chart for chart in draw_charts(made, PageLabels(made)).charts if chart.name == "map-codec")
     assert {mark.kind for mark in chart.panels[0].marks} == {"none", "unknown(5)"} == set(chart.colours)
@@ -293,13 +290,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     content = batch(rows) + batch([record(0, key=b"\xff\xfe<b>", value=b"\x80")], offset=6)
     for name in ("orders-0", "<svg onload=alert(4)>-0", f"{ODD[:2]}\x1b[2J'\"&-0".replace("\0", "")):
         folder = root / name
-        folder.mkdir(parents=True)
-        (folder / FIRST).write_bytes(content + flip(batch(rows, offset=7), 900))
+        write_file(folder / FIRST, content + flip(batch(rows, offset=7), 900))
         (folder / "<img src=x onerror=alert(5)>").write_bytes(b"x")
         (folder / "\u2028<b>.txt").write_bytes(b"x")
     name = os.fsdecode(b"bytes-\xff\xfe<i>-0")
-    (root / name).mkdir()
-    (root / name / FIRST).write_bytes(content)
+    write_file(root / name / FIRST, content)
     coordinator(root, (f"{ALERT}\u2028\x1b", 9, 0, "Ongoing", {"payments": [0]}))
     partition(root, data(0, 9) + data(1, 9))
     (root / "meta.properties").write_text(f"version=1\ncluster.id={ALERT}\nnode.id=<b>1</b>\ndirectory.id=x\n")
@@ -455,8 +450,7 @@ def mutants(tmp_path: Path, count: int) -> Iterator[Path]:
     found = [path for path in segments() if path.stat().st_size < 40_000]
     for number in range(count):
         source = dice.choice(found)
-        folder = tmp_path / f"{number}" / source.parent.name
-        shutil.copytree(source.parent, folder)
+        folder = shutil.copytree(source.parent, tmp_path / f"{number}" / source.parent.name)
         for path in filter(Path.is_file, folder.iterdir()):
             content = bytearray(path.read_bytes())
             if len(content) > 100:
@@ -583,8 +577,7 @@ def test_empty_and_odd_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("c-0", b"#" * 100),
         ("d-0", split((FIXTURES / "clean-1" / "orders-none-0" / FIRST).read_bytes())[0][:61]),
     ):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / FIRST).write_bytes(content)
+        write_file(tmp_path / name / FIRST, content)
     made = read(tmp_path)
     text = drawn_page(made, monkeypatch).text
     for facts in made.partitions:
@@ -597,8 +590,7 @@ def test_extreme_numbers(tmp_path: Path) -> None:
     odd = [batch([record()], offset=i, maxTimestamp=time) for i, time in enumerate(((1 << 63) - 1, 1 << 61, -5, 0))]
     far = [batch([record()], offset=offset) for offset in (4, 1 << 62, (1 << 63) - 2)]
     wide = batch([record()], offset=(1 << 63) - 1, lastOffsetDelta=(1 << 31) - 1, producerId=(1 << 63) - 1)
-    (tmp_path / "t-0").mkdir()
-    (tmp_path / "t-0" / FIRST).write_bytes(b"".join((*odd, *far, wide)))
+    write_file(tmp_path / "t-0" / FIRST, b"".join((*odd, *far, wide)))
     report(tmp_path / "t-0", "--out", tmp_path / "r.html", "--charts", tmp_path / "c", "--chart-format", "svg")
     made = Page((tmp_path / "r.html").read_text("utf-8"))
     assert "record at 9223372036854775000" in made.text

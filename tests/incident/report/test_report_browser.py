@@ -13,7 +13,7 @@ import pytest
 
 import kdump
 from tests.conftest import FIXTURES
-from tests.craft import flip
+from tests.craft import flip, write_file
 from tests.incident.report.test_command import ALERT, FIRST, hostile
 
 pytestmark = pytest.mark.browser
@@ -82,8 +82,7 @@ class Tab:
         data: bytes = self.page.screenshot(full_page=True, **options)
         folder = os.environ.get("KDUMP_SCREENSHOTS")
         if folder:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            (Path(folder) / f"{name}.png").write_bytes(data)
+            write_file(Path(folder) / f"{name}.png", data)
         return data
 
     def close(self) -> None:

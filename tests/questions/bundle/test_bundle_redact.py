@@ -29,7 +29,7 @@ from kdump.log.pseudonyms import Pseudonyms
 from kdump.questions.bundle.redact.rules import rule_for
 from tests.command import objects, run
 from tests.conftest import FIXTURES
-from tests.craft import CODECS, batch, message, one, patch, record
+from tests.craft import CODECS, batch, message, one, patch, record, write_file
 from tests.damages import aged, copy_disk
 from tests.questions.bundle.test_command import (
     COMMANDS,
@@ -152,8 +152,7 @@ def as_batches(records: list[bytes], **fields: int) -> bytes:
 
 
 def segment(disk: Path, directory: str, data: bytes, name: str = f"{0:020}.log") -> Path:
-    (disk / directory).mkdir(parents=True, exist_ok=True)
-    (disk / directory / name).write_bytes(data)
+    write_file(disk / directory / name, data)
     return disk / directory / name
 
 
@@ -359,8 +358,7 @@ def named_disk(root: Path) -> Path:
 @pytest.mark.parametrize("depth", ["crc", "headers"])
 def test_no_name_of_a_file_or_in_one(depth: str, tmp_path: Path) -> None:
     disk = named_disk(tmp_path)
-    key = tmp_path / "key"
-    key.write_bytes(KEY)
+    key = write_file(tmp_path / "key", KEY)
     out = tmp_path / "b"
     redacted(disk, out, "--depth", depth, "--hash-key", key)
     assert_clean(out)

@@ -69,8 +69,7 @@ def test_real_segments_at_odd_positions(filling: str, tmp_path: Path) -> None:
         expected += stand(data, len(image))
         image += data
     image += dice.randbytes(100)
-    path = tmp_path / "image"
-    path.write_bytes(image)
+    path = craft.write_file(tmp_path / "image", image)
     assert len(expected) > 150
     assert batches(path) == expected
     for window in (4096, 61):
@@ -129,8 +128,7 @@ def test_runs_are_what_stands_one_behind_the_other(tmp_path: Path) -> None:
     """Two adjacent files are two runs, even if the offsets of one could follow those of the other; so are parts of one
     file."""
     one, other = segment("clean-1/payments-0").read_bytes(), segment("clean-1/orders-zstd-0").read_bytes()
-    path = tmp_path / "image"
-    path.write_bytes(one + other + bytes(100) + one[: len(one) // 2])
+    path = craft.write_file(tmp_path / "image", one + other + bytes(100) + one[: len(one) // 2])
     first, second, third = runs(path)
     assert (first.position, first.end, first.firstOffset, first.lastOffset, first.records) == (0, len(one), 0, 119, 120)
     assert (second.position, second.batches, second.producerIds, second.codecs) == (len(one), 5, [3], ["zstd"])
@@ -152,8 +150,7 @@ def test_sequences_that_do_not_follow_end_a_run(tmp_path: Path) -> None:
     def one(offset: int, base: int) -> bytes:
         return craft.one(b"v", offset, producerId=7, producerEpoch=0, baseSequence=base)
 
-    path = tmp_path / "image"
-    path.write_bytes(one(0, 0) + one(1, 1) + one(2, 9) + one(3, 10) + one(4, 10))
+    path = craft.write_file(tmp_path / "image", one(0, 0) + one(1, 1) + one(2, 9) + one(3, 10) + one(4, 10))
     assert [run.batches for run in runs(path)] == [2, 2, 1]
 
 
@@ -162,8 +159,7 @@ def test_a_batch_in_a_value(tmp_path: Path) -> None:
     inner = craft.one(b"inside", 77)
     deeper = craft.one(inner, 50)
     outer = [craft.one(b"before", 0), craft.one(b"<" + deeper + b">", 1), craft.one(b"behind", 2)]
-    path = tmp_path / "image"
-    path.write_bytes(b"?" + b"".join(outer))
+    path = craft.write_file(tmp_path / "image", b"?" + b"".join(outer))
     told = [each for each in found(path, out=str(tmp_path / "out")) if isinstance(each, CarvedBatch)]
     at = 1 + len(outer[0])
     assert [(each.batch.lastOffset, each.within, each.run) for each in told] == [
@@ -201,8 +197,7 @@ def test_runs_are_written_as_segments_with_their_indexes(tmp_path: Path) -> None
 
 
 def test_who_does_not_go_on_leaves_nothing_half_written(tmp_path: Path) -> None:
-    path = tmp_path / "image"
-    path.write_bytes(segment("clean-1/payments-0").read_bytes())
+    path = craft.write_file(tmp_path / "image", segment("clean-1/payments-0").read_bytes())
     told = kdump.carve(str(path), str(tmp_path / "out"))
     next(told)
     told.close()  # type: ignore[attr-defined]
@@ -215,8 +210,7 @@ def test_a_run_without_its_indexes_does_not_stay(tmp_path: Path, monkeypatch: py
     def full(self: OutputDirectory, name: str, data: bytes) -> None:
         raise full_disk
 
-    path = tmp_path / "image"
-    path.write_bytes(segment("clean-1/payments-0").read_bytes())
+    path = craft.write_file(tmp_path / "image", segment("clean-1/payments-0").read_bytes())
     monkeypatch.setattr(OutputDirectory, "write", full)
     with pytest.raises(OutputError) as caught:
         found(path, out=str(tmp_path / "out"))
@@ -257,8 +251,7 @@ def test_headers_that_only_look_like_some_cost_no_square(tmp_path: Path) -> None
     found."""
     one = craft.one(b"value", 5)
     fake = craft.patch(one, crc=False, batchLength=20 << 20)[:61]
-    path = tmp_path / "image"
-    path.write_bytes(fake * 20_000 + one + b"\x55" * (24 << 20))
+    path = craft.write_file(tmp_path / "image", fake * 20_000 + one + b"\x55" * (24 << 20))
     began = time.monotonic()
     told = found(path)
     assert time.monotonic() - began < 20

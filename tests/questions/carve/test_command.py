@@ -69,8 +69,7 @@ def test_tables(image: Path) -> None:
 
 
 def test_exit_statuses_and_pipes(image: Path, tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.write_bytes(b"")
+    empty = craft.write_file(tmp_path / "empty", b"")
     assert run(image).exit_code == 0
     assert run(image, "-q").stdout == ""
     assert run(empty).exit_code == 1

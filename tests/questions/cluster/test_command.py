@@ -13,6 +13,7 @@ from kdump.all_answers import TYPES
 from tests import command
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in
+from tests.craft import write_file
 from tests.state.test_cluster import ACL, SCRAM, TOKEN, feature, int32, quota
 from tests.state.test_metadata import (
     CHECKPOINT,
@@ -32,6 +33,7 @@ CLEAN = FIXTURES / "clean-1"
 
 
 run = partial(command.run, "cluster")
+refused = partial(command.refused, "cluster")
 
 
 objects = partial(command.objects, "cluster", types=TYPES)
@@ -39,8 +41,7 @@ objects = partial(command.objects, "cluster", types=TYPES)
 
 def disk(tmp_path: Path, *values: bytes) -> Path:
     folder = tmp_path / "__cluster_metadata-0"
-    folder.mkdir(exist_ok=True)
-    (folder / LOG).write_bytes(log([*values]))
+    write_file(folder / LOG, log([*values]))
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=4\ncluster.id=the-cluster\n")
     return tmp_path
 
@@ -112,8 +113,7 @@ def test_paths(tmp_path: Path) -> None:
     folder = CLEAN / "__cluster_metadata-0"
     whole = run(folder, "--show", "topics,brokers").stdout
     assert run(CLEAN, "--show", "topics,brokers").stdout == whole
-    copy = tmp_path / "some copy"
-    shutil.copytree(folder, copy)
+    copy = shutil.copytree(folder, tmp_path / "some copy")
     assert run(copy, "--show", "topics,brokers").stdout == whole
     [alone] = objects(folder / CHECKPOINT, "--show", "summary")
     assert (alone["snapshot"], alone["endOffset"], alone["committedOffset"]) == (327, 327, 327)
@@ -202,9 +202,7 @@ def test_history_behind_a_snapshot(tmp_path: Path) -> None:
     ],
 )
 def test_contradictions(options: list[str]) -> None:
-    result = run(CLEAN, *options)
-    assert result.exit_code == 2
-    assert "Error" in result.stderr
+    assert "Error" in refused(CLEAN, *options)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

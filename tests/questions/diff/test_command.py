@@ -26,6 +26,7 @@ ONE, OTHER = FIXTURES / "diverged-1" / "ledger-0", FIXTURES / "diverged-2" / "le
 
 
 run = partial(command.run, "diff")
+refused = partial(command.refused, "diff")
 
 
 def objects(*args: str | Path, status: int = 1) -> list[dict[str, Any]]:
@@ -83,8 +84,7 @@ def test_log_directories(tmp_path: Path) -> None:
         "ledger-0: the same: offsets 0..64, 65 records"
         in run(FIXTURES / "clean-2", FIXTURES / "clean-2", "--all").stdout
     )
-    copy = tmp_path / "copy"
-    shutil.copytree(FIXTURES / "clean-2", copy)
+    copy = shutil.copytree(FIXTURES / "clean-2", tmp_path / "copy")
     shutil.rmtree(copy / "ledger-0")
     result = run(FIXTURES / "clean-2", copy)
     assert result.exit_code == 1
@@ -97,15 +97,12 @@ def test_log_directories(tmp_path: Path) -> None:
 
 
 def test_one_partition_twice_below_a_path() -> None:
-    result = run(FIXTURES, FIXTURES / "clean-2")
-    assert result.exit_code == 2
-    assert "pass one of them" in result.stderr
+    assert "pass one of them" in refused(FIXTURES, FIXTURES / "clean-2")
 
 
 def test_control_characters_stay_out(tmp_path: Path) -> None:
     for name, value in (("a\x1b[31m", b"\x1b[2Jone"), ("b", b"\x1b[2Jtwo")):
-        (tmp_path / name / "t-0").mkdir(parents=True)
-        (tmp_path / name / "t-0" / FIRST).write_bytes(craft.one(value))
+        craft.write_file(tmp_path / name / "t-0" / FIRST, craft.one(value))
     for options in ((), ("--full",), ("--json",)):
         result = run(tmp_path / "a\x1b[31m" / "t-0", tmp_path / "b" / "t-0", *options)
         assert result.exit_code == 1
@@ -121,8 +118,7 @@ def test_memory_and_reading_nothing_twice(tmp_path: Path) -> None:
         for codec, found in parts.items():
             found.append(craft.batch(rows, codec, offset=offset))
     for codec, found in parts.items():
-        (tmp_path / codec / "t-0").mkdir(parents=True)
-        (tmp_path / codec / "t-0" / FIRST).write_bytes(b"".join(found))
+        craft.write_file(tmp_path / codec / "t-0" / FIRST, b"".join(found))
     code = "import resource, subprocess, sys; s = subprocess.call(sys.argv[1:], stdout=2)"
     code += "; print(s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     command = [sys.executable, "-m", "kdump", "diff", str(tmp_path / "none" / "t-0"), str(tmp_path / "lz4" / "t-0")]

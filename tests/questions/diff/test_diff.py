@@ -228,8 +228,7 @@ def test_a_copy_is_the_same(window: int) -> None:
 
 
 def copy_of(data: bytes, directory: Path, name: str = FIRST) -> Path:
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / name).write_bytes(data)
+    craft.write_file(directory / name, data)
     return directory
 
 
@@ -467,8 +466,7 @@ def test_nothing_in_common_cannot_be_told(tmp_path: Path) -> None:
 def test_a_segment_that_cannot_be_opened(tmp_path: Path) -> None:
     one = copy_of(craft.one(b"a", 0), tmp_path / "a-0")
     copy_of(craft.one(b"b", 1), one, f"{1:020}.log")
-    other = tmp_path / "b-0"
-    shutil.copytree(one, other)
+    other = shutil.copytree(one, tmp_path / "b-0")
     (other / f"{1:020}.log").unlink()
     (other / f"{1:020}.log").symlink_to(tmp_path / "nowhere")
     found = only(one, other)

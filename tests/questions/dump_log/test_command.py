@@ -248,8 +248,7 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
         damage(data, dice)
         directory = tmp_path / path.parent.name
         directory.mkdir(exist_ok=True)
-        copy = directory / path.name
-        copy.write_bytes(data)
+        copy = craft.write_file(directory / path.name, data)
         chosen = ["--print-data-log"] if copy.suffix == ".log" and number % 2 else options[number % len(options)]
         result = dump("--files", copy, *chosen)
         assert result.exit_code in (0, 1), (path, chosen)
@@ -261,8 +260,7 @@ def test_every_damaged_file(damage: Callable[[bytearray, random.Random], None], 
 def test_a_preallocated_index_of_an_empty_segment(tmp_path: Path) -> None:
     """Kafka's tool ends with NoSuchElementException when it looks for the first batch."""
     (tmp_path / f"{0:020}.log").touch()
-    index = tmp_path / f"{0:020}.index"
-    index.write_bytes(bytes(80))
+    index = craft.write_file(tmp_path / f"{0:020}.index", bytes(80))
     result = dump("--files", index)
     assert (result.exit_code, result.stdout, result.stderr) == (0, f"Dumping {index}\noffset: 0 position: 0\n", "")
 
@@ -408,8 +406,7 @@ def test_a_type_of_record_that_a_tool_does_not_know(tmp_path: Path) -> None:
 def test_tagged_fields_that_a_tool_does_not_know(tmp_path: Path) -> None:
     key = (17).to_bytes(2, "big") + b"\0\1g"
     value = bytes(2) + bytes(12) + bytes.fromhex("03 0004 00000001 0204 00000002 0304 00000003")
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(craft.batch([craft.record(0, key=key, value=value)]))
+    path = craft.write_file(tmp_path / f"{0:020}.log", craft.batch([craft.record(0, key=key, value=value)]))
     said = [
         dump("--files", path, "--offsets-decoder", "--kafka-version", version).stdout.partition("payload: ")[2]
         for version in ("4.3", "4.4", "4.9")
@@ -421,8 +418,7 @@ def test_tagged_fields_that_a_tool_does_not_know(tmp_path: Path) -> None:
 
 def test_versions_of_a_txnindex(tmp_path: Path) -> None:
     """An INT16, of which the tool of 4.3 reads the first byte."""
-    path = tmp_path / f"{0:020}.txnindex"
-    path.write_bytes(b"\0\1" + bytes(32))
+    path = craft.write_file(tmp_path / f"{0:020}.txnindex", b"\0\1" + bytes(32))
     assert dump("--files", path).stdout.splitlines()[1].startswith("version: 0 producerId: 0 ")
     newer = dump("--files", path, "--kafka-version", "4.4")
     assert (newer.exit_code, len(newer.stdout.splitlines())) == (1, 1)

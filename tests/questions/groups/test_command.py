@@ -19,7 +19,7 @@ from kdump.render.stdout import Output
 from kdump.state.committed_offsets import OffsetAndMetadata
 from tests import command
 from tests.conftest import DISKS, FIXTURES, numbers_in, seeded
-from tests.craft import batch, record, split
+from tests.craft import batch, record, split, write_file
 from tests.disks import data, marker
 from tests.disks import partition as write_partition
 from tests.each_case import each_case
@@ -31,6 +31,7 @@ CLEAN = FIXTURES / "clean-1"
 
 
 run = partial(command.run, "groups")
+refused = partial(command.refused, "groups")
 
 
 objects = partial(command.objects, "groups", types=TYPES)
@@ -39,8 +40,7 @@ objects = partial(command.objects, "groups", types=TYPES)
 def disk(tmp_path: Path, *steps: Any, name: str = "__consumer_offsets-0") -> Path:
     """Return a log directory with this log of a group coordinator."""
     folder = tmp_path / name
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / LOG).write_bytes(segment(*steps))
+    write_file(folder / LOG, segment(*steps))
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
     return tmp_path
 
@@ -130,8 +130,7 @@ def test_a_topic_that_was_made_anew_and_one_that_is_being_deleted(tmp_path: Path
     tagged = value[:-1] + b"\x01\x00\x10" + b"X" * 16  # the topic ID
     root = disk(tmp_path, (key, tagged), commit("g", "gone", 0, 1))
     (root / f"gone-0.{'0' * 32}-delete").mkdir()
-    (root / "__cluster_metadata-0").mkdir()
-    (root / "__cluster_metadata-0" / LOG).write_bytes(metadata_log([topic("t", "T"), partition("T", 0, [1])]))
+    write_file(root / "__cluster_metadata-0" / LOG, metadata_log([topic("t", "T"), partition("T", 0, [1])]))
     found = {each["topic"]: each["remark"] for each in objects(root) if each["type"] == "groupOffset"}
     assert found == {"t": OTHER_TOPIC, "gone": TOPIC_DELETED}
 
@@ -234,9 +233,7 @@ def test_history() -> None:
     ],
 )
 def test_contradictions(options: list[str]) -> None:
-    result = run(CLEAN, *options)
-    assert result.exit_code == 2
-    assert "Error" in result.stderr
+    assert "Error" in refused(CLEAN, *options)
 
 
 def test_an_offset_is_one_of_a_single_partition(tmp_path: Path) -> None:

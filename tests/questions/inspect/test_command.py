@@ -124,8 +124,7 @@ def test_time_is_echoed_and_ends_with_the_day() -> None:
 def test_old_timestamps_are_not_pruned_by_the_first(tmp_path: Path) -> None:
     """baseTimestamp is not the minimum: the second record is older than the first."""
     batch = craft.batch([craft.record(0, timestamp=0), craft.record(1, timestamp=-5000)])
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(batch)
+    path = craft.write_file(tmp_path / f"{0:020}.log", batch)
     assert [r["offset"] for r in records(path, "--time", "..1699999996000")] == [1]
 
 
@@ -250,8 +249,7 @@ def test_the_time_index_spares_reading(tmp_path: Path, monkeypatch: pytest.Monke
             times += TIME_INDEX_ENTRY.struct.pack(1_700_000_000_000 + number, number)
         fields = {"baseTimestamp": 1_700_000_000_000 + number, "maxTimestamp": 1_700_000_000_000 + number}
         data += craft.batch([craft.record(value=b"v" * 20_000)], offset=number, **fields)
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(data)
+    path = craft.write_file(tmp_path / f"{0:020}.log", data)
     path.with_suffix(".index").write_bytes(index)
     path.with_suffix(".timeindex").write_bytes(times)
     sizes: list[int] = []
@@ -359,8 +357,7 @@ def test_damage_stands_in_its_place(tmp_path: Path) -> None:
         bytes(200),
         batches[4][:90],
     ]
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(b"".join(parts))
+    path = craft.write_file(tmp_path / f"{0:020}.log", b"".join(parts))
     found = objects(path)
     kinds = [entry.get("kind") or entry.get("code") or entry["baseOffset"] for entry in found]
     assert kinds == [0, 1, "crc-mismatch", 2, "junk", 4, "padding", "torn"]
@@ -407,8 +404,7 @@ def test_a_limit_on_what_is_decompressed(tmp_path: Path) -> None:
 
 
 def test_max_batch_size(tmp_path: Path) -> None:
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(craft.one(b"x") + craft.one(bytes(5000), 1) + craft.one(b"y", 2))
+    path = craft.write_file(tmp_path / f"{0:020}.log", craft.one(b"x") + craft.one(bytes(5000), 1) + craft.one(b"y", 2))
     assert [e["type"] for e in objects(path, "--max-batch-size", "1k")] == ["batch", "region", "batch"]
 
 
@@ -590,8 +586,7 @@ def test_one_bad_path_does_not_hide_the_others(tmp_path: Path) -> None:
     ids=["png", "elf", "byte"],
 )
 def test_no_segment(data: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(data)
+    path = craft.write_file(tmp_path / "file", data)
     result = run(path, "--json", "--as", "segment")
     assert result.exit_code == 0
     entries = [json.loads(line) for line in result.stdout.splitlines()]
@@ -617,8 +612,7 @@ def test_a_cut_gzip_file_shows_what_came_out(tmp_path: Path) -> None:
 
 
 def test_a_gzip_file_on_a_bad_device_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "00000000000000000000.log.gz"
-    path.write_bytes(gzip.compress(os.urandom(1 << 20)))
+    path = craft.write_file(tmp_path / "00000000000000000000.log.gz", gzip.compress(os.urandom(1 << 20)))
     pread = os.pread
 
     def failing(fd: int, count: int, position: int) -> bytes:
@@ -635,8 +629,7 @@ def test_a_gzip_file_on_a_bad_device_is_named_once(tmp_path: Path, monkeypatch: 
 
 def test_a_file_that_grows_is_read_to_the_end_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = craft.split(PAYMENTS.read_bytes())
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(b"".join(data[:3]))
+    path = craft.write_file(tmp_path / f"{0:020}.log", b"".join(data[:3]))
     whole = JsonView.batch
 
     def and_grow(*arguments: Any) -> int:
@@ -889,8 +882,7 @@ def test_keys_are_those_of_the_declarations(tmp_path: Path) -> None:
     the fast and the plain writers, with and without decoding."""
     from kdump.all_answers import TYPES
 
-    torn = tmp_path / f"{0:020}.log"
-    torn.write_bytes(segment("clean-1/payments-0").read_bytes()[:-10])
+    torn = craft.write_file(tmp_path / f"{0:020}.log", segment("clean-1/payments-0").read_bytes()[:-10])
     seen: dict[str, set[str]] = {}
     unshown = (".md", ".avsc", ".desc", "bootstrap.checkpoint.deleted")
     small = [path for path in FIXTURES.rglob("*") if path.is_file() and path.suffix not in (".log", ".checkpoint")]
@@ -917,8 +909,7 @@ def test_large_batches_that_their_headers_exclude_are_not_read(tmp_path: Path, m
     for number in range(60):
         fields = {"producerId": number // 20, "producerEpoch": 0, "baseSequence": number % 20}
         data += craft.batch([craft.record(value=values[number % 3])], offset=number, **fields)
-    path = tmp_path / f"{0:020}.log"
-    path.write_bytes(data)
+    path = craft.write_file(tmp_path / f"{0:020}.log", data)
     sizes: list[int] = []
     whole = FileSource.read_at
 

@@ -16,6 +16,7 @@ from kdump.questions.inspect import fast_entries
 from kdump.questions.inspect import show as inspect_run
 from kdump.render.times import LAST, iso, iso_many
 from tests.conftest import DISKS, FIXTURES, few, seeded
+from tests.craft import write_file
 from tests.test_damaged_disks import DAMAGES
 
 FORMS = ([], ["--json"])
@@ -65,8 +66,7 @@ def test_entries(ending: str, base: int, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("ending", SHAPES)
 def test_options(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / f"{5:020}{ending}"
-    path.write_bytes(rising(ending, 300))
+    path = write_file(tmp_path / f"{5:020}{ending}", rising(ending, 300))
     forms = (["--limit", "7"], ["--last", "3"], ["--offset", "200"], ["--tz", "Asia/Tokyo"], ["--full"], ["--csv"])
     both(monkeypatch, path, forms=forms)
     both(monkeypatch, path, FIXTURES / "clean-1" / "payments-0" / f"{0:020}.log", path)
@@ -98,8 +98,7 @@ def test_times() -> None:
 def test_only_the_first_rows_are_written_one_by_one(
     form: list[str], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / f"{0:020}.timeindex"
-    path.write_bytes(rising(".timeindex", 10_000))
+    path = write_file(tmp_path / f"{0:020}.timeindex", rising(".timeindex", 10_000))
     single = []
     for view in (inspect_run.TableView, inspect_run.JsonView):
         entry = view.entry

@@ -333,8 +333,7 @@ def test_left_overs(disk: Path) -> None:
     partition = disk / "ledger-0"
     (partition / f"{0:020}.log.deleted").write_bytes(bytes(1000))
     (partition / f"{0:020}.log.cleaned").write_bytes(bytes(2000))
-    (disk / "remote-log-index-cache").mkdir()
-    (disk / "remote-log-index-cache" / "x.index").write_bytes(bytes(3000))
+    craft.write_file(disk / "remote-log-index-cache" / "x.index", bytes(3000))
     directory = objects(disk)[0]
     assert (directory["deletedSize"], directory["unfinishedSize"], directory["remoteCacheSize"]) == (1000, 2000, 3000)
     assert "1000 bytes .deleted; 2.0 KiB that a startup deletes" in ls(disk)[1]
@@ -449,8 +448,7 @@ INDEXES = ("ledger-0/00000000000000000000.index", "ledger-0/00000000000000000000
 def test_a_pipe_that_was_found_is_not_opened(tmp_path: Path) -> None:
     """It has the name of a segment or of a small file. Opening it would wait forever for a writer, or here until a
     signal ends the process."""
-    disk = tmp_path / "disk"
-    shutil.copytree(FIXTURES / "clean-2", disk)
+    disk = shutil.copytree(FIXTURES / "clean-2", tmp_path / "disk")
     shutil.rmtree(disk / "__cluster_metadata-0")
     for name in ("meta.properties", "ledger-0/00000000000000000000.log", "ledger-0/partition.metadata", *INDEXES):
         (disk / name).unlink(missing_ok=True)
@@ -473,8 +471,7 @@ def test_a_pipe_that_was_found_is_not_opened(tmp_path: Path) -> None:
 
 def test_sorted_by_size_it_shows_what_is_occupied(tmp_path: Path) -> None:
     """An index is preallocated: 10 MiB long, it occupies next to nothing."""
-    partition = tmp_path / "users-0"
-    shutil.copytree(CLEAN / "users-0", partition)
+    partition = shutil.copytree(CLEAN / "users-0", tmp_path / "users-0")
     with open(partition / f"{0:020}.index", "wb") as file:
         file.truncate(10 << 20)
     for arguments in ((), ("--by", "topic")):

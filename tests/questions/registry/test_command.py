@@ -20,7 +20,7 @@ from kdump.all_answers import TYPES
 from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import FIXTURES
-from tests.craft import batch, record
+from tests.craft import batch, record, write_file
 from tests.each_case import each_case
 from tests.registry_disk import (
     ADDRESS,
@@ -157,8 +157,7 @@ def test_a_registry_that_is_lost_says_where_its_records_may_be(tmp_path: Path) -
         shutil.copytree(DISK / "orders-0", disk / "orders-0")
     gone = f"_schemas-0.{'0' * 32}-delete"
     for name in ("empty", "again"):
-        (disks[name] / "_schemas-0").mkdir()
-        (disks[name] / "_schemas-0" / LOG).write_bytes(b"")
+        write_file(disks[name] / "_schemas-0" / LOG, b"")
     for name in ("deleted", "again"):
         shutil.copytree(DISK / "_schemas-0", disks[name] / gone)
     assert command.run("carve", DISK / "_schemas-0" / LOG, "--out", tmp_path / "carved").exit_code == 0

@@ -15,6 +15,7 @@ PAYMENTS = FIXTURES / "indexed-1" / "payments-0"
 
 
 run = partial(command.run, "reindex")
+refused = partial(command.refused, "reindex")
 
 
 objects = partial(command.objects, "reindex", types=TYPES)
@@ -33,9 +34,7 @@ def test_directories_whose_names_are_no_partitions(tmp_path: Path) -> None:
     for name in ("one", "two"):
         shutil.copytree(PAYMENTS, tmp_path / name)
     assert sum(each["type"] == "reindex" for each in objects(tmp_path / "one", tmp_path / "two")) == 2
-    result = run(tmp_path / "one", tmp_path / "two", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "would be written to the same path" in result.stderr
+    assert "would be written to the same path" in refused(tmp_path / "one", tmp_path / "two", "--out", tmp_path / "out")
 
 
 def test_exit_statuses(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ from kdump.state.as_of import AsOf
 from kdump.state.metadata_image import MetadataImage
 from tests import command
 from tests.conftest import DISKS, ROOT
-from tests.craft import flip
+from tests.craft import flip, write_file
 from tests.each_case import each_case
 from tests.state.test_image_records import image_of, state
 from tests.test_memory import MEASURE
@@ -100,8 +100,7 @@ def disk(path: Path, node: int, log: bytes | None, cluster: str = CLUSTER, epoch
     meta = f"#\nnode.id={node}\ndirectory.id={directory or IDS['DEFGT'[node % 5]]}\nversion=1\ncluster.id={cluster}\n"
     (path / "meta.properties").write_text(meta)
     if log is not None:
-        (path / LOG).mkdir()
-        (path / LOG / f"{0:020}.log").write_bytes(log)
+        write_file(path / LOG / f"{0:020}.log", log)
         state = {"clusterId": "", "leaderId": 1, "leaderEpoch": epoch, "votedId": -1, "appliedOffset": 0}
         state |= {"currentVoters": [{"voterId": 1}], "data_version": 0}
         (path / LOG / "quorum-state").write_text(json.dumps(state))
@@ -294,8 +293,7 @@ def test_a_broker_epoch_above_32_bits(tmp_path: Path) -> None:
 
 def test_a_leader_epoch_on_a_disk_is_higher(tmp_path: Path) -> None:
     path = disk(tmp_path / "d", 1, log_of((1, [LEVEL, topic("t", "T"), partition("T")])))
-    (path / "t-0").mkdir()
-    (path / "t-0" / f"{0:020}.log").write_bytes(b"")
+    write_file(path / "t-0" / f"{0:020}.log", b"")
     (path / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n123456 9\n")
     made = rescue(str(path), str(tmp_path / "out"))
     assert of_snapshot(made).topics["t"].partitions[0].leaderEpoch == 123456 + MORE_EPOCHS

@@ -33,7 +33,7 @@ from kdump.questions.rescue.run import rescue
 from kdump.state.partition_registrations import PartitionRegistration
 from tests import command
 from tests.conftest import FIXTURES, ROOT
-from tests.craft import flip, one
+from tests.craft import flip, one, write_file
 from tests.questions.rescue.test_command import CLUSTER, LEVEL, disk, hashes, log_of, of_snapshot, topic
 from tests.test_memory import MEASURE
 from tools.metadata_trials import IDS
@@ -54,8 +54,7 @@ def log(
 ) -> Path:
     """Write a partition directory; `epochs`: leader epochs and their start offsets."""
     folder = path / name
-    folder.mkdir(parents=True)
-    (folder / f"{0:020}.log").write_bytes(batches)
+    write_file(folder / f"{0:020}.log", batches)
     if topic_id is not None:
         (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
     rows = "".join(f"{epoch} {offset}\n" for epoch, offset in epochs)
@@ -362,8 +361,7 @@ def test_bad_input(tmp_path: Path) -> None:
     zookeeper = tmp_path / "zookeeper"
     log(zookeeper, "a-0", IDS["T"], data((0, 0)))
     (zookeeper / "meta.properties").write_text(f"version=0\nbroker.id=1\ncluster.id={CLUSTER}\n")
-    twice = tmp_path / "copy"
-    shutil.copytree(good, twice)
+    twice = shutil.copytree(good, tmp_path / "copy")
     with_log = disk(tmp_path / "with-log", 1, log_of((1, [LEVEL, topic("t", "T")])))
     version, controller = ("--kafka-version", "4.3"), ("--controller", "1@localhost:9093")
     for arguments, reason in (

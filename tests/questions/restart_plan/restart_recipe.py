@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.craft import write_file
 from tests.damages import META, RECOVERY, START, Log, second_directory
 from tools.trials.node import USER, Node
 
@@ -177,8 +178,7 @@ def metadata_directory(root: Path) -> Path:
 def metadata_apart(root: Path) -> Path:
     """Create a metadata.log.dir and move the metadata log of the first log directory there."""
     other = metadata_directory(root)
-    other.mkdir()
-    (other / META).write_bytes((root / META).read_bytes().replace(OWN_ID, THIRD_ID))
+    write_file(other / META, (root / META).read_bytes().replace(OWN_ID, THIRD_ID))
     for name in ("__cluster_metadata-0", "bootstrap.checkpoint"):
         (root / name).rename(other / name)
     return other

@@ -319,8 +319,7 @@ def test_names_of_directories(name: str, parsed: Any) -> None:
 )
 def test_offset_checkpoints(tmp_path: Path, text: str, wrong: bool | None) -> None:
     """CheckpointFile.read: a missing file is valid, and a number that does not parse is not an IOException."""
-    path = tmp_path / "x"
-    path.write_bytes(text.encode())
+    path = craft.write_file(tmp_path / "x", text.encode())
     if wrong is None:
         assert checkpoint_file.offsets(str(path)) == ({("a", 0): 5} if "a" in text else {})
     else:

@@ -16,7 +16,7 @@ from kdump.format.known_releases import features, newest
 from kdump.questions.restart_plan.answer import RestartPlan
 from kdump.questions.restart_plan.run import USE_NEWER
 from tests import command
-from tests.craft import batch, record
+from tests.craft import batch, record, write_file
 from tests.state.test_cluster import feature
 from tests.state.test_metadata import CONTROL, NOTHING, broker, framed, log, snapshot, text, topic
 
@@ -31,8 +31,7 @@ META = "version=1\nnode.id=0\ncluster.id=FN96DRb6S3GeSIQS03itlw\ndirectory.id=JK
 def controller(root: Path, *values: bytes, newest: bytes | None = None) -> Path:
     """Make the disk of a controller whose log has these records; `newest`: the metadata snapshot after them."""
     folder = root / "__cluster_metadata-0"
-    folder.mkdir(parents=True)
-    (folder / f"{0:020}.log").write_bytes(log([*values]))
+    write_file(folder / f"{0:020}.log", log([*values]))
     (folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
     (folder / "quorum-state").write_text(
@@ -153,8 +152,7 @@ def test_how_a_release_refuses_a_level(tmp_path: Path, release: str, level: int,
 def test_a_level_that_only_bootstrap_has(tmp_path: Path) -> None:
     """The metadata log has a level that every release knows."""
     disk = controller(tmp_path / "disk", feature(LEVEL, 7))
-    path = disk / "bootstrap.checkpoint"
-    path.write_bytes(log([feature(LEVEL, 33)]))
+    path = write_file(disk / "bootstrap.checkpoint", log([feature(LEVEL, 33)]))
     for release, wording in (("3.3", "metadata version"), ("3.9", "feature level"), ("4.0.0", "feature level")):
         (stop,) = plan(disk, release).allStops
         assert (stop.file, stop.exception) == (
@@ -174,8 +172,7 @@ def test_what_depends_on_such_a_record_is_unknown(tmp_path: Path) -> None:
     """The record may have created the topic, so that its directory is not stray."""
     for value, is_stray in ((NOTHING, True), (framed(100, b"\0"), False)):
         disk = broker_of(tmp_path / str(is_stray), KNOWN_BY_ALL, topic("b", "B"), broker(0, "x"), value)
-        (disk / "a-0").mkdir()
-        (disk / "a-0" / f"{0:020}.log").write_bytes(log([b"v"]))
+        write_file(disk / "a-0" / f"{0:020}.log", log([b"v"]))
         (disk / "a-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")
         found = plan(disk)
         assert [each.stray != "" for each in found.partitions if each.topic == "a"] == [is_stray]
@@ -275,13 +272,11 @@ def test_features_of_a_distribution_say_nothing(tmp_path: Path) -> None:
 def test_a_file_of_a_newer_version(tmp_path: Path, name: str, content: str | bytes, said: str) -> None:
     """It is not damaged: the finding is a warning."""
     disk = broker_of(tmp_path / "disk", KNOWN_BY_ALL)
-    (disk / "a-0").mkdir()
-    (disk / "a-0" / f"{0:020}.log").write_bytes(log([b"v"]))
+    write_file(disk / "a-0" / f"{0:020}.log", log([b"v"]))
     for index in ("index", "timeindex"):
         (disk / "a-0" / f"{0:020}.{index}").touch()
     (disk / "a-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")
-    path = disk / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path = write_file(disk / name, content if isinstance(content, bytes) else content.encode())
     findings = [each for each in command.objects("verify", disk) if each.get("file") == str(path)]
     assert [(each["code"], each["severity"]) for each in findings] == [("newer-release", "warning")]
     assert said in findings[0]["message"]
@@ -324,8 +319,7 @@ def test_a_transaction_index_of_a_newer_version(tmp_path: Path) -> None:
     ):
         disk = broker_of(tmp_path / str(number), KNOWN_BY_ALL)
         folder = disk / "a-0"
-        folder.mkdir()
-        (folder / f"{0:020}.log").write_bytes(log([b"v"]))
+        write_file(folder / f"{0:020}.log", log([b"v"]))
         for index in ("index", "timeindex"):
             (folder / f"{0:020}.{index}").touch()
         (folder / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg\n")

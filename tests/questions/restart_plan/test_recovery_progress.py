@@ -31,6 +31,7 @@ from kdump.questions.restart_plan.recovery.recovery_progress import (
     process_start,
 )
 from kdump.questions.restart_plan.recovery.recovery_work import directory_work
+from tests.craft import write_file
 from tests.questions.restart_plan.test_recovery_time import disk, segment
 
 PROCESS = 4242
@@ -287,8 +288,7 @@ def test_threads_with_any_name(proc: FakeProc) -> None:
     proc.thread(7, "log-recovery) R", read=5, ticks=2)
     proc.thread(8, "log-recovery-/d", read=6, ticks=3)
     (proc.task / "9").mkdir()
-    (proc.task / "10").mkdir()
-    (proc.task / "10" / "stat").write_bytes(b"\xff\n")
+    write_file(proc.task / "10" / "stat", b"\xff\n")
     found = broker_threads(PROCESS, str(proc.root))
     assert (found.recovering, found.read, found.ticks) == (1, 6, 3)
     assert not broker_threads(1, str(proc.root)).alive
@@ -323,8 +323,7 @@ def test_following_finds_a_broker_that_starts_later(
 
 def test_real_counters_of_threads(tmp_path: Path) -> None:
     """This process, with a thread that has such a name and reads a file."""
-    path = tmp_path / "file"
-    path.write_bytes(bytes(SIZE))
+    path = write_file(tmp_path / "file", bytes(SIZE))
     begun, done = threading.Event(), threading.Event()
 
     def read() -> None:

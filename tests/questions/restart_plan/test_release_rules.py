@@ -93,8 +93,7 @@ def findings(disk: Path, *options: str) -> dict[str, list[tuple[str, str]]]:
 
 
 def edited(tmp_path: Path, name: str, file: str, change: Callable[[str], str]) -> Path:
-    disk = tmp_path / "disk"
-    shutil.copytree(RELEASES / name / "clean", disk)
+    disk = shutil.copytree(RELEASES / name / "clean", tmp_path / "disk")
     path = disk / file
     path.write_text(change(path.read_text()))
     return disk
@@ -129,8 +128,7 @@ def test_a_quorum_state_of_dynamic_quorums(tmp_path: Path) -> None:
 
 
 def test_stray_directories_stop_old_brokers(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    shutil.copytree(STATED, disk)
+    disk = shutil.copytree(STATED, tmp_path / "disk")
     (disk / "plain-0").rename(disk / "plain-0.0123456789abcdef0123456789abcdef-stray")
 
     def severity(version: str) -> set[str]:

@@ -121,8 +121,7 @@ def test_a_difference_changes_the_plan(disk: Path, case: tuple[str, Change, str,
 def test_strays_are_deleted_up_to_3_6(disk: Path) -> None:
     """A partition of which the metadata knows nothing is deleted, or renamed from 3.7 on; and no release deletes one
     while another has no topic ID."""
-    at = disk / "unknown-0"
-    shutil.copytree(disk / "ledger-0", at)
+    at = shutil.copytree(disk / "ledger-0", disk / "unknown-0")
     (at / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ\n")
     for version, deleted in (("3.6-kraft", True), ("3.7-kraft", False), ("4.3", False)):
         (found,) = [each for each in plan(disk, version).partitions if each.stray]

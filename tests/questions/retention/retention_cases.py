@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kdump.format.index import TIME_INDEX_ENTRY
-from tests.craft import batch, flip, record
+from tests.craft import batch, flip, record, write_file
 from tests.disks import data, marker, snapshot, txn_index
 
 DAY, HOUR = 86_400_000, 3_600_000
@@ -187,8 +187,7 @@ def write(folder: Path, made: Made) -> int:
     end = 0
     for content in made.segments:
         base = int.from_bytes(content[:8], "big") if content else end
-        path = folder / f"{base:020}.log"
-        path.write_bytes(content)
+        path = write_file(folder / f"{base:020}.log", content)
         path.with_suffix(".index").write_bytes(b"")
         last, largest = _last(content)
         largest = made.times.get(base, largest) if base in made.times else largest

@@ -17,7 +17,7 @@ from kdump.kafka.server_properties import read_properties
 from tests import command
 from tests.command import unmatched
 from tests.conftest import DISKS, FIXTURES, numbers_in
-from tests.craft import batch, flip, message, one, record, with_metadata_record, wrapper
+from tests.craft import batch, flip, message, one, record, with_metadata_record, wrapper, write_file
 from tests.damages import copy_disk
 from tests.disks import coordinator, cut, data, marker, partition
 from tests.each_case import each_case
@@ -34,6 +34,7 @@ COMPACT = ("--config", "cleanup.policy=compact")
 
 
 run = partial(command.run, "retention")
+refused = partial(command.refused, "retention")
 
 
 def told(*args: str | Path, status: int = 0) -> dict[str, list[dict[str, Any]]]:
@@ -246,8 +247,7 @@ def test_the_high_watermark_of_several_replicas(tmp_path: Path) -> None:
 
 def test_directories_that_are_no_logs_any_more(tmp_path: Path) -> None:
     for state, status in (("delete", 0), ("stray", 1)):
-        folder = tmp_path / state / f"payments-0.{'0' * 32}-{state}"
-        shutil.copytree(CLEAN / "payments-0", folder)
+        folder = shutil.copytree(CLEAN / "payments-0", tmp_path / state / f"payments-0.{'0' * 32}-{state}")
         found = told(tmp_path / state, status=status)
         assert [each["state"] for each in found["retention"]] == [state]
         assert [each["hold"] for each in found["retentionHold"]] == ["stray"] * status
@@ -303,8 +303,7 @@ def test_what_is_no_answer(tmp_path: Path) -> None:
         assert run(CLEAN, *wrong).exit_code == 2, wrong
     assert run(tmp_path / "none").exit_code == 2
     empty = tmp_path / "payments-0"
-    empty.mkdir()
-    (empty / LOG).write_bytes(b"")
+    write_file(empty / LOG, b"")
     assert run(empty, *NOW).exit_code == 0
     assert run(empty, *NOW, *COMPACT).exit_code == 0
     metadata = run(CLEAN / "__cluster_metadata-0", *NOW)
@@ -443,8 +442,7 @@ def test_nothing_there_is_said_once(tmp_path: Path) -> None:
 
 
 def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:
-    path = tmp_path / "server.properties"
-    path.write_bytes("# Å log.retention.ms=1\nlog.retention.bytes=5\r\n".encode())
+    path = write_file(tmp_path / "server.properties", "# Å log.retention.ms=1\nlog.retention.bytes=5\r\n".encode())
     assert read_properties(str(path)).values == {"log.retention.bytes": "5"}
 
 
@@ -452,9 +450,7 @@ def test_lines_of_properties_end_as_in_java(tmp_path: Path) -> None:
     "text", ["retention.ms=", "retention.ms=1_000", "log.retention.hours=x", "log.cleaner.enable=yes"]
 )
 def test_a_config_of_the_command_line_is_never_passed_over(text: str) -> None:
-    result = run(CLEAN / "users-0", "--config", text, *NOW)
-    assert result.exit_code == 2
-    assert "is not a valid value" in result.stderr
+    assert "is not a valid value" in refused(CLEAN / "users-0", "--config", text, *NOW)
 
 
 # --- Paused work, and state that must stay ----------------------------------------------------------------------------

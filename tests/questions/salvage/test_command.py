@@ -30,8 +30,7 @@ run = partial(command.run, "salvage")
 
 def hurt(tmp_path: Path, source: Path = ORDERS) -> Path:
     """A copy with a batch that several wrong bytes damage."""
-    copy = tmp_path / source.name
-    shutil.copytree(source, copy)
+    copy = shutil.copytree(source, tmp_path / source.name)
     data = bytearray((copy / FIRST).read_bytes())
     data[12000:12040] = b"#" * 40
     (copy / FIRST).write_bytes(data)
@@ -53,8 +52,7 @@ def test_exit_statuses(tmp_path: Path) -> None:
     quiet = run("-", "--name", "t-7", "-q", "--out", tmp_path / "8", stdin=(ORDERS / FIRST).read_bytes())
     assert (quiet.exit_code, quiet.stdout) == (0, "")
     assert (tmp_path / "8" / "t-7" / FIRST).read_bytes() == (ORDERS / FIRST).read_bytes()
-    (tmp_path / "junk-0").mkdir()
-    (tmp_path / "junk-0" / FIRST).write_bytes(b"#" * 1000)
+    craft.write_file(tmp_path / "junk-0" / FIRST, b"#" * 1000)
     result = run(tmp_path / "junk-0", "--out", tmp_path / "9", "--json")
     assert result.exit_code == 2
     made = json.loads(result.stdout.splitlines()[0])
@@ -65,8 +63,7 @@ def test_exit_statuses(tmp_path: Path) -> None:
 
 def reordered(tmp_path: Path, *order: int) -> Path:
     """Return a copy with its batches in another order."""
-    copy = tmp_path / "-".join(map(str, order)) / ORDERS.name
-    shutil.copytree(ORDERS, copy)
+    copy = shutil.copytree(ORDERS, tmp_path / "-".join(map(str, order)) / ORDERS.name)
     batches = craft.split((copy / FIRST).read_bytes())
     (copy / FIRST).write_bytes(b"".join(batches[number] for number in order))
     return copy
@@ -153,8 +150,7 @@ def test_topics_are_chosen(tmp_path: Path) -> None:
 
 def test_control_characters_stay_out(tmp_path: Path) -> None:
     directory = tmp_path / "a\x1b[31m" / "t-0"
-    directory.mkdir(parents=True)
-    (directory / FIRST).write_bytes(craft.one(b"\x1b[2J") + b"#" * 100)
+    craft.write_file(directory / FIRST, craft.one(b"\x1b[2J") + b"#" * 100)
     for number, options in enumerate(([], ["--full"], ["--json"], ["--write", "jsonl"])):
         out = tmp_path / str(number)
         result = run(directory, "--out", out, *options)
@@ -165,8 +161,7 @@ def test_control_characters_stay_out(tmp_path: Path) -> None:
 
 def test_a_path_that_is_no_text(tmp_path: Path) -> None:
     directory = tmp_path / "b\udcff" / "t-0"
-    directory.mkdir(parents=True)
-    (directory / FIRST).write_bytes(craft.one(b"v") + b"#" * 100)
+    craft.write_file(directory / FIRST, craft.one(b"v") + b"#" * 100)
     assert run(directory, "--out", tmp_path / "out", "--json").exit_code == 1
     for line in (tmp_path / "out" / "ledger.jsonl").read_text().splitlines():
         assert "\\xff" in json.loads(line).get("file", "\\xff")

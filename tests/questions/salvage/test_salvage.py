@@ -51,8 +51,7 @@ FIRST = f"{0:020}.log"
 
 def place(root: Path, name: str, *batches: bytes, base: int = 0, ending: str = "") -> Path:
     """Write a partition directory with a segment of these batches."""
-    (root / name).mkdir(parents=True, exist_ok=True)
-    (root / name / f"{base:020}.log{ending}").write_bytes(b"".join(batches))
+    craft.write_file(root / name / f"{base:020}.log{ending}", b"".join(batches))
     return root / name
 
 
@@ -634,8 +633,7 @@ def test_a_sound_copy_is_better_than_a_guess(tmp_path: Path) -> None:
 
 
 def test_a_lost_marker_leaves_a_transaction_open(tmp_path: Path) -> None:
-    source = tmp_path / "payments-0"
-    shutil.copytree(FIXTURES / "crash-1" / "payments-0", source)
+    source = shutil.copytree(FIXTURES / "crash-1" / "payments-0", tmp_path / "payments-0")
     sound = Run(tmp_path / "sound", source).only
     assert [(each.firstOffset, each.lost) for each in sound.openTransactions] == [(114, False)]
     batches = craft.split((source / FIRST).read_bytes())
@@ -670,8 +668,7 @@ def test_a_marker_that_may_decide_over_two_transactions(tmp_path: Path) -> None:
 
 def test_what_a_replica_filled_leaves_no_doubt(tmp_path: Path) -> None:
     sound = FIXTURES / "crash-1" / "payments-0"
-    source = tmp_path / "payments-0"
-    shutil.copytree(sound, source)
+    source = shutil.copytree(sound, tmp_path / "payments-0")
     batches = craft.split((source / FIRST).read_bytes())
     (source / FIRST).write_bytes(b"".join(each if n % 4 else broken(each) for n, each in enumerate(batches)))
     alone = Run(tmp_path / "alone", source).only
@@ -871,8 +868,7 @@ def test_a_file_whose_name_is_not_a_segments(name: str, tmp_path: Path) -> None:
     """Its batches are read wherever a segment lacks them, and a note names it; what has no batch is named, too."""
     path = place(tmp_path, "t-0", ten(0), ten(10))
     place(tmp_path, "t-0", ten(30), base=30)
-    misnamed = path / name.format(base=20, number=1)
-    misnamed.write_bytes(ten(20) + ten(0, text="other"))
+    misnamed = craft.write_file(path / name.format(base=20, number=1), ten(20) + ten(0, text="other"))
     (path / "README").write_bytes(b"copied on Monday")
     run = Run(tmp_path / "out", path)
     assert (run.offsets(), run.holes) == (set(range(40)), [])
@@ -883,8 +879,7 @@ def test_a_file_whose_name_is_not_a_segments(name: str, tmp_path: Path) -> None:
 
 def test_a_partition_of_which_no_segment_has_its_name(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
-    path.mkdir()
-    (path / "0.log").write_bytes(ten(0))
+    craft.write_file(path / "0.log", ten(0))
     (path / "orders.bak").write_bytes(ten(10))
     assert Run(tmp_path / "out", path).offsets() == set(range(20))
 

@@ -154,8 +154,7 @@ def test_a_pipe(tmp_path: Path) -> None:
 
 
 def test_control_characters_stay_out(tmp_path: Path) -> None:
-    (tmp_path / "t-0").mkdir()
-    (tmp_path / "t-0" / FIRST).write_bytes(craft.batch([craft.record(key=b"\x1b[2J\x9b", value=b"v")]))
+    craft.write_file(tmp_path / "t-0" / FIRST, craft.batch([craft.record(key=b"\x1b[2J\x9b", value=b"v")]))
     for options in ((), ("--full",), ("--json",)):
         result = command.run("stats", tmp_path / "t-0", *options)
         assert result.exit_code == 0
@@ -200,8 +199,7 @@ def test_small_batches_are_counted_together_as_alone(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dice = seeded(f"small batches {number}")
-    path = tmp_path / FIRST
-    path.write_bytes(odd_batches(dice))
+    path = craft.write_file(tmp_path / FIRST, odd_batches(dice))
     together = stats(path)
     monkeypatch.setattr(read_stats, "ROWS", dice.randrange(1, 8))
     assert stats(path) == together

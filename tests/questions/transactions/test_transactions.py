@@ -37,7 +37,7 @@ from kdump.questions.transactions.ledger import (
 from tests import craft, naive
 from tests.command import run
 from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, numbers_in, sample, seeded
-from tests.craft import batch, flip, split
+from tests.craft import batch, flip, split, write_file
 from tests.disks import PAYMENTS, coordinator, cut, data, marker, partition, snapshot, txn_index
 from tests.each_case import each_case
 from tests.state.test_metadata import log as metadata_log
@@ -377,8 +377,7 @@ def test_a_marker_that_is_damaged(tmp_path: Path) -> None:
     """The .txnindex shows that the transaction was aborted; without it nothing does."""
     log = [data(0, 1), marker(1, 1, commit=False), data(2, 2), marker(3, 2)]
     folder = partition(tmp_path, b"".join(log))
-    path = folder / f"{0:020}.log"
-    path.write_bytes(log[0] + flip(log[1], 8 * 70) + log[2] + log[3])
+    write_file(folder / f"{0:020}.log", log[0] + flip(log[1], 8 * 70) + log[2] + log[3])
     answers = ask(folder)
     found = {row.producerId: row for row in rows(answers)}
     assert (found[1].state, found[1].markerOffset, found[1].remarks) == ("aborted", 1, (ONLY_INDEX,))

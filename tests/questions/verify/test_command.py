@@ -238,8 +238,7 @@ def test_fail_on_and_ignore(flipped: Path) -> None:
 
 def test_topic(tmp_path: Path) -> None:
     """The findings are those of the whole disk for these topics; the files around the partitions are still read."""
-    disk = tmp_path / "disk"
-    shutil.copytree(KAFKA / "clean-1", disk)
+    disk = shutil.copytree(KAFKA / "clean-1", tmp_path / "disk")
     for name in ("payments-0", "orders-none-0"):
         log = disk / name / "00000000000000000000.log"
         data = bytearray(log.read_bytes())
@@ -328,9 +327,9 @@ def test_jobs_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> N
 def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are the same in the same order, and the file is deleted afterwards."""
     batches = craft.split(TRIMMED.read_bytes())
-    broken = tmp_path / "trimmed-0" / TRIMMED.name
-    broken.parent.mkdir()
-    broken.write_bytes(b"".join(craft.flip(batch, 8 * 70) for batch in batches))
+    broken = craft.write_file(
+        tmp_path / "trimmed-0" / TRIMMED.name, b"".join(craft.flip(batch, 8 * 70) for batch in batches)
+    )
     spool = tmp_path / "spool"
     spool.mkdir()
     monkeypatch.setattr(workers, "_directory", str(spool))
@@ -350,8 +349,7 @@ def test_many_findings_of_a_job_go_through_a_file(tmp_path: Path, monkeypatch: p
 
 def test_crc_finds_what_holds_no_batch(tmp_path: Path) -> None:
     data = TRIMMED.read_bytes()
-    torn = tmp_path / TRIMMED.name
-    torn.write_bytes(data[:1000] + b"junk" * 100 + data[1000:-5])
+    torn = craft.write_file(tmp_path / TRIMMED.name, data[:1000] + b"junk" * 100 + data[1000:-5])
     code, findings, _ = rows("--crc", torn)
     assert code == 1
     assert {row["code"] for row in findings} >= {"crc-mismatch", "batch-truncated"}
@@ -493,9 +491,7 @@ def test_totals_say_what_they_leave_out(tmp_path: Path) -> None:
     batches[1] = craft.flip(batches[1], 8 * 65)  # the checksum
     batches[2] = craft.batch(three, offset=6, recordCount=2)  # one record too many
     batches[3] = craft.batch(three, offset=9, recordCount=9000)  # no room for so many
-    segment = tmp_path / "t-0" / f"{0:020}.log"
-    segment.parent.mkdir()
-    segment.write_bytes(b"".join(batches))
+    segment = craft.write_file(tmp_path / "t-0" / f"{0:020}.log", b"".join(batches))
     _, out, _ = verify(segment.parent)
     assert "5 batches, 6 records in valid batches (3 damaged batches state 5 more)" in " ".join(out.split())
     result = run("doctor", segment.parent, "--now", "2026-11-22T09:00Z")
