@@ -370,6 +370,7 @@ def records(*parts: bytes, **fields: Any) -> Callable[[Log], bytes]:
     return lambda log: log.next(list(parts), **fields)
 
 
+# fmt: off
 # --- Bytes ------------------------------------------------------------------------------------------------------------
 
 GAP = "offset-gap"
@@ -379,84 +380,48 @@ LOST = (GAP, "sequence-gap")
 LIBRDKAFKA = ("librdkafka-none-0", 0, 1)
 
 changed("value-bit", "crc-mismatch", "clean-1", ("orders-none-0", 0, 2), "a bit flips in a value", bit(100))
-changed(
-    "value-bit-earlier-segment", "crc-mismatch", "clean-1", ("clicks-0", 0, 30),
-    "a bit flips in a segment before the last", bit(100),
-)  # fmt: skip
-changed(
-    "value-bit-below-recovery-point", "crc-mismatch", "crash-1", ("clicks-0", 11263, 40),
-    "a bit flips below the recovery point, after an unclean shutdown", bit(100),
-)  # fmt: skip
-changed(
-    "value-bit-above-recovery-point", "crc-mismatch", "crash-1", ("clicks-0", 138377, 20),
-    "a bit flips above the recovery point, in a segment before the last", bit(100),
-)  # fmt: skip
-changed(
-    "value-bit-last-segment", "crc-mismatch", "crash-1", ("clicks-0", 400457, 20),
-    "a bit flips in the last segment, after an unclean shutdown", bit(100),
-)  # fmt: skip
-changed(
-    "attributes-bit", "crc-mismatch", "clean-1", ("kafkapython-snappy-0", 0, 1),
-    "a bit flips in the attributes: LogAppendTime", lambda data: flip(data, 8 * 22 + 4),
-)  # fmt: skip
+changed("value-bit-earlier-segment", "crc-mismatch", "clean-1", ("clicks-0", 0, 30),
+        "a bit flips in a segment before the last", bit(100))
+changed("value-bit-below-recovery-point", "crc-mismatch", "crash-1", ("clicks-0", 11263, 40),
+        "a bit flips below the recovery point, after an unclean shutdown", bit(100))
+changed("value-bit-above-recovery-point", "crc-mismatch", "crash-1", ("clicks-0", 138377, 20),
+        "a bit flips above the recovery point, in a segment before the last", bit(100))
+changed("value-bit-last-segment", "crc-mismatch", "crash-1", ("clicks-0", 400457, 20),
+        "a bit flips in the last segment, after an unclean shutdown", bit(100))
+changed("attributes-bit", "crc-mismatch", "clean-1", ("kafkapython-snappy-0", 0, 1),
+        "a bit flips in the attributes: LogAppendTime", lambda data: flip(data, 8 * 22 + 4))
 changed("crc-magic-0", "crc-mismatch", "legacy", ("v0-client09-none-0", 0, 60), "a bit flips in a message v0", bit(9))
-changed(
-    "crc-magic-1-wrapper", "crc-mismatch", "legacy", ("v1-client010-gzip-0", 0, 1),
-    "a bit flips in the checksum of a wrapper", lambda data: flip(data, 8 * 13),
-)  # fmt: skip
-appended(
-    "crc-magic-1-inner", "crc-mismatch", "legacy", "v1-client010-snappy-0",
-    "a message inside a wrapper has a wrong checksum, but the wrapper's is right",
-    lambda log: wrapper(1, flip(message(1, b"inner"), 8 * 13), "snappy", offset=log.end),
-)  # fmt: skip
+changed("crc-magic-1-wrapper", "crc-mismatch", "legacy", ("v1-client010-gzip-0", 0, 1),
+        "a bit flips in the checksum of a wrapper", lambda data: flip(data, 8 * 13))
+appended("crc-magic-1-inner", "crc-mismatch", "legacy", "v1-client010-snappy-0",
+         "a message inside a wrapper has a wrong checksum, but the wrapper's is right",
+         lambda log: wrapper(1, flip(message(1, b"inner"), 8 * 13), "snappy", offset=log.end))
 
-changed(
-    "length-too-small", "batch-length-invalid", "clean-1", LIBRDKAFKA,
-    "batchLength is 48, one less than the minimum", field(False, batchLength=48), *LOST,
-)  # fmt: skip
-changed(
-    "length-contradicted", "batch-length-invalid", "clean-1", ("aiokafka-none-0", 0, 1),
-    "batchLength reaches 100 bytes into the next batch", plus("batchLength", 100, False), *LOST,
-)  # fmt: skip
-changed(
-    "length-negative", "batch-length-invalid", "clean-1", ("franz-none-0", 0, 1),
-    "batchLength is -1", field(False, batchLength=-1), *LOST,
-)  # fmt: skip
-changed(
-    "length-past-the-end", "batch-length-invalid", "clean-1", ("kafkapython-none-0", 0, 1),
-    "batchLength is 2 GB, with valid batches after it", field(False, batchLength=0x7F000000), *LOST,
-)  # fmt: skip
-changed(
-    "length-too-small-recovery", "batch-length-invalid", "crash-1", LIBRDKAFKA,
-    "batchLength is 48, after an unclean shutdown", field(False, batchLength=48), *LOST,
-)  # fmt: skip
-changed(
-    "length-too-small-magic-0", "batch-length-invalid", "legacy", ("v0-broker28-none-0", 0, 60),
-    "messageSize of a message v0 is 13, one less than the minimum", put(8, struct.pack(">i", 13)), GAP,
-)  # fmt: skip
+changed("length-too-small", "batch-length-invalid", "clean-1", LIBRDKAFKA,
+        "batchLength is 48, one less than the minimum", field(False, batchLength=48), *LOST)
+changed("length-contradicted", "batch-length-invalid", "clean-1", ("aiokafka-none-0", 0, 1),
+        "batchLength reaches 100 bytes into the next batch", plus("batchLength", 100, False), *LOST)
+changed("length-negative", "batch-length-invalid", "clean-1", ("franz-none-0", 0, 1), "batchLength is -1",
+        field(False, batchLength=-1), *LOST)
+changed("length-past-the-end", "batch-length-invalid", "clean-1", ("kafkapython-none-0", 0, 1),
+        "batchLength is 2 GB, with valid batches after it", field(False, batchLength=0x7F000000), *LOST)
+changed("length-too-small-recovery", "batch-length-invalid", "crash-1", LIBRDKAFKA,
+        "batchLength is 48, after an unclean shutdown", field(False, batchLength=48), *LOST)
+changed("length-too-small-magic-0", "batch-length-invalid", "legacy", ("v0-broker28-none-0", 0, 60),
+        "messageSize of a message v0 is 13, one less than the minimum", put(8, struct.pack(">i", 13)), GAP)
 
 appended("torn-clean", "batch-truncated", "clean-1", "franz-gzip-0", "a truncated batch at the end", first(200))
-appended(
-    "torn-crash", "batch-truncated", "crash-1", "franz-gzip-0",
-    "a truncated batch at the end, after an unclean shutdown", first(200), severity="warning",
-)  # fmt: skip
-appended(
-    "torn-earlier-segment", "batch-truncated", "crash-1", ("clicks-0", 28000),
-    "a truncated batch at the end of a segment before the last, above the recovery point", first(200),
-)  # fmt: skip
-changed(
-    "last-batch-cut", "batch-truncated", "clean-1", ("franz-snappy-0", 0, 2),
-    "the last batch lacks its last 100 bytes, but index, snapshot and checkpoints include it", cut(100),
-    "time-index-mismatch", "snapshot-mismatch", "checkpoint-beyond-log",
-)  # fmt: skip
+appended("torn-crash", "batch-truncated", "crash-1", "franz-gzip-0",
+         "a truncated batch at the end, after an unclean shutdown", first(200), severity="warning")
+appended("torn-earlier-segment", "batch-truncated", "crash-1", ("clicks-0", 28000),
+         "a truncated batch at the end of a segment before the last, above the recovery point", first(200))
+changed("last-batch-cut", "batch-truncated", "clean-1", ("franz-snappy-0", 0, 2),
+        "the last batch lacks its last 100 bytes, but index, snapshot and checkpoints include it", cut(100),
+        "time-index-mismatch", "snapshot-mismatch", "checkpoint-beyond-log")
 appended("tail-clean", "trailing-bytes", "clean-1", "franz-lz4-0", "10 bytes of a batch at the end", first(10))
-appended(
-    "tail-30-clean", "trailing-bytes", "clean-1", "franz-zstd-0", "30 bytes of a batch at the end", first(30)
-)  # fmt: skip
-appended(
-    "tail-crash", "trailing-bytes", "crash-1", "franz-lz4-0",
-    "10 bytes of a batch at the end, after an unclean shutdown", first(10), severity="warning",
-)  # fmt: skip
+appended("tail-30-clean", "trailing-bytes", "clean-1", "franz-zstd-0", "30 bytes of a batch at the end", first(30))
+appended("tail-crash", "trailing-bytes", "crash-1", "franz-lz4-0",
+         "10 bytes of a batch at the end, after an unclean shutdown", first(10), severity="warning")
 
 
 def junk_between(disk: str, partition: str, root: Path) -> Expected:
@@ -467,102 +432,58 @@ def junk_between(disk: str, partition: str, root: Path) -> Expected:
 
 
 for disk, partition in (("clean-1", "kafkapython-gzip-0"), ("crash-1", "kafkapython-gzip-0")):
-    add(
-        f"junk-{disk[:5]}", "junk-bytes", disk, "104 letters between two batches",
-        partial(junk_between, disk, partition),
-    )  # fmt: skip
+    add(f"junk-{disk[:5]}", "junk-bytes", disk, "104 letters between two batches",
+        partial(junk_between, disk, partition))
 
 appended("zeros-clean", "zero-padding", "clean-1", "prealloc-0", "4096 zeros at the end", lambda _: bytes(4096))
-appended(
-    "zeros-crash", "zero-padding", "crash-1", "prealloc-0",
-    "4096 zeros at the end, after an unclean shutdown", lambda _: bytes(4096), severity="info",
-)  # fmt: skip
-appended(
-    "zeros-earlier-segment", "zero-padding", "crash-1", ("clicks-0", 190793),
-    "4096 zeros at the end of a segment before the last, above the recovery point", lambda _: bytes(4096),
-)  # fmt: skip
-changed(
-    "zeros-for-a-batch", "zero-padding", "clean-1", ("kafkajs-none-0", 0, 1),
-    "zeros in place of a batch", lambda data: bytes(len(data)), *LOST,
-)  # fmt: skip
-changed(
-    "magic-3", "magic-unknown", "clean-1", ("librdkafka-gzip-0", 0, 1), "magic is 3", field(False, magic=3), *LOST
-)  # fmt: skip
-changed(
-    "magic-3-recovery", "magic-unknown", "crash-1", ("librdkafka-gzip-0", 0, 1),
-    "magic is 3, after an unclean shutdown", field(False, magic=3), *LOST,
-)  # fmt: skip
-appended(
-    "base-offset-negative", "offset-invalid", "clean-1", "librdkafka-snappy-0", "baseOffset is -1",
-    lambda log: log.next(offset=-1), "offset-not-monotonic", "segment-name-mismatch",
-)  # fmt: skip
-appended(
-    "last-offset-delta-negative", "offset-invalid", "clean-1", "aiokafka-zstd-0",
-    "lastOffsetDelta of an empty batch is -41", lambda log: log.next([], lastOffsetDelta=-41), "offset-not-monotonic",
-)  # fmt: skip
+appended("zeros-crash", "zero-padding", "crash-1", "prealloc-0", "4096 zeros at the end, after an unclean shutdown",
+         lambda _: bytes(4096), severity="info")
+appended("zeros-earlier-segment", "zero-padding", "crash-1", ("clicks-0", 190793),
+         "4096 zeros at the end of a segment before the last, above the recovery point", lambda _: bytes(4096))
+changed("zeros-for-a-batch", "zero-padding", "clean-1", ("kafkajs-none-0", 0, 1), "zeros in place of a batch",
+        lambda data: bytes(len(data)), *LOST)
+changed("magic-3", "magic-unknown", "clean-1", ("librdkafka-gzip-0", 0, 1), "magic is 3", field(False, magic=3), *LOST)
+changed("magic-3-recovery", "magic-unknown", "crash-1", ("librdkafka-gzip-0", 0, 1),
+        "magic is 3, after an unclean shutdown", field(False, magic=3), *LOST)
+appended("base-offset-negative", "offset-invalid", "clean-1", "librdkafka-snappy-0", "baseOffset is -1",
+         lambda log: log.next(offset=-1), "offset-not-monotonic", "segment-name-mismatch")
+appended("last-offset-delta-negative", "offset-invalid", "clean-1", "aiokafka-zstd-0",
+         "lastOffsetDelta of an empty batch is -41", lambda log: log.next([], lastOffsetDelta=-41),
+         "offset-not-monotonic")
 
 # --- Batches and records ----------------------------------------------------------------------------------------------
 
-changed(
-    "count-too-small", "record-count-mismatch", "clean-1", ("librdkafka-none-0", 0, 1),
-    "recordCount is one less than the records", plus("recordCount", -1), "record-malformed",
-)  # fmt: skip
-changed(
-    "count-too-large", "record-count-mismatch", "clean-1", ("aiokafka-lz4-0", 0, 1),
-    "recordCount is one more than the records", plus("recordCount", 1), "record-malformed",
-)  # fmt: skip
-changed(
-    "count-zero", "record-count-mismatch", "clean-1", ("kafkapython-none-0", 0, 1),
-    "recordCount is 0 with 40 records", field(recordCount=0), "record-malformed",
-)  # fmt: skip
-changed(
-    "count-negative", "record-count-mismatch", "clean-1", ("franz-none-0", 0, 1),
-    "recordCount is -1", field(recordCount=-1), "record-malformed",
-)  # fmt: skip
+changed("count-too-small", "record-count-mismatch", "clean-1", ("librdkafka-none-0", 0, 1),
+        "recordCount is one less than the records", plus("recordCount", -1), "record-malformed")
+changed("count-too-large", "record-count-mismatch", "clean-1", ("aiokafka-lz4-0", 0, 1),
+        "recordCount is one more than the records", plus("recordCount", 1), "record-malformed")
+changed("count-zero", "record-count-mismatch", "clean-1", ("kafkapython-none-0", 0, 1),
+        "recordCount is 0 with 40 records", field(recordCount=0), "record-malformed")
+changed("count-negative", "record-count-mismatch", "clean-1", ("franz-none-0", 0, 1), "recordCount is -1",
+        field(recordCount=-1), "record-malformed")
 
 LONG_VARINT = b"\xff" * 5 + b"\x01"
-appended(
-    "varint-too-long", "record-malformed", "clean-1", "aiokafka-none-0",
-    "a record's length is a varint of six bytes", lambda log: log.next(LONG_VARINT + bytes(20), count=1),
-)  # fmt: skip
-appended(
-    "record-length-negative", "record-malformed", "clean-1", "aiokafka-snappy-0",
-    "a record's length is -5", lambda log: log.next(varint(-5) + bytes(20), count=1),
-)  # fmt: skip
-appended(
-    "value-too-long", "record-malformed", "clean-1", "librdkafka-lz4-0",
-    "a value is longer than its record",
-    lambda log: log.next(varint(12) + b"\0\0\0" + varint(-1) + varint(500) + bytes(7), count=1),
-)  # fmt: skip
-appended(
-    "record-with-rest", "record-malformed", "clean-1", "librdkafka-snappy-0",
-    "bytes are left over inside a record",
-    lambda log: log.next(varint(10) + b"\0\0\0" + varint(-1) + varint(1) + b"v" + varint(0) + bytes(3), count=1),
-)  # fmt: skip
-appended(
-    "header-count-negative", "record-malformed", "clean-1", "librdkafka-gzip-0",
-    "a record has -1 headers",
-    lambda log: log.next(varint(7) + b"\0\0\0" + varint(-1) + varint(1) + b"v" + varint(-1), count=1),
-)  # fmt: skip
-appended(
-    "key-too-long-magic-1", "record-malformed", "legacy", "v1-broker28-none-0",
-    "the key of a message v1 is longer than the message",
-    lambda log: fix_crc(overwrite(message(1, b"value", key=b"key", offset=log.end), 26, struct.pack(">i", 1000))),
-)  # fmt: skip
+appended("varint-too-long", "record-malformed", "clean-1", "aiokafka-none-0",
+         "a record's length is a varint of six bytes", lambda log: log.next(LONG_VARINT + bytes(20), count=1))
+appended("record-length-negative", "record-malformed", "clean-1", "aiokafka-snappy-0", "a record's length is -5",
+         lambda log: log.next(varint(-5) + bytes(20), count=1))
+appended("value-too-long", "record-malformed", "clean-1", "librdkafka-lz4-0", "a value is longer than its record",
+         lambda log: log.next(varint(12) + b"\0\0\0" + varint(-1) + varint(500) + bytes(7), count=1))
+appended("record-with-rest", "record-malformed", "clean-1", "librdkafka-snappy-0",
+         "bytes are left over inside a record",
+         lambda log: log.next(varint(10) + b"\0\0\0" + varint(-1) + varint(1) + b"v" + varint(0) + bytes(3), count=1))
+appended("header-count-negative", "record-malformed", "clean-1", "librdkafka-gzip-0", "a record has -1 headers",
+         lambda log: log.next(varint(7) + b"\0\0\0" + varint(-1) + varint(1) + b"v" + varint(-1), count=1))
+appended("key-too-long-magic-1", "record-malformed", "legacy", "v1-broker28-none-0",
+         "the key of a message v1 is longer than the message",
+         lambda log: fix_crc(overwrite(message(1, b"value", key=b"key", offset=log.end), 26, struct.pack(">i", 1000))))
 
-appended(
-    "gzip-garbage", "decompression-failed", "clean-1", "acks0-0",
-    "the payload is not gzip", lambda log: log.next(codec="gzip", payload=JUNK, count=1),
-)  # fmt: skip
-appended(
-    "zstd-cut", "decompression-failed", "clean-1", "ledger-0",
-    "a zstd frame lacks its end",
-    lambda log: log.next(codec="zstd", payload=compress("zstd", record(value=JUNK))[:-20], count=1),
-)  # fmt: skip
-appended(
-    "codec-unknown", "decompression-failed", "clean-1", "kafkajs-gzip-0",
-    "the codec ID is 5", lambda log: log.next(attributes=5),
-)  # fmt: skip
+appended("gzip-garbage", "decompression-failed", "clean-1", "acks0-0", "the payload is not gzip",
+         lambda log: log.next(codec="gzip", payload=JUNK, count=1))
+appended("zstd-cut", "decompression-failed", "clean-1", "ledger-0", "a zstd frame lacks its end",
+         lambda log: log.next(codec="zstd", payload=compress("zstd", record(value=JUNK))[:-20], count=1))
+appended("codec-unknown", "decompression-failed", "clean-1", "kafkajs-gzip-0", "the codec ID is 5",
+         lambda log: log.next(attributes=5))
 
 
 def bomb(log: Log, size: int = 300 << 20) -> bytes:
@@ -576,10 +497,8 @@ def bomb(log: Log, size: int = 300 << 20) -> bytes:
     return log.next(codec="zstd", payload=payload, count=1)
 
 
-appended(
-    "zstd-bomb", "decompression-failed", "clean-1", "kafkapython-zstd-0",
-    "a few kilobytes decompress to a record of 300 MiB", bomb,
-)  # fmt: skip
+appended("zstd-bomb", "decompression-failed", "clean-1", "kafkapython-zstd-0",
+         "a few kilobytes decompress to a record of 300 MiB", bomb)
 
 
 def linked(log: Log) -> bytes:
@@ -590,41 +509,25 @@ def linked(log: Log) -> bytes:
 
 appended("lz4-linked", "lz4-frame-unsupported", "clean-1", "kafkapython-lz4-0", "linked LZ4 blocks", linked)
 
-appended(
-    "attribute-bit-7", "attributes-reserved", "clean-1", "orders-gzip-0",
-    "bit 7 of a batch's attributes is set", lambda log: log.next(attributes=0x80), severity="warning",
-)  # fmt: skip
-appended(
-    "record-attributes", "attributes-reserved", "clean-1", "orders-snappy-0",
-    "a bit of a record's attributes is set", records(record(key=b"k", value=b"v", attributes=1)), severity="info",
-)  # fmt: skip
+appended("attribute-bit-7", "attributes-reserved", "clean-1", "orders-gzip-0", "bit 7 of a batch's attributes is set",
+         lambda log: log.next(attributes=0x80), severity="warning")
+appended("record-attributes", "attributes-reserved", "clean-1", "orders-snappy-0",
+         "a bit of a record's attributes is set", records(record(key=b"k", value=b"v", attributes=1)), severity="info")
 
 TWO = partial(record, key=b"k", value=b"v")
-appended(
-    "delta-repeated", "offset-delta-invalid", "clean-1", "franz-gzip-0",
-    "two records have the same offset", records(TWO(0), TWO(0)),
-)  # fmt: skip
-appended(
-    "delta-beyond-last", "offset-delta-invalid", "clean-1", "franz-lz4-0",
-    "a record's offset is above the batch's last", records(TWO(0), TWO(5)),
-)  # fmt: skip
-appended(
-    "delta-negative", "offset-delta-invalid", "clean-1", "franz-snappy-0",
-    "a record's offset is below the batch's first", records(TWO(-3), TWO(1)),
-)  # fmt: skip
+appended("delta-repeated", "offset-delta-invalid", "clean-1", "franz-gzip-0", "two records have the same offset",
+         records(TWO(0), TWO(0)))
+appended("delta-beyond-last", "offset-delta-invalid", "clean-1", "franz-lz4-0",
+         "a record's offset is above the batch's last", records(TWO(0), TWO(5)))
+appended("delta-negative", "offset-delta-invalid", "clean-1", "franz-snappy-0",
+         "a record's offset is below the batch's first", records(TWO(-3), TWO(1)))
 
-changed(
-    "max-timestamp", "timestamp-mismatch", "clean-1", ("kafkapython-zstd-0", 0, 0),
-    "maxTimestamp is 1 ms more than the largest", plus("maxTimestamp", 1),
-)  # fmt: skip
-changed(
-    "max-timestamp-too-small", "timestamp-mismatch", "clean-1", ("aiokafka-zstd-0", 0, 1),
-    "maxTimestamp is 10 ms less than the largest", plus("maxTimestamp", -10),
-)  # fmt: skip
-changed(
-    "wrapper-timestamp", "timestamp-mismatch", "legacy", ("v1-broker28-gzip-0", 0, 0),
-    "the timestamp of a wrapper v1 is not its messages' largest", refit(18, struct.pack(">q", 1_400_000_000_000)),
-)  # fmt: skip
+changed("max-timestamp", "timestamp-mismatch", "clean-1", ("kafkapython-zstd-0", 0, 0),
+        "maxTimestamp is 1 ms more than the largest", plus("maxTimestamp", 1))
+changed("max-timestamp-too-small", "timestamp-mismatch", "clean-1", ("aiokafka-zstd-0", 0, 1),
+        "maxTimestamp is 10 ms less than the largest", plus("maxTimestamp", -10))
+changed("wrapper-timestamp", "timestamp-mismatch", "legacy", ("v1-broker28-gzip-0", 0, 0),
+        "the timestamp of a wrapper v1 is not its messages' largest", refit(18, struct.pack(">q", 1_400_000_000_000)))
 
 PAYMENTS = "payments-0"
 OPEN = ("transaction-open",)
@@ -636,37 +539,23 @@ def control(key: bytes, value: bytes, count: int = 1) -> Callable[[Log], bytes]:
 
 
 COMMIT, MARKER = struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 0)
-appended(
-    "control-key-short", "control-batch-invalid", "clean-1", PAYMENTS,
-    "the key of a marker has 2 bytes", control(b"\0\0", MARKER),
-)  # fmt: skip
-appended(
-    "control-value-short", "control-batch-invalid", "clean-1", PAYMENTS,
-    "the value of a marker has 1 byte", control(COMMIT, b"\0"),
-)  # fmt: skip
-appended(
-    "control-two-records", "control-batch-invalid", "clean-1", PAYMENTS,
-    "a marker has two records", control(COMMIT, MARKER, 2), severity="warning",
-)  # fmt: skip
-appended(
-    "control-type-unknown", "control-batch-invalid", "clean-1", PAYMENTS,
-    "a control record of type 99", control(struct.pack(">hh", 0, 99), b""),
-)  # fmt: skip
-appended(
-    "transactional-without-producer", "producer-fields-invalid", "clean-1", "aiokafka-lz4-0",
-    "a transactional batch with producerId -1", lambda log: log.next(attributes=0x10),
-    *OPEN, "transaction-hanging", severity="warning",
-)  # fmt: skip
-appended(
-    "producer-without-epoch", "producer-fields-invalid", "clean-1", "aiokafka-none-0",
-    "producerId 99 with producerEpoch -1", lambda log: log.next(producerId=99, baseSequence=0),
-    severity="warning",
-)  # fmt: skip
-appended(
-    "producer-without-sequence", "producer-fields-invalid", "clean-1", "aiokafka-snappy-0",
-    "producerId 99 with baseSequence -1", lambda log: log.next(producerId=99, producerEpoch=0),
-    severity="warning",
-)  # fmt: skip
+appended("control-key-short", "control-batch-invalid", "clean-1", PAYMENTS, "the key of a marker has 2 bytes",
+         control(b"\0\0", MARKER))
+appended("control-value-short", "control-batch-invalid", "clean-1", PAYMENTS, "the value of a marker has 1 byte",
+         control(COMMIT, b"\0"))
+appended("control-two-records", "control-batch-invalid", "clean-1", PAYMENTS, "a marker has two records",
+         control(COMMIT, MARKER, 2), severity="warning")
+appended("control-type-unknown", "control-batch-invalid", "clean-1", PAYMENTS, "a control record of type 99",
+         control(struct.pack(">hh", 0, 99), b""))
+appended("transactional-without-producer", "producer-fields-invalid", "clean-1", "aiokafka-lz4-0",
+         "a transactional batch with producerId -1", lambda log: log.next(attributes=0x10), *OPEN,
+         "transaction-hanging", severity="warning")
+appended("producer-without-epoch", "producer-fields-invalid", "clean-1", "aiokafka-none-0",
+         "producerId 99 with producerEpoch -1", lambda log: log.next(producerId=99, baseSequence=0),
+         severity="warning")
+appended("producer-without-sequence", "producer-fields-invalid", "clean-1", "aiokafka-snappy-0",
+         "producerId 99 with baseSequence -1", lambda log: log.next(producerId=99, producerEpoch=0),
+         severity="warning")
 
 
 def null_header(log: Log) -> bytes:
@@ -675,19 +564,13 @@ def null_header(log: Log) -> bytes:
 
 
 appended("header-key-null", "header-key-invalid", "clean-1", "librdkafka-none-0", "a null header key", null_header)
-appended(
-    "header-key-latin-1", "header-key-invalid", "clean-1", "kafkapython-none-0",
-    "a header key that is not UTF-8", records(record(value=b"v", headers=[(b"cl\xe9", b"1")])), severity="warning",
-)  # fmt: skip
-appended(
-    "header-key-nul", "header-key-invalid", "clean-1", "franz-none-0",
-    "a header key with a null character", records(record(value=b"v", headers=[(b"a\0b", b"1")])), severity="warning",
-)  # fmt: skip
-appended(
-    "batch-of-1.1-MB", "size-over-limit", "clean-1", "orders-zstd-0",
-    "a batch larger than the topic's max.message.bytes", records(record(key=b"k", value=JUNK * 10600)),
-    severity="warning",
-)  # fmt: skip
+appended("header-key-latin-1", "header-key-invalid", "clean-1", "kafkapython-none-0", "a header key that is not UTF-8",
+         records(record(value=b"v", headers=[(b"cl\xe9", b"1")])), severity="warning")
+appended("header-key-nul", "header-key-invalid", "clean-1", "franz-none-0", "a header key with a null character",
+         records(record(value=b"v", headers=[(b"a\0b", b"1")])), severity="warning")
+appended("batch-of-1.1-MB", "size-over-limit", "clean-1", "orders-zstd-0",
+         "a batch larger than the topic's max.message.bytes", records(record(key=b"k", value=JUNK * 10600)),
+         severity="warning")
 
 
 def legacy(
@@ -699,66 +582,41 @@ def legacy(
     )
 
 
-legacy(
-    "wrapper-in-wrapper", "v1-broker28-gzip-0", "a wrapper inside a wrapper",
-    lambda end: wrapper(1, [wrapper(1, [message(1, b"inner")])], offset=end),
-)  # fmt: skip
-legacy(
-    "wrapper-null", "v1-broker28-lz4-0", "a wrapper with a null value",
-    lambda end: message(1, None, offset=end, attributes=1),
-)  # fmt: skip
+legacy("wrapper-in-wrapper", "v1-broker28-gzip-0", "a wrapper inside a wrapper",
+       lambda end: wrapper(1, [wrapper(1, [message(1, b"inner")])], offset=end))
+legacy("wrapper-null", "v1-broker28-lz4-0", "a wrapper with a null value",
+       lambda end: message(1, None, offset=end, attributes=1))
 legacy("wrapper-empty", "v1-broker28-snappy-0", "a wrapper without messages", lambda end: wrapper(1, b"", offset=end))
-legacy(
-    "wrapper-zstd", "v1-client010-gzip-0", "a message v1 compressed with zstd",
-    lambda end: wrapper(1, [message(1, b"inner")], "zstd", offset=end),
-)  # fmt: skip
-legacy(
-    "wrapper-offset-magic-0", "v0-client09-gzip-0", "the last message inside a wrapper v0 has another offset",
-    lambda end: wrapper(0, [message(0, b"a", offset=end), message(0, b"b", offset=end + 1)], offset=end + 5), GAP,
-    severity="warning",
-)  # fmt: skip
-legacy(
-    "wrapper-offset-magic-1", "v1-client010-lz4-0", "a relative offset in a wrapper v1 exceeds the wrapper's",
-    lambda end: wrapper(1, [message(1, b"a", offset=0), message(1, b"b", offset=500)], offset=end),
-    "offset-not-monotonic",
-)  # fmt: skip
-legacy(
-    "wrapper-inner-magic", "v0-client09-lz4-0", "a message v1 inside a wrapper v0",
-    lambda end: wrapper(0, [message(1, b"inner", offset=end)], offset=end), severity="warning",
-)  # fmt: skip
-legacy(
-    "wrapper-with-key", "v1-client010-none-0", "a wrapper with a key",
-    lambda end: message(1, compress("gzip", message(1, b"inner")), offset=end, key=b"key", attributes=1),
-    severity="warning",
-)  # fmt: skip
-appended(
-    "null-key", "null-key-compacted", "clean-1", ("users-0", 254), "a record without a key in a compacted topic",
-    records(record(value=b"lost")), severity="warning",
-)  # fmt: skip
+legacy("wrapper-zstd", "v1-client010-gzip-0", "a message v1 compressed with zstd",
+       lambda end: wrapper(1, [message(1, b"inner")], "zstd", offset=end))
+legacy("wrapper-offset-magic-0", "v0-client09-gzip-0", "the last message inside a wrapper v0 has another offset",
+       lambda end: wrapper(0, [message(0, b"a", offset=end), message(0, b"b", offset=end + 1)], offset=end + 5), GAP,
+       severity="warning")
+legacy("wrapper-offset-magic-1", "v1-client010-lz4-0", "a relative offset in a wrapper v1 exceeds the wrapper's",
+       lambda end: wrapper(1, [message(1, b"a", offset=0), message(1, b"b", offset=500)], offset=end),
+       "offset-not-monotonic")
+legacy("wrapper-inner-magic", "v0-client09-lz4-0", "a message v1 inside a wrapper v0",
+       lambda end: wrapper(0, [message(1, b"inner", offset=end)], offset=end), severity="warning")
+legacy("wrapper-with-key", "v1-client010-none-0", "a wrapper with a key",
+       lambda end: message(1, compress("gzip", message(1, b"inner")), offset=end, key=b"key", attributes=1),
+       severity="warning")
+appended("null-key", "null-key-compacted", "clean-1", ("users-0", 254), "a record without a key in a compacted topic",
+         records(record(value=b"lost")), severity="warning")
 
 # --- A log ------------------------------------------------------------------------------------------------------------
 
 BACK = "offset-not-monotonic"
-appended(
-    "offset-back", BACK, "clean-1", "orders-none-0", "offset 100 again, after 299", lambda log: log.next(offset=100)
-)  # fmt: skip
-appended(
-    "offset-back-recovery", BACK, "crash-1", "orders-none-0",
-    "offset 100 again, after an unclean shutdown", lambda log: log.next(offset=100, partitionLeaderEpoch=0),
-)  # fmt: skip
-changed(
-    "offset-bit", BACK, "clean-1", ("aiokafka-lz4-0", 0, 1),
-    "a bit flips in a baseOffset, which no checksum covers: 44 instead of 40",
-    lambda data: rebase(data, 44), GAP, points_at=2,
-)  # fmt: skip
-appended(
-    "gap", GAP, "clean-1", "librdkafka-lz4-0", "ten offsets are missing before the last batch",
-    lambda log: log.next(offset=log.end + 10), severity="warning",
-)  # fmt: skip
-appended(
-    "gap-compacted", GAP, "clean-1", ("sessions-0", 254), "ten offsets are missing in a compacted log",
-    lambda log: log.next(offset=log.end + 10), severity="info",
-)  # fmt: skip
+appended("offset-back", BACK, "clean-1", "orders-none-0", "offset 100 again, after 299",
+         lambda log: log.next(offset=100))
+appended("offset-back-recovery", BACK, "crash-1", "orders-none-0", "offset 100 again, after an unclean shutdown",
+         lambda log: log.next(offset=100, partitionLeaderEpoch=0))
+changed("offset-bit", BACK, "clean-1", ("aiokafka-lz4-0", 0, 1),
+        "a bit flips in a baseOffset, which no checksum covers: 44 instead of 40", lambda data: rebase(data, 44), GAP,
+        points_at=2)
+appended("gap", GAP, "clean-1", "librdkafka-lz4-0", "ten offsets are missing before the last batch",
+         lambda log: log.next(offset=log.end + 10), severity="warning")
+appended("gap-compacted", GAP, "clean-1", ("sessions-0", 254), "ten offsets are missing in a compacted log",
+         lambda log: log.next(offset=log.end + 10), severity="info")
 
 
 def lose_segment(root: Path) -> None:
@@ -766,10 +624,8 @@ def lose_segment(root: Path) -> None:
         path.unlink()
 
 
-done(
-    "segment-lost", GAP, "crash-1", f"clicks-0/{243209:020}.log",
-    "a segment between two others is gone with its indexes", lose_segment, severity="warning",
-)  # fmt: skip
+done("segment-lost", GAP, "crash-1", f"clicks-0/{243209:020}.log",
+     "a segment between two others is gone with its indexes", lose_segment, severity="warning")
 
 
 def misname(root: Path) -> None:
@@ -779,15 +635,11 @@ def misname(root: Path) -> None:
     (root / f"users-0/{260:020}.timeindex").touch()
 
 
-done(
-    "name-above-first-offset", "segment-name-mismatch", "clean-1", f"users-0/{260:020}.log",
-    "a segment that starts at 254 is named 260", misname, GAP, severity="error",
-)  # fmt: skip
+done("name-above-first-offset", "segment-name-mismatch", "clean-1", f"users-0/{260:020}.log",
+     "a segment that starts at 254 is named 260", misname, GAP, severity="error")
 for disk in ("clean-1", "crash-1"):
-    appended(
-        f"offset-too-far-{disk[:5]}", "segment-name-mismatch", disk, "orders-gzip-0",
-        "an offset 2147483648 above the segment's name", lambda log: log.next(offset=1 << 31), GAP,
-    )  # fmt: skip
+    appended(f"offset-too-far-{disk[:5]}", "segment-name-mismatch", disk, "orders-gzip-0",
+             "an offset 2147483648 above the segment's name", lambda log: log.next(offset=1 << 31), GAP)
 
 
 def overlap(root: Path) -> None:
@@ -798,10 +650,8 @@ def overlap(root: Path) -> None:
     stem.with_suffix(".timeindex").write_bytes(struct.pack(">qi", BATCH_HEADER.read(log.batches[2]).maxTimestamp, 39))
 
 
-done(
-    "overlap", "segment-overlap", "clean-1", f"librdkafka-snappy-0/{80:020}.log",
-    "a second segment from 80 on contains the same records as the first one", overlap, BACK, severity="error",
-)  # fmt: skip
+done("overlap", "segment-overlap", "clean-1", f"librdkafka-snappy-0/{80:020}.log",
+     "a second segment from 80 on contains the same records as the first one", overlap, BACK, severity="error")
 
 
 def overlap_stale(root: Path) -> None:
@@ -815,73 +665,49 @@ def overlap_stale(root: Path) -> None:
     stem.with_suffix(".timeindex").write_bytes(struct.pack(">qi", header.maxTimestamp, 39))
 
 
-done(
-    "overlap-stale", "segment-overlap", "clean-1", f"librdkafka-gzip-0/{80:020}.log",
-    "a second segment from 80 on contains three of the forty records of the first one", overlap_stale, BACK, *LOST,
-    "sequence-duplicate", severity="error",
-)  # fmt: skip
+done("overlap-stale", "segment-overlap", "clean-1", f"librdkafka-gzip-0/{80:020}.log",
+     "a second segment from 80 on contains three of the forty records of the first one", overlap_stale, BACK, *LOST,
+     "sequence-duplicate", severity="error")
 
 EPOCHS = "leader-epoch-checkpoint-mismatch"
 for disk in ("clean-1", "crash-1"):
-    changed(
-        f"epoch-falls-{disk[:5]}", "leader-epoch-decreased", disk, ("aiokafka-gzip-0", 0, 1),
-        "leader epoch 3 between two batches of epoch 0", field(False, partitionLeaderEpoch=3), EPOCHS, points_at=2,
-    )  # fmt: skip
-changed(
-    "epoch-missing", "leader-epoch-missing", "clean-1", ("aiokafka-gzip-0", 0, 1),
-    "a batch with leader epoch -1", field(False, partitionLeaderEpoch=-1), severity="info",
-)  # fmt: skip
-changed(
-    "epoch-unknown", EPOCHS, "clean-1", ("kafkajs-gzip-0", 0, 2),
-    "the last batch has leader epoch 5, which is not in the checkpoint", field(False, partitionLeaderEpoch=5),
-    severity="warning",
-)  # fmt: skip
-edited(
-    "epochs-not-rising", EPOCHS, "clean-1", "franz-zstd-0/leader-epoch-checkpoint",
-    "the checkpoint has two entries of epoch 0", lambda _: b"0\n2\n0 0\n0 60\n", position=8, severity="warning",
-)  # fmt: skip
-edited(
-    "epochs-falling", EPOCHS, "clean-1", "kafkapython-zstd-0/leader-epoch-checkpoint",
-    "the checkpoint's start offsets decrease", lambda _: b"0\n3\n0 0\n1 60\n2 50\n", position=13, severity="warning",
-)  # fmt: skip
+    changed(f"epoch-falls-{disk[:5]}", "leader-epoch-decreased", disk, ("aiokafka-gzip-0", 0, 1),
+            "leader epoch 3 between two batches of epoch 0", field(False, partitionLeaderEpoch=3), EPOCHS, points_at=2)
+changed("epoch-missing", "leader-epoch-missing", "clean-1", ("aiokafka-gzip-0", 0, 1), "a batch with leader epoch -1",
+        field(False, partitionLeaderEpoch=-1), severity="info")
+changed("epoch-unknown", EPOCHS, "clean-1", ("kafkajs-gzip-0", 0, 2),
+        "the last batch has leader epoch 5, which is not in the checkpoint", field(False, partitionLeaderEpoch=5),
+        severity="warning")
+edited("epochs-not-rising", EPOCHS, "clean-1", "franz-zstd-0/leader-epoch-checkpoint",
+       "the checkpoint has two entries of epoch 0", lambda _: b"0\n2\n0 0\n0 60\n", position=8, severity="warning")
+edited("epochs-falling", EPOCHS, "clean-1", "kafkapython-zstd-0/leader-epoch-checkpoint",
+       "the checkpoint's start offsets decrease", lambda _: b"0\n3\n0 0\n1 60\n2 50\n", position=13,
+       severity="warning")
 for disk in ("clean-1", "crash-1"):
-    appended(
-        f"year-2100-{disk[:5]}", "timestamp-in-future", disk, "orders-lz4-0", "a record of the year 2100",
-        lambda log: log.next(baseTimestamp=YEAR_2100, maxTimestamp=YEAR_2100),
-        "time-index-mismatch",  # a clean shutdown would have added that timestamp to the .timeindex
-        severity="warning",
-    )  # fmt: skip
+    appended(f"year-2100-{disk[:5]}", "timestamp-in-future", disk, "orders-lz4-0", "a record of the year 2100",
+             lambda log: log.next(baseTimestamp=YEAR_2100, maxTimestamp=YEAR_2100), "time-index-mismatch",
+             severity="warning")
 
-appended(
-    "sequence-gap", "sequence-gap", "clean-1", "orders-snappy-0", "sequence 305 instead of 300",
-    lambda log: log.same_producer(305), severity="warning",
-)  # fmt: skip
+appended("sequence-gap", "sequence-gap", "clean-1", "orders-snappy-0", "sequence 305 instead of 300",
+         lambda log: log.same_producer(305), severity="warning")
 appended(
     "sequence-gap-old", "sequence-gap", "clean-1", "kafkajs-gzip-0", "sequence 125 instead of 120, two days later",
     lambda log: log.same_producer(
         125, baseTimestamp=log.last.maxTimestamp + 2 * DAY_MS, maxTimestamp=log.last.maxTimestamp + 2 * DAY_MS
     ),
     severity="info",
-)  # fmt: skip
-appended(
-    "sequence-gap-compacted", "sequence-gap", "clean-1", ("users-0", 254),
-    "sequence 9 instead of 1, in a compacted log", lambda log: log.same_producer(9), severity="info",
-)  # fmt: skip
-appended(
-    "sequence-again", "sequence-duplicate", "clean-1", "orders-zstd-0", "sequence 299 again",
-    lambda log: log.same_producer(299), severity="warning",
-)  # fmt: skip
-appended(
-    "sequence-new-epoch", "sequence-epoch-start", "clean-1", "orders-gzip-0",
-    "a new producer epoch starts with sequence 7", lambda log: log.same_producer(7, producerEpoch=1),
-    severity="warning",
-)  # fmt: skip
-appended(
-    "producer-epoch-falls", "producer-epoch-decreased", "clean-1", "orders-lz4-0",
-    "a batch of producer epoch 0 after one of epoch 1",
-    lambda log: [log.same_producer(0, producerEpoch=1), log.same_producer(300, offset=log.end + 1)],
-    "sequence-gap", "sequence-duplicate", severity="warning",
-)  # fmt: skip
+)
+appended("sequence-gap-compacted", "sequence-gap", "clean-1", ("users-0", 254),
+         "sequence 9 instead of 1, in a compacted log", lambda log: log.same_producer(9), severity="info")
+appended("sequence-again", "sequence-duplicate", "clean-1", "orders-zstd-0", "sequence 299 again",
+         lambda log: log.same_producer(299), severity="warning")
+appended("sequence-new-epoch", "sequence-epoch-start", "clean-1", "orders-gzip-0",
+         "a new producer epoch starts with sequence 7", lambda log: log.same_producer(7, producerEpoch=1),
+         severity="warning")
+appended("producer-epoch-falls", "producer-epoch-decreased", "clean-1", "orders-lz4-0",
+         "a batch of producer epoch 0 after one of epoch 1",
+         lambda log: [log.same_producer(0, producerEpoch=1), log.same_producer(300, offset=log.end + 1)],
+         "sequence-gap", "sequence-duplicate", severity="warning")
 
 
 def in_payments(
@@ -899,123 +725,81 @@ def in_payments(
 
 
 IN_TRANSACTION: dict[str, Any] = {"producerId": 11, "producerEpoch": 0, "baseSequence": 1}
-in_payments(
-    "transaction-goes-on", "transaction-open", "one more batch in the open transaction",
-    lambda log: log.next(attributes=0x10, **IN_TRANSACTION), 12430, "info",
-)  # fmt: skip
+in_payments("transaction-goes-on", "transaction-open", "one more batch in the open transaction",
+            lambda log: log.next(attributes=0x10, **IN_TRANSACTION), 12430, "info")
 in_payments(
     "transaction-old", "transaction-open", "a batch 20 minutes after the open transaction began",
     lambda log: log.next(
         baseTimestamp=log.last.maxTimestamp + 1_200_000, maxTimestamp=log.last.maxTimestamp + 1_200_000
     ),
     12430, "warning",
-)  # fmt: skip
-in_payments(
-    "data-outside-transaction", "transaction-invalid",
-    "a non-transactional batch while its producer's transaction is open",
-    lambda log: log.next(**IN_TRANSACTION), None, "error",
-)  # fmt: skip
-in_payments(
-    "marker-of-old-epoch", "transaction-invalid", "a marker of producer epoch 3, after epoch 8",
-    lambda log: log.marker(9, 3), None, "warning",
-)  # fmt: skip
-appended(
-    "transaction-unknown", "transaction-hanging", "clean-1", "aiokafka-zstd-0",
-    "a transaction of producer 77 that is not in the coordinator's log",
-    lambda log: log.next(attributes=0x10, producerId=77, producerEpoch=0, baseSequence=0), *OPEN, severity="warning",
-)  # fmt: skip
+)
+in_payments("data-outside-transaction", "transaction-invalid",
+            "a non-transactional batch while its producer's transaction is open",
+            lambda log: log.next(**IN_TRANSACTION), None, "error")
+in_payments("marker-of-old-epoch", "transaction-invalid", "a marker of producer epoch 3, after epoch 8",
+            lambda log: log.marker(9, 3), None, "warning")
+appended("transaction-unknown", "transaction-hanging", "clean-1", "aiokafka-zstd-0",
+         "a transaction of producer 77 that is not in the coordinator's log",
+         lambda log: log.next(attributes=0x10, producerId=77, producerEpoch=0, baseSequence=0), *OPEN,
+         severity="warning")
 
 # --- Indexes ----------------------------------------------------------------------------------------------------------
 
 INDEX = f"orders-none-0/{ZERO}.index"
 TIME_INDEX = f"orders-none-0/{ZERO}.timeindex"
-edited(
-    "index-size", "index-size-invalid", "clean-1", INDEX, "3 bytes too many", behind(b"\0\1\2"), position=32,
-    severity="warning",
-)  # fmt: skip
-edited(
-    "index-falls", "index-not-sorted", "clean-1", INDEX, "an entry for offset 7 points to the last batch",
-    entry(INDEX_ENTRY, 1, relativeOffset=7, position=21980), position=8,
-)  # fmt: skip
-edited(
-    "index-inside-batch", "index-mismatch", "clean-1", INDEX, "an entry points one byte after a batch's start",
-    entry(INDEX_ENTRY, 1, position=11007), position=8,
-)  # fmt: skip
-edited(
-    "index-offset-too-small", "index-mismatch", "clean-1", INDEX, "an entry for offset 50 points at the batch of 60",
-    entry(INDEX_ENTRY, 0, relativeOffset=50), position=0,
-)  # fmt: skip
-edited(
-    "index-past-the-end", "index-beyond-log", "clean-1", INDEX, "the last entry points past the end of the log",
-    entry(INDEX_ENTRY, 3, position=99999), position=24,
-)  # fmt: skip
-edited(
-    "index-inside-batch-recovery", "index-mismatch", "crash-1", f"clicks-0/{11263:020}.index",
-    "an entry points one byte after a batch's start, below the recovery point",
-    lambda data: entry(INDEX_ENTRY, 5, position=INDEX_ENTRY.read(data, 40).position + 1)(data), position=40,
-)  # fmt: skip
-edited(
-    "index-inside-batch-above", "index-mismatch", "crash-1", f"clicks-0/{138377:020}.index",
-    "an entry points one byte after a batch's start, above the recovery point",
-    lambda data: entry(INDEX_ENTRY, 5, position=INDEX_ENTRY.read(data, 40).position + 1)(data), position=40,
-)  # fmt: skip
-edited(
-    "time-index-size", "time-index-size-invalid", "clean-1", TIME_INDEX, "5 bytes too many",
-    behind(b"\0\1\2\3\4"), position=48, severity="warning",
-)  # fmt: skip
+edited("index-size", "index-size-invalid", "clean-1", INDEX, "3 bytes too many", behind(b"\0\1\2"), position=32,
+       severity="warning")
+edited("index-falls", "index-not-sorted", "clean-1", INDEX, "an entry for offset 7 points to the last batch",
+       entry(INDEX_ENTRY, 1, relativeOffset=7, position=21980), position=8)
+edited("index-inside-batch", "index-mismatch", "clean-1", INDEX, "an entry points one byte after a batch's start",
+       entry(INDEX_ENTRY, 1, position=11007), position=8)
+edited("index-offset-too-small", "index-mismatch", "clean-1", INDEX, "an entry for offset 50 points at the batch of 60",
+       entry(INDEX_ENTRY, 0, relativeOffset=50), position=0)
+edited("index-past-the-end", "index-beyond-log", "clean-1", INDEX, "the last entry points past the end of the log",
+       entry(INDEX_ENTRY, 3, position=99999), position=24)
+edited("index-inside-batch-recovery", "index-mismatch", "crash-1", f"clicks-0/{11263:020}.index",
+       "an entry points one byte after a batch's start, below the recovery point",
+       lambda data: entry(INDEX_ENTRY, 5, position=INDEX_ENTRY.read(data, 40).position + 1)(data), position=40)
+edited("index-inside-batch-above", "index-mismatch", "crash-1", f"clicks-0/{138377:020}.index",
+       "an entry points one byte after a batch's start, above the recovery point",
+       lambda data: entry(INDEX_ENTRY, 5, position=INDEX_ENTRY.read(data, 40).position + 1)(data), position=40)
+edited("time-index-size", "time-index-size-invalid", "clean-1", TIME_INDEX, "5 bytes too many", behind(b"\0\1\2\3\4"),
+       position=48, severity="warning")
 edited(
     "time-index-falls", "time-index-not-sorted", "clean-1", TIME_INDEX,
     "an entry with a smaller timestamp than the one before it names the last offset",
     lambda data: entry(
         TIME_INDEX_ENTRY, 1, timestamp=TIME_INDEX_ENTRY.read(data).timestamp - 1000, relativeOffset=299
     )(data), position=12,
-)  # fmt: skip
-edited(
-    "time-index-timestamp", "time-index-mismatch", "clean-1", TIME_INDEX, "an entry's timestamp is 1 ms too small",
-    lambda data: entry(TIME_INDEX_ENTRY, 1, timestamp=TIME_INDEX_ENTRY.read(data, 12).timestamp - 1)(data), position=12,
-)  # fmt: skip
-edited(
-    "time-index-offset", "time-index-mismatch", "clean-1", TIME_INDEX,
-    "an entry's offset is two batches after the right one",
-    entry(TIME_INDEX_ENTRY, 0, relativeOffset=179), position=0,
-)  # fmt: skip
-edited(
-    "index-zeros-clean", "index-padding", "clean-1", f"orders-lz4-0/{ZERO}.index", "64 zeros at the end",
-    behind(bytes(64)), position=16, severity="warning",
-)  # fmt: skip
-edited(
-    "time-index-zeros-clean", "index-padding", "clean-1", f"orders-lz4-0/{ZERO}.timeindex", "120 zeros at the end",
-    behind(bytes(120)), position=24,
-)  # fmt: skip
-edited(
-    "index-zeros-earlier-segment", "index-padding", "crash-1", f"clicks-0/{11263:020}.index",
-    "64 zeros at the end, in a segment before the last, below the recovery point", behind(bytes(64)), position=728,
-    severity="warning",
-)  # fmt: skip
-edited(
-    "index-zeros-deleted", "index-padding", "clean-1", f"sessions-0/{67:020}.index.deleted",
-    "64 zeros at the end of an index that is to be deleted", behind(bytes(64)), position=8, severity="info",
-)  # fmt: skip
+)
+edited("time-index-timestamp", "time-index-mismatch", "clean-1", TIME_INDEX, "an entry's timestamp is 1 ms too small",
+       lambda data: entry(TIME_INDEX_ENTRY, 1, timestamp=TIME_INDEX_ENTRY.read(data, 12).timestamp - 1)(data),
+       position=12)
+edited("time-index-offset", "time-index-mismatch", "clean-1", TIME_INDEX,
+       "an entry's offset is two batches after the right one", entry(TIME_INDEX_ENTRY, 0, relativeOffset=179),
+       position=0)
+edited("index-zeros-clean", "index-padding", "clean-1", f"orders-lz4-0/{ZERO}.index", "64 zeros at the end",
+       behind(bytes(64)), position=16, severity="warning")
+edited("time-index-zeros-clean", "index-padding", "clean-1", f"orders-lz4-0/{ZERO}.timeindex", "120 zeros at the end",
+       behind(bytes(120)), position=24)
+edited("index-zeros-earlier-segment", "index-padding", "crash-1", f"clicks-0/{11263:020}.index",
+       "64 zeros at the end, in a segment before the last, below the recovery point", behind(bytes(64)), position=728,
+       severity="warning")
+edited("index-zeros-deleted", "index-padding", "clean-1", f"sessions-0/{67:020}.index.deleted",
+       "64 zeros at the end of an index that is to be deleted", behind(bytes(64)), position=8, severity="info")
 
 TXN_INDEX = f"{PAYMENTS}/{ZERO}.txnindex"
 edited("txn-size", "txn-index-invalid", "clean-1", TXN_INDEX, "5 bytes too many", behind(b"\0\1\2\3\4"), position=170)
-edited(
-    "txn-version", "txn-index-invalid", "clean-1", TXN_INDEX, "an entry of version 1",
-    entry(TXN_INDEX_ENTRY, 2, version=1), position=68,
-)  # fmt: skip
-edited(
-    "txn-swapped", "txn-index-invalid", "clean-1", TXN_INDEX, "entries 1 and 2 are swapped",
-    swapped(34, 1), position=68,
-)  # fmt: skip
-edited(
-    "txn-no-marker", "txn-index-mismatch", "clean-1", TXN_INDEX,
-    "an entry for a transaction of producer 9 that was committed",
-    lambda data: data[:68] + TXN_INDEX_ENTRY.struct.pack(0, 9, 42, 54, 55) + data[68:], position=68,
-)  # fmt: skip
-edited(
-    "txn-entry-lost", "txn-index-mismatch", "clean-1", TXN_INDEX,
-    "the entry of the transaction that was aborted at 68 is gone", lambda data: data[:68] + data[102:],
-)  # fmt: skip
+edited("txn-version", "txn-index-invalid", "clean-1", TXN_INDEX, "an entry of version 1",
+       entry(TXN_INDEX_ENTRY, 2, version=1), position=68)
+edited("txn-swapped", "txn-index-invalid", "clean-1", TXN_INDEX, "entries 1 and 2 are swapped", swapped(34, 1),
+       position=68)
+edited("txn-no-marker", "txn-index-mismatch", "clean-1", TXN_INDEX,
+       "an entry for a transaction of producer 9 that was committed",
+       lambda data: data[:68] + TXN_INDEX_ENTRY.struct.pack(0, 9, 42, 54, 55) + data[68:], position=68)
+edited("txn-entry-lost", "txn-index-mismatch", "clean-1", TXN_INDEX,
+       "the entry of the transaction that was aborted at 68 is gone", lambda data: data[:68] + data[102:])
 
 
 def lose_txn_index(root: Path) -> Expected:
@@ -1025,23 +809,16 @@ def lose_txn_index(root: Path) -> Expected:
     return Expected("txn-index-mismatch", "error", log.file, log.position(offsets.index(26)))
 
 
-add(
-    "txn-index-lost", "txn-index-mismatch", "clean-1",
-    "the .txnindex is gone, with five aborted transactions in the log", lose_txn_index,
-)  # fmt: skip
-done(
-    "index-lost", "index-missing", "clean-1", f"orders-none-0/{ZERO}.log", "the .index is gone",
-    lambda root: (root / INDEX).unlink(), severity="warning",
-)  # fmt: skip
-done(
-    "segment-of-2-gib", "segment-too-large", "clean-1", f"logappend-0/{ZERO}.log",
-    "zeros make the .log one byte larger than a broker opens",
-    lambda root: os.truncate(root / f"logappend-0/{ZERO}.log", MAX_SEGMENT_SIZE + 1), "zero-padding", severity="error",
-)  # fmt: skip
-done(
-    "index-alone", "index-orphan", "clean-1", f"orders-gzip-0/{500:020}.index", "an .index without a segment",
-    lambda root: (root / f"orders-gzip-0/{500:020}.index").touch(), severity="warning",
-)  # fmt: skip
+add("txn-index-lost", "txn-index-mismatch", "clean-1",
+    "the .txnindex is gone, with five aborted transactions in the log", lose_txn_index)
+done("index-lost", "index-missing", "clean-1", f"orders-none-0/{ZERO}.log", "the .index is gone",
+     lambda root: (root / INDEX).unlink(), severity="warning")
+done("segment-of-2-gib", "segment-too-large", "clean-1", f"logappend-0/{ZERO}.log",
+     "zeros make the .log one byte larger than a broker opens",
+     lambda root: os.truncate(root / f"logappend-0/{ZERO}.log", MAX_SEGMENT_SIZE + 1), "zero-padding",
+     severity="error")
+done("index-alone", "index-orphan", "clean-1", f"orders-gzip-0/{500:020}.index", "an .index without a segment",
+     lambda root: (root / f"orders-gzip-0/{500:020}.index").touch(), severity="warning")
 
 # --- Snapshots and checkpoints ----------------------------------------------------------------------------------------
 
@@ -1054,82 +831,55 @@ for topic, name, what, change in (
     code = "newer-release" if name.endswith("version") else "snapshot-invalid"
     severity = "warning" if name.endswith("version") else "error"
     edited(name, code, "clean-1", f"orders-{topic}-0/{300:020}.snapshot", what, change, severity=severity)
-edited(
-    "snapshot-bit-recovery", "snapshot-invalid", "crash-1", f"orders-gzip-0/{300:020}.snapshot",
-    "a bit flips, after an unclean shutdown", lambda data: flip(data, 8 * 30),
-)  # fmt: skip
-edited(
-    "snapshot-sequence", "snapshot-mismatch", "clean-1", f"orders-gzip-0/{300:020}.snapshot",
-    "lastSequence is 298 instead of 299", producer(0, lastSequence=298), position=10,
-)  # fmt: skip
-edited(
-    "snapshot-behind", "snapshot-mismatch", "clean-1", f"orders-zstd-0/{300:020}.snapshot",
-    "the state after the last batch but one", producer(0, lastSequence=239, lastOffset=239),
-    position=10,
-)  # fmt: skip
+edited("snapshot-bit-recovery", "snapshot-invalid", "crash-1", f"orders-gzip-0/{300:020}.snapshot",
+       "a bit flips, after an unclean shutdown", lambda data: flip(data, 8 * 30))
+edited("snapshot-sequence", "snapshot-mismatch", "clean-1", f"orders-gzip-0/{300:020}.snapshot",
+       "lastSequence is 298 instead of 299", producer(0, lastSequence=298), position=10)
+edited("snapshot-behind", "snapshot-mismatch", "clean-1", f"orders-zstd-0/{300:020}.snapshot",
+       "the state after the last batch but one", producer(0, lastSequence=239, lastOffset=239), position=10)
 
 RECOVERY, REPLICATION = "recovery-point-offset-checkpoint", "replication-offset-checkpoint"
 START, CLEANER = "log-start-offset-checkpoint", "cleaner-offset-checkpoint"
 for file, name in ((RECOVERY, "recovery"), (REPLICATION, "replication"), (START, "start"), (CLEANER, "cleaner")):
-    edited(
-        f"{name}-version", "newer-release", "clean-1", file, "version 7", lambda data: b"7" + data[1:],
-        severity="warning",
-    )  # fmt: skip
-    edited(
-        f"{name}-count", "checkpoint-invalid", "clean-1", file, "the count is one more than the entries",
-        lambda data: b"0\n%d\n" % (int(data.split()[1]) + 1) + data.split(b"\n", 2)[2], position=2,
-    )  # fmt: skip
+    edited(f"{name}-version", "newer-release", "clean-1", file, "version 7", lambda data: b"7" + data[1:],
+           severity="warning")
+    edited(f"{name}-count", "checkpoint-invalid", "clean-1", file, "the count is one more than the entries",
+           lambda data: b"0\n%d\n" % (int(data.split()[1]) + 1) + data.split(b"\n", 2)[2], position=2)
 for file, name, old, new in (
     (RECOVERY, "recovery", b"trimmed 0 50\n", b"trimmed 0 fifty\n"),
     (REPLICATION, "replication", b"trimmed 0 50\n", b"trimmed 50\n"),
     (START, "start", b"trimmed 0 17\n", b"trimmed zero 17\n"),
     (CLEANER, "cleaner", b"sessions 0 254\n", b"sessions 0 254 254\n"),
 ):
-    edited(
-        f"{name}-line", "checkpoint-invalid", "clean-1", file, "an invalid line", line(old, new), position=find(old)
-    )  # fmt: skip
-edited(
-    "recovery-not-utf-8", "checkpoint-invalid", "clean-1", RECOVERY, "a topic's name that is not UTF-8",
-    line(b"trimmed 0 50\n", b"trimm\xe9d 0 50\n"), position=find(b"trimmed 0 50\n"),
-)  # fmt: skip
+    edited(f"{name}-line", "checkpoint-invalid", "clean-1", file, "an invalid line", line(old, new),
+           position=find(old))
+edited("recovery-not-utf-8", "checkpoint-invalid", "clean-1", RECOVERY, "a topic's name that is not UTF-8",
+       line(b"trimmed 0 50\n", b"trimm\xe9d 0 50\n"), position=find(b"trimmed 0 50\n"))
 EPOCH_FILE = "orders-none-0/leader-epoch-checkpoint"
-edited(
-    "epoch-version", "newer-release", "clean-1", EPOCH_FILE, "version 7", lambda _: b"7\n1\n0 0\n", severity="warning"
-)
+edited("epoch-version", "newer-release", "clean-1", EPOCH_FILE, "version 7", lambda _: b"7\n1\n0 0\n",
+       severity="warning")
 edited("epoch-count", "checkpoint-invalid", "clean-1", EPOCH_FILE, "the count is 2, with 1 entry",
-       lambda _: b"0\n2\n0 0\n", position=2)  # fmt: skip
+       lambda _: b"0\n2\n0 0\n", position=2)
 edited("epoch-negative", "checkpoint-invalid", "clean-1", EPOCH_FILE, "a negative start offset",
-       lambda _: b"0\n2\n0 0\n1 -5\n", position=8)  # fmt: skip
+       lambda _: b"0\n2\n0 0\n1 -5\n", position=8)
 edited("epoch-line", "checkpoint-invalid", "clean-1", EPOCH_FILE, "an invalid line", lambda _: b"0\n1\n0 zero\n",
-       position=4)  # fmt: skip
+       position=4)
 
 BEYOND = "checkpoint-beyond-log"
-edited(
-    "start-beyond", BEYOND, "clean-1", START, "the log start 60 of a log that ends at 50",
-    line(b"trimmed 0 17\n", b"trimmed 0 60\n"), position=find(b"trimmed 0 17\n"),
-)  # fmt: skip
-edited(
-    "start-beyond-recovery", BEYOND, "crash-1", START,
-    "the log start 60 of a log that ends at 50, after an unclean shutdown",
-    line(b"trimmed 0 17\n", b"trimmed 0 60\n"), position=find(b"trimmed 0 17\n"),
-)  # fmt: skip
-edited(
-    "recovery-beyond", BEYOND, "clean-1", RECOVERY, "the recovery point 400 of a log that ends at 300",
-    line(b"orders-none 0 300\n", b"orders-none 0 400\n"), position=find(b"orders-none 0 300\n"), severity="warning",
-)  # fmt: skip
-edited(
-    "recovery-beyond-crash", BEYOND, "crash-1", RECOVERY,
-    "the recovery point 400 of a log that ends at 300, after an unclean shutdown",
-    line(b"orders-none 0 300\n", b"orders-none 0 400\n"), position=find(b"orders-none 0 300\n"), severity="warning",
-)  # fmt: skip
-edited(
-    "replication-beyond", BEYOND, "clean-1", REPLICATION, "the high watermark 400 of a log that ends at 300",
-    line(b"orders-lz4 0 300\n", b"orders-lz4 0 400\n"), position=find(b"orders-lz4 0 300\n"), severity="warning",
-)  # fmt: skip
-edited(
-    "cleaner-beyond", BEYOND, "clean-1", CLEANER, "the cleaner's offset 999 of a log that ends at 255",
-    line(b"users 0 254\n", b"users 0 999\n"), position=find(b"users 0 254\n"), severity="warning",
-)  # fmt: skip
+edited("start-beyond", BEYOND, "clean-1", START, "the log start 60 of a log that ends at 50",
+       line(b"trimmed 0 17\n", b"trimmed 0 60\n"), position=find(b"trimmed 0 17\n"))
+edited("start-beyond-recovery", BEYOND, "crash-1", START,
+       "the log start 60 of a log that ends at 50, after an unclean shutdown",
+       line(b"trimmed 0 17\n", b"trimmed 0 60\n"), position=find(b"trimmed 0 17\n"))
+edited("recovery-beyond", BEYOND, "clean-1", RECOVERY, "the recovery point 400 of a log that ends at 300",
+       line(b"orders-none 0 300\n", b"orders-none 0 400\n"), position=find(b"orders-none 0 300\n"), severity="warning")
+edited("recovery-beyond-crash", BEYOND, "crash-1", RECOVERY,
+       "the recovery point 400 of a log that ends at 300, after an unclean shutdown",
+       line(b"orders-none 0 300\n", b"orders-none 0 400\n"), position=find(b"orders-none 0 300\n"), severity="warning")
+edited("replication-beyond", BEYOND, "clean-1", REPLICATION, "the high watermark 400 of a log that ends at 300",
+       line(b"orders-lz4 0 300\n", b"orders-lz4 0 400\n"), position=find(b"orders-lz4 0 300\n"), severity="warning")
+edited("cleaner-beyond", BEYOND, "clean-1", CLEANER, "the cleaner's offset 999 of a log that ends at 255",
+       line(b"users 0 254\n", b"users 0 999\n"), position=find(b"users 0 254\n"), severity="warning")
 
 
 def partition_gone(root: Path, checkpoint: str = REPLICATION) -> Expected:
@@ -1141,10 +891,8 @@ def partition_gone(root: Path, checkpoint: str = REPLICATION) -> Expected:
 
 
 add("partition-gone", "partition-missing", "clean-1", "the directory of a partition is gone", partition_gone)
-add(
-    "partition-gone-crash", "partition-missing", "crash-1",
-    "the directory of a partition is gone, after an unclean shutdown", partition_gone,
-)  # fmt: skip
+add("partition-gone-crash", "partition-missing", "crash-1",
+    "the directory of a partition is gone, after an unclean shutdown", partition_gone)
 
 # --- IDs, the metadata log and the directory --------------------------------------------------------------------------
 
@@ -1157,7 +905,7 @@ for name, what, change in (
         "partition-metadata-other-id", "the topic ID of another topic",
         line(b"LwBeI2NwS1e94oOXZaaFig", b"AwBeI2NwS1e94oOXZaaFig"),
     ),
-):  # fmt: skip
+):
     severity = "warning" if name.endswith("version") else "error"
     code = "newer-release" if name.endswith("version") else "partition-metadata-invalid"
     edited(name, code, "clean-1", PARTITION, what, change, severity=severity)
@@ -1170,17 +918,15 @@ for name, what, change in (
         "meta-directory-id", "a directory.id that is not in the metadata log",
         line(b"NC0LDPpABlNgsHloSKd7mg", b"AC0LDPpABlNgsHloSKd7mg"),
     ),
-):  # fmt: skip
+):
     severity = "warning" if name.endswith("version") else "error"
     code = "newer-release" if name.endswith("version") else "meta-properties-invalid"
     edited(name, code, "clean-1", META, what, change, severity=severity)
 QUORUM = f"{METADATA}/quorum-state"
 for disk in ("clean-0", "clean-1"):
     edited(f"quorum-garbage-{disk}", "quorum-state-invalid", disk, QUORUM, "not JSON", lambda _: b"garbage")
-edited(
-    "quorum-version", "newer-release", "clean-0", QUORUM, "data_version 9",
-    line(b'"data_version":0', b'"data_version":9'), severity="warning",
-)  # fmt: skip
+edited("quorum-version", "newer-release", "clean-0", QUORUM, "data_version 9",
+       line(b'"data_version":0', b'"data_version":9'), severity="warning")
 edited("quorum-empty", "quorum-state-invalid", "clean-0", QUORUM, "an empty file", lambda _: b"")
 
 SNAPSHOT = f"{METADATA}/{327:020}-0000000001.checkpoint"
@@ -1202,43 +948,26 @@ def lose_kraft_snapshot(root: Path) -> None:
 
 
 for disk in ("clean-0", "clean-1"):
-    done(
-        f"kraft-snapshot-lost-{disk}", "kraft-snapshot-missing", disk, f"{METADATA}/{327:020}.log",
-        "the metadata log starts at 327, and the snapshot up to there is gone", lose_kraft_snapshot, severity="error",
-    )  # fmt: skip
-    edited(
-        f"metadata-unknown-topic-{disk}", "metadata-record-refused", disk, f"{METADATA}/{0:020}.log",
-        "a record at the end of the metadata log removes a topic that does not exist",
-        lambda data: with_metadata_record(data, b"\x01\x09\x00" + b"?" * 16 + b"\x00"), position=len,
-    )  # fmt: skip
-    edited(
-        f"kraft-snapshot-no-footer-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
-        "the last batch, the footer, is gone", lambda data: b"".join(split(data)[:-1]),
-    )  # fmt: skip
-    edited(
-        f"kraft-snapshot-cut-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
-        "only the first batch, the header, is left", lambda data: split(data)[0],
-    )  # fmt: skip
-    edited(
-        f"kraft-snapshot-no-header-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
-        "the first batch, the header, is gone", lambda data: b"".join(split(data)[1:]),
-    )  # fmt: skip
-    edited(
-        f"kraft-snapshot-bit-{disk}", "crc-mismatch", disk, SNAPSHOT, "a bit flips in a batch of the snapshot",
-        lambda data: flip(data, 8 * (len(split(data)[0]) + 100)), position=lambda data: len(split(data)[0]),
-    )  # fmt: skip
-    edited(
-        f"kraft-snapshot-torn-{disk}", "batch-truncated", disk, SNAPSHOT, "the last 5 bytes of the snapshot are gone",
-        lambda data: data[:-5], position=lambda data: len(data) - len(split(data)[-1]),
-    )  # fmt: skip
-    edited(
-        f"kraft-snapshot-zeros-{disk}", "zero-padding", disk, SNAPSHOT, "512 zeros after the snapshot",
-        behind(bytes(512)), position=len,
-    )  # fmt: skip
-    edited(
-        f"kraft-snapshot-junk-{disk}", "junk-bytes", disk, SNAPSHOT, "text after the snapshot",
-        behind(JUNK * 2), position=len,
-    )  # fmt: skip
+    done(f"kraft-snapshot-lost-{disk}", "kraft-snapshot-missing", disk, f"{METADATA}/{327:020}.log",
+         "the metadata log starts at 327, and the snapshot up to there is gone", lose_kraft_snapshot, severity="error")
+    edited(f"metadata-unknown-topic-{disk}", "metadata-record-refused", disk, f"{METADATA}/{0:020}.log",
+           "a record at the end of the metadata log removes a topic that does not exist",
+           lambda data: with_metadata_record(data, b"\x01\x09\x00" + b"?" * 16 + b"\x00"), position=len)
+    edited(f"kraft-snapshot-no-footer-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
+           "the last batch, the footer, is gone", lambda data: b"".join(split(data)[:-1]))
+    edited(f"kraft-snapshot-cut-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
+           "only the first batch, the header, is left", lambda data: split(data)[0])
+    edited(f"kraft-snapshot-no-header-{disk}", "kraft-snapshot-invalid", disk, SNAPSHOT,
+           "the first batch, the header, is gone", lambda data: b"".join(split(data)[1:]))
+    edited(f"kraft-snapshot-bit-{disk}", "crc-mismatch", disk, SNAPSHOT, "a bit flips in a batch of the snapshot",
+           lambda data: flip(data, 8 * (len(split(data)[0]) + 100)), position=lambda data: len(split(data)[0]))
+    edited(f"kraft-snapshot-torn-{disk}", "batch-truncated", disk, SNAPSHOT,
+           "the last 5 bytes of the snapshot are gone", lambda data: data[:-5],
+           position=lambda data: len(data) - len(split(data)[-1]))
+    edited(f"kraft-snapshot-zeros-{disk}", "zero-padding", disk, SNAPSHOT, "512 zeros after the snapshot",
+           behind(bytes(512)), position=len)
+    edited(f"kraft-snapshot-junk-{disk}", "junk-bytes", disk, SNAPSHOT, "text after the snapshot", behind(JUNK * 2),
+           position=len)
 
 
 def two_directories(root: Path) -> None:
@@ -1251,28 +980,20 @@ def two_directories(root: Path) -> None:
     shutil.copy(root / ".kafka_cleanshutdown", second)
 
 
-done(
-    "two-directories", "partition-duplicate", "clean-1", "orders-none-0",
-    "a second log directory has the same partition", two_directories, severity="error",
-)  # fmt: skip
-done(
-    "lost-and-found", "directory-unknown", "clean-1", "lost+found", "fsck's directory on the broker's disk",
-    lambda root: (root / "lost+found").mkdir(), severity="error",
-)  # fmt: skip
+done("two-directories", "partition-duplicate", "clean-1", "orders-none-0",
+     "a second log directory has the same partition", two_directories, severity="error")
+done("lost-and-found", "directory-unknown", "clean-1", "lost+found", "fsck's directory on the broker's disk",
+     lambda root: (root / "lost+found").mkdir(), severity="error")
 
 ID = "0123456789abcdef0123456789abcdef"
 for kind in ("delete", "stray"):
-    done(
-        f"directory-{kind}", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-{kind}",
-        f"a partition directory that ends in -{kind}",
-        lambda root, kind=kind: shutil.copytree(root / "orders-zstd-0", root / f"orders-zstd-0.{ID}-{kind}"),
-        severity="warning",
-    )  # fmt: skip
-done(
-    "directory-future", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-future",
-    "a partition that was moving here from another log directory",
-    lambda root: (root / "orders-zstd-0").rename(root / f"orders-zstd-0.{ID}-future"), severity="warning",
-)  # fmt: skip
+    done(f"directory-{kind}", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-{kind}",
+         f"a partition directory that ends in -{kind}",
+         lambda root, kind=kind: shutil.copytree(root / "orders-zstd-0", root / f"orders-zstd-0.{ID}-{kind}"),
+         severity="warning")
+done("directory-future", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-future",
+     "a partition that was moving here from another log directory",
+     lambda root: (root / "orders-zstd-0").rename(root / f"orders-zstd-0.{ID}-future"), severity="warning")
 for kind in ("cleaned", "swap"):
     done(
         f"compaction-{kind}", "compaction-interrupted", "clean-1", f"users-0/{ZERO}.log.{kind}",
@@ -1282,60 +1003,39 @@ for kind in ("cleaned", "swap"):
             for suffix in (".log", ".index", ".timeindex")
         ],
         severity="warning",
-    )  # fmt: skip
-done(
-    "file-notes", "file-unknown", "clean-1", "orders-none-0/notes.txt", "a text file",
-    lambda root: (root / "orders-none-0/notes.txt").write_text("do not delete\n"), severity="info",
-)  # fmt: skip
-done(
-    "file-deleted", "file-unknown", "clean-1", f"orders-none-0/{ZERO}.log.deleted", "a segment to be deleted",
-    lambda root: shutil.copy(root / f"orders-none-0/{ZERO}.log", root / f"orders-none-0/{ZERO}.log.deleted"),
-    severity="info",
-)  # fmt: skip
-done(
-    "directory-file", "file-unknown", "clean-1", "notes.txt", "a text file next to the partitions",
-    lambda root: (root / "notes.txt").write_text("do not delete\n"), severity="info",
-)  # fmt: skip
-done(
-    "partition-metadata-lost", "partition-metadata-invalid", "clean-1", PARTITION, "the file is gone",
-    lambda root: (root / PARTITION).unlink(), severity="error",
-)  # fmt: skip
-done(
-    "epoch-checkpoint-lost-crash", EPOCHS, "crash-1", "ledger-0/leader-epoch-checkpoint",
-    "the leader-epoch-checkpoint of a log with two epochs is gone",
-    lambda root: (root / "ledger-0/leader-epoch-checkpoint").unlink(), severity="warning",
-)  # fmt: skip
+    )
+done("file-notes", "file-unknown", "clean-1", "orders-none-0/notes.txt", "a text file",
+     lambda root: (root / "orders-none-0/notes.txt").write_text("do not delete\n"), severity="info")
+done("file-deleted", "file-unknown", "clean-1", f"orders-none-0/{ZERO}.log.deleted", "a segment to be deleted",
+     lambda root: shutil.copy(root / f"orders-none-0/{ZERO}.log", root / f"orders-none-0/{ZERO}.log.deleted"),
+     severity="info")
+done("directory-file", "file-unknown", "clean-1", "notes.txt", "a text file next to the partitions",
+     lambda root: (root / "notes.txt").write_text("do not delete\n"), severity="info")
+done("partition-metadata-lost", "partition-metadata-invalid", "clean-1", PARTITION, "the file is gone",
+     lambda root: (root / PARTITION).unlink(), severity="error")
+done("epoch-checkpoint-lost-crash", EPOCHS, "crash-1", "ledger-0/leader-epoch-checkpoint",
+     "the leader-epoch-checkpoint of a log with two epochs is gone",
+     lambda root: (root / "ledger-0/leader-epoch-checkpoint").unlink(), severity="warning")
 
 # --- What the catalogue leaves open -----------------------------------------------------------------------------------
 
 settled = len(DAMAGES)
-done(
-    "time-index-lost", "index-missing", "clean-1", f"orders-none-0/{ZERO}.log", "the .timeindex is gone",
-    lambda root: (root / TIME_INDEX).unlink(), severity="warning",
-)  # fmt: skip
-done(
-    "epoch-checkpoint-lost", EPOCHS, "clean-1", "orders-none-0", "the leader-epoch-checkpoint is gone",
-    lambda root: (root / EPOCH_FILE).unlink(), severity="info",
-)  # fmt: skip
-done(
-    "meta-lost", "meta-properties-invalid", "clean-1", META, "the file is gone",
-    lambda root: (root / META).unlink(), severity="error",
-)  # fmt: skip
-edited(
-    "meta-cluster-id", "meta-properties-invalid", "clean-1", META, "the ID of another cluster",
-    line(b"FN96DRb6S3GeSIQS03itlw", b"AN96DRb6S3GeSIQS03itlw"),
-)  # fmt: skip
-done(
-    "quorum-lost", "quorum-state-invalid", "clean-0", METADATA, "the controller's quorum-state is gone",
-    lambda root: (root / QUORUM).unlink(), severity="info",
-)  # fmt: skip
-done(
-    "directory-future-beside", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-future",
-    "a -future directory next to the live one in one log directory",
-    lambda root: shutil.copytree(root / "orders-zstd-0", root / f"orders-zstd-0.{ID}-future"), severity="error",
-)  # fmt: skip
+done("time-index-lost", "index-missing", "clean-1", f"orders-none-0/{ZERO}.log", "the .timeindex is gone",
+     lambda root: (root / TIME_INDEX).unlink(), severity="warning")
+done("epoch-checkpoint-lost", EPOCHS, "clean-1", "orders-none-0", "the leader-epoch-checkpoint is gone",
+     lambda root: (root / EPOCH_FILE).unlink(), severity="info")
+done("meta-lost", "meta-properties-invalid", "clean-1", META, "the file is gone", lambda root: (root / META).unlink(),
+     severity="error")
+edited("meta-cluster-id", "meta-properties-invalid", "clean-1", META, "the ID of another cluster",
+       line(b"FN96DRb6S3GeSIQS03itlw", b"AN96DRb6S3GeSIQS03itlw"))
+done("quorum-lost", "quorum-state-invalid", "clean-0", METADATA, "the controller's quorum-state is gone",
+     lambda root: (root / QUORUM).unlink(), severity="info")
+done("directory-future-beside", "directory-stray", "clean-1", f"orders-zstd-0.{ID}-future",
+     "a -future directory next to the live one in one log directory",
+     lambda root: shutil.copytree(root / "orders-zstd-0", root / f"orders-zstd-0.{ID}-future"), severity="error")
 for checkpoint, name in ((RECOVERY, "recovery"), (REPLICATION, "replication"), (START, "start"), (CLEANER, "cleaner")):
     edited(f"{name}-empty", "checkpoint-invalid", "clean-1", checkpoint, "an empty file", lambda _: b"")
 edited("epoch-empty", "checkpoint-invalid", "clean-1", EPOCH_FILE, "an empty file", lambda _: b"")
 DOUBTS += DAMAGES[settled:]
 del DAMAGES[settled:]
+# fmt: on

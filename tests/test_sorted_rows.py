@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 
 import pytest
 
@@ -23,17 +22,3 @@ def test_rows_are_sorted(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(rows) == len(names)
     for _ in range(2):
         assert list(rows) == [(name, [name, None, 1 << 63]) for name in sorted(names)]
-
-
-@pytest.mark.every_disk
-def test_memory_does_not_grow_with_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorted_rows, "MAX_HELD", 1 << 18)
-    tracemalloc.start()
-    try:
-        rows = SortedRows()
-        for number in range(30_000):
-            rows.add(str(number * 7919 % 30_011), ["x" * 100, number])
-        assert sum(1 for _ in rows) == 30_000
-        assert tracemalloc.get_traced_memory()[1] < 2 << 20
-    finally:
-        tracemalloc.stop()

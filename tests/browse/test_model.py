@@ -28,7 +28,7 @@ from kdump.io.fault_tolerant import FaultTolerantSource
 from kdump.io.run import PLAIN_RUN, Run
 from tests.conftest import FIXTURES, sample, seeded
 from tests.craft import batch, flip, patch, record, split, write_file
-from tests.test_damaged_disks import DAMAGES, LARGE, files
+from tests.test_damaged_disks import DAMAGES
 
 PAYMENTS = FIXTURES / "clean-1" / "payments-0"
 ZERO = f"{0:020}.log"
@@ -193,26 +193,6 @@ def everything(found: Browser, row: BrowseRow) -> None:
         if each.type in ("record", "header"):
             fields = found.places.into(each, inside)
             assert fields is None or fields.listing.head(9, PLAIN_RUN).rows
-
-
-@pytest.mark.every_disk
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_every_file_damaged(damage: Any, tmp_path: Path) -> None:
-    """Look at some rows of each file of every disk, and enter them."""
-    dice = seeded(damage.__name__)
-    for path in files():
-        if path.suffix == ".md" or not 0 < path.stat().st_size < LARGE:
-            continue
-        data = bytearray(path.read_bytes())
-        damage(data, dice)
-        copy = write_file(tmp_path / path.parent.name / path.name, data)
-        found = browse(copy)
-        rows = found.level.listing.head(40, PLAIN_RUN).rows
-        if rows:
-            found.level.listing.tail(10, PLAIN_RUN)
-        for row in rows[:: max(1, len(rows) // 4)]:
-            everything(found, row)
-        copy.unlink()
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,6 @@ from tests.each_case import each_case
 from tests.format.test_plain_messages import written
 from tests.questions.inspect.test_command import in_terminal, plain
 
-LINE = re.compile(r"^\| offset: (\d+) .*? headerKeys: \[\](?: key: (\{.*?\}))? payload: (.*)$", re.M)
-TYPE = re.compile(r"(?<!^)(?=[A-Z])")
 OFFSETS = FIXTURES / "clean-1" / "__consumer_offsets-0" / "00000000000000000000.log"
 METADATA = FIXTURES / "clean-1" / "__cluster_metadata-0" / "00000000000000000000.log"
 
@@ -56,37 +54,6 @@ def pairs() -> Iterator[Any]:
         internal = "/__" in name and path.suffix == ".log" and "remote_log" not in name
         if internal or path.suffix == ".checkpoint":
             yield pytest.param(path, printed, id=name)
-
-
-@each_case("path, oracle", list(pairs()))
-def test_every_record_is_what_kafka_says(path: Path, oracle: Path) -> None:
-    found = {at["offset"]: at for at in objects(path) if at["type"] == "record"}
-    said = LINE.findall(oracle.read_text(encoding="utf-8", errors="replace"))
-    assert len(said) == sum("control" not in at for at in found.values()) > 0
-    for offset, key, payload in said:
-        at = found[int(offset)]
-        assert not at.keys() & {"keyProblem", "valueProblem", "keyNote", "valueNote"}, at
-        if key:
-            assert at["keyDecoded"] == {"name": at["keyDecoded"]["name"]} | _numbered(json.loads(key))
-        else:
-            assert at["keyDecoded"] is None
-        value = at["valueDecoded"]
-        if payload == "<DELETE>":
-            assert value is None
-            continue
-        told = json.loads(payload)
-        assert value["data"] == told["data"]
-        if key:
-            # (kafka-dump-log prints "type" for the version of the share group state, too.)
-            assert str(value["version"]) == told.get("version", told.get("type"))
-        else:
-            assert value["version"] == told["version"]
-            assert told["type"] == TYPE.sub("_", value["name"]).upper()
-            assert value["type"] == load_folder("metadata")[value["name"]].apiKey
-
-
-def _numbered(key: dict[str, Any]) -> dict[str, Any]:
-    return key | {"type": int(key["type"])}
 
 
 def test_remote_log_metadata() -> None:

@@ -114,22 +114,6 @@ def test_one_name_costs_a_path_from_the_root(large: tuple[bytes, Tree]) -> None:
     assert len(container.frames) < 12, "names in order read each node once"
 
 
-@pytest.mark.every_disk
-def test_memory_does_not_grow_with_the_rows(large: tuple[bytes, Tree]) -> None:
-    data, tree = large
-    assert len(data) > 4 * MIB
-    tracemalloc.start()
-    try:
-        reader = RowTreeReader(Counted(data), tree)
-        for number, _ in enumerate(reader):
-            if number == 5000:
-                break
-        assert reader.find(f"{ROWS - 1:020}.log") is not None
-        assert tracemalloc.get_traced_memory()[1] < MIB
-    finally:
-        tracemalloc.stop()
-
-
 # --- What no writer writes --------------------------------------------------------------------------------------------
 
 

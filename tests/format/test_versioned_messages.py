@@ -340,54 +340,7 @@ def test_an_array_of_nothing_is_refused_when_the_schema_is_read() -> None:
 
 
 # kafka-4.3/clean-1/__transaction_state-0/00000000000000000000.log, offset 4, after its version 1
-TRANSACTION = bytes.fromhex(
-    "000000000000000a00000000ea600103097061796d656e7473020000000000135f5f636f6e73756d65725f6f66667365747302"
-    "0000000000000001a1fd1d0feb000001a1fd1d0f03020008000000000000000a02020002"
-)
 # TransactionLogValue of Kafka 4.3.1, condensed
-TRANSACTION_SCHEMA = {
-    "type": "coordinator-value",
-    "apiKey": 0,
-    "validVersions": "0-1",
-    "flexibleVersions": "1+",
-    "fields": [
-        {"name": "ProducerId", "type": "int64", "versions": "0+"},
-        {"name": "PreviousProducerId", "type": "int64", "versions": "1+", "taggedVersions": "1+", "tag": 0},
-        {"name": "NextProducerId", "type": "int64", "versions": "1+", "taggedVersions": "1+", "tag": 1, "default": -1},
-        {"name": "ProducerEpoch", "type": "int16", "versions": "0+"},
-        {"name": "NextProducerEpoch", "type": "int16", "versions": "1+", "taggedVersions": "1+", "tag": 3},
-        {"name": "TransactionTimeoutMs", "type": "int32", "versions": "0+"},
-        {"name": "TransactionStatus", "type": "int8", "versions": "0+"},
-        {
-            "name": "TransactionPartitions",
-            "type": "[]PartitionsSchema",
-            "versions": "0+",
-            "nullableVersions": "0+",
-            "fields": [
-                {"name": "Topic", "type": "string", "versions": "0+"},
-                {"name": "PartitionIds", "type": "[]int32", "versions": "0+"},
-            ],
-        },
-        {"name": "TransactionLastUpdateTimestampMs", "type": "int64", "versions": "0+"},
-        {"name": "TransactionStartTimestampMs", "type": "int64", "versions": "0+"},
-        {"name": "ClientTransactionVersion", "type": "int16", "versions": "1+", "taggedVersions": "1+", "tag": 2},
-    ],
-}
-
-
-def test_a_real_message_prints_as_kafka_prints_it() -> None:
-    real = MessageSchema("TransactionLogValue", TRANSACTION_SCHEMA)
-    decoded = decode(real, 1, TRANSACTION)
-    assert decoded.value["nextProducerId"] == -1
-    # kafka-dump-log 4.3.1 on that record
-    assert json.dumps(kafka_json(real, decoded), separators=(",", ":")) == (
-        '{"producerId":10,"previousProducerId":10,"producerEpoch":0,"transactionTimeoutMs":60000,'
-        '"transactionStatus":1,"transactionPartitions":[{"topic":"payments","partitionIds":[0]},'
-        '{"topic":"__consumer_offsets","partitionIds":[0]}],"transactionLastUpdateTimestampMs":1795247902699,'
-        '"transactionStartTimestampMs":1795247902467,"clientTransactionVersion":2}'
-    )
-
-
 def test_uuid_text() -> None:
     assert uuid_text(bytes(16)) == "A" * 22
     assert uuid_text(b"\xff" * 16) == "_____________________w"

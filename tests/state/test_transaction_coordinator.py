@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
-import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +14,7 @@ from kdump.cluster.transaction_coordinator import TransactionCoordinatorState, r
 from kdump.format.transaction_record import STATES, TransactionMetadata, decode_transaction
 from kdump.log.batch_records import records
 from kdump.state.internal_records import MAX_PROBLEMS, MAX_VALUE_BYTES
-from tests.conftest import DISKS, FIXTURES, ORACLE, SEED, batches, numbers_in, read_regions
+from tests.conftest import FIXTURES, SEED, batches, numbers_in, read_regions
 from tests.craft import batch, flip, record, split, write_file
 from tests.each_case import each_case
 
@@ -88,47 +85,7 @@ def read(
     return found
 
 
-# The oracle.
-
-
-def printed(found: TransactionMetadata) -> dict[str, Any]:
-    """Return the value in the form of kafka-dump-log, which leaves out tagged fields with their default."""
-    listed = [{"topic": topic, "partitionIds": numbers} for topic, numbers in found.partitions.items()]
-    said: dict[str, Any] = {
-        "producerId": found.producerId,
-        "previousProducerId": found.previousProducerId,
-        "nextProducerId": found.nextProducerId,
-        "producerEpoch": found.producerEpoch,
-        "nextProducerEpoch": found.nextProducerEpoch,
-        "transactionTimeoutMs": found.transactionTimeoutMs,
-        "transactionStatus": STATES.index(found.state),
-        "transactionPartitions": None if found.state == "Empty" else listed,
-        "transactionLastUpdateTimestampMs": found.transactionLastUpdateTimestampMs,
-        "transactionStartTimestampMs": found.transactionStartTimestampMs,
-        "clientTransactionVersion": found.clientTransactionVersion,
-    }
-    defaults = {"previousProducerId": -1, "nextProducerId": -1, "nextProducerEpoch": -1, "clientTransactionVersion": 0}
-    return {name: said[name] for name in said if name not in defaults or said[name] != defaults[name]}
-
-
-def test_every_record_is_what_kafka_says() -> None:
-    name = f"__transaction_state-0/{LOG}"
-    words = (ORACLE / "kafka-4.3-clean-1" / f"{name}.txt").read_text(encoding="utf-8")
-    lines = re.findall(r"^\| offset: (\d+) .* key: (\{.*\}) payload: (.*)$", words, re.M)
-    disk = DISKS / "kafka-4.3" / "clean-1" / name
-    found = {record.offset: record for region in batches(read_regions(disk)) for record in records(region)}
-    assert len(lines) == len(found) == 86
-    assert disk.read_bytes() == (CLEAN / LOG).read_bytes()
-    last = {}
-    for offset, said_key, said_value in lines:
-        transaction = decode_transaction(found[int(offset)].key, found[int(offset)].value)
-        assert (transaction.problem, transaction.note, transaction.tombstone) == (None, "", False)
-        assert json.loads(said_key) == {"type": "0", "data": {"transactionalId": transaction.transactionalId}}
-        assert json.loads(said_value) == {"version": "1", "data": printed(transaction)}
-        last[transaction.transactionalId] = json.loads(said_value)["data"]
-    coordinator = read_coordinator([str(disk.parent)])
-    assert coordinator is not None
-    assert {name: printed(known) for name, known in coordinator.by_id.items()} == last
+# Those of a real cluster.
 
 
 def test_clean_1() -> None:
