@@ -236,14 +236,6 @@ def second(disk: Path, **changes: str) -> Path:
     return other
 
 
-def test_one_partition_in_two_directories(disk: Path) -> None:
-    other = second(disk)
-    assert run(disk, other).exit_code == 1  # the cluster does not know the second ID
-    shutil.copytree(disk / "ledger-0", other / "ledger-0")
-    found = kdump.restart_plan([str(disk), str(other)])
-    assert (found.verdict, found.allStops[0].exception.split(":")[0]) == ("stopped", "IllegalStateException")
-
-
 @pytest.mark.parametrize("changes", [{"node_id": "7"}, {"cluster_id": "other"}])
 def test_directories_of_two_brokers(disk: Path, changes: dict[str, str]) -> None:
     found = kdump.restart_plan([str(disk), str(second(disk, **changes))])
@@ -360,38 +352,6 @@ def test_offsets_that_go_back_empty_the_segment(crashed: Path) -> None:
     assert found.cuts[0].batches == 5
 
 
-def test_an_offset_too_far_splits_the_segment(crashed: Path) -> None:
-    far = craft.batch([craft.record(value=b"far")], offset=(1 << 31) + 7)
-    put(crashed, *own(crashed), far)
-    found = ledger(crashed)
-    assert (found.logEndOffset, found.segments, found.bytesCut) == ((1 << 31) + 8, 2, 0)
-    assert f"{(1 << 31) + 7:020}.log" in [Path(step.file).name for step in found.steps if step.kind == "create"]
-
-
-def test_a_missing_index_has_its_segment_recovered(disk: Path) -> None:
-    (disk / "ledger-0" / FIRST.replace(".log", ".index")).unlink()
-    first, *rest = own(disk)
-    put(disk, first, craft.flip(rest[0], 8 * 80), *rest[1:])
-    found = ledger(disk)
-    assert (found.recovered, found.logEndOffset) == (1, craft.BATCH_HEADER.read(first).lastOffset + 1)
-    assert found.cuts[0].kind == "truncated"
-
-
-def test_one_that_is_recovered_twice_is_cut_once(crashed: Path) -> None:
-    """Its index is missing, and it is above the recovery point: the segments after it stay."""
-    (crashed / "recovery-point-offset-checkpoint").unlink()
-    first, following = own(crashed)[:2]
-    base = craft.BATCH_HEADER.read(following).baseOffset
-    torn = craft.overwrite(following, 100, b"damage")
-    put(crashed, first, torn)
-    (crashed / "ledger-0" / FIRST.replace(".log", ".index")).unlink()
-    put(crashed, craft.batch([craft.record(value=b"behind")], offset=base), name=f"{base:020}.log")
-    (crashed / "ledger-0" / f"{base:020}.index").touch()
-    found = ledger(crashed)
-    assert [cut.kind for cut in found.cuts] == ["truncated"]
-    assert (found.recovered, found.logEndOffset) == (3, base + 1)
-
-
 def test_a_clean_start_leaves_damage_where_it_is(disk: Path) -> None:
     *rest, last = own(disk)
     put(disk, *rest, craft.overwrite(last, 8, struct.pack(">i", 1 << 30)))
@@ -406,13 +366,6 @@ def test_a_clean_start_leaves_damage_where_it_is(disk: Path) -> None:
     assert "LOSES NEW RECORDS of 1 partition" in result.stdout
 
 
-@pytest.mark.parametrize(("text", "kind"), [("0\n1\n0 zero\n", "exit"), ("0\n2\n0 0\n", "offline")])
-def test_leader_epoch_checkpoints(disk: Path, text: str, kind: str) -> None:
-    (disk / "ledger-0" / "leader-epoch-checkpoint").write_text(text)
-    (stop,) = ledger(disk).stops
-    assert stop.kind == kind
-
-
 @pytest.mark.parametrize(
     ("text", "kind"),
     [("", "exit"), ("garbage\n", "offline"), ("version: x\n", "offline"), ("version: 0\ntopic_id: x\n", "exit")],
@@ -423,22 +376,6 @@ def test_partition_metadata(tmp_path: Path, text: str, kind: str) -> None:
     with pytest.raises(checkpoint_file.BadLine) as error:
         checkpoint_file.topic_id(str(path))
     assert startup_failure(error.value).kind == kind
-
-
-def test_swap_files_take_the_place_of_segments(disk: Path) -> None:
-    log = disk / "ledger-0" / FIRST
-    shutil.copy(log, log.with_name(FIRST + ".swap"))
-    steps = ledger(disk).steps
-    assert ("delete", str(log)) in [(step.kind, step.file) for step in steps]
-    assert ("rename", str(log) + ".swap") in [(step.kind, step.file) for step in steps]
-    assert ledger(disk).logEndOffset == 65
-
-
-def test_log_start_beyond_the_end(disk: Path) -> None:
-    (disk / "log-start-offset-checkpoint").write_text("0\n1\nledger 0 100\n")
-    found = ledger(disk)
-    assert (found.logStartOffset, found.logEndOffset, found.loses) == (100, 100, True)
-    assert found.cuts[0].kind == "deleted"
 
 
 @pytest.mark.sampled
@@ -456,35 +393,6 @@ def test_every_byte_of_the_last_batch_cut_off(crashed: Path) -> None:
 
 
 # --- files and directories in each other's place, and unreadable ones ---
-
-
-def test_a_directory_in_the_place_of_a_file(disk: Path) -> None:
-    """Compared with a broker: see index-directory and epoch-directory in restart-trials.json."""
-    for name in (ZERO + ".index", ZERO + ".timeindex", "leader-epoch-checkpoint"):
-        path = disk / "ledger-0" / name
-        kept = path.read_bytes()
-        path.unlink()
-        path.mkdir()
-        plan = kdump.restart_plan([str(disk)])
-        assert plan.verdict == "stopped", name
-        assert [stop.kind for stop in plan.allStops] == ["offline"]
-        assert "irectory" in plan.allStops[0].exception
-        path.rmdir()
-        path.write_bytes(kept)
-    (disk / "ledger-0" / FIRST).unlink()
-    (disk / "ledger-0" / FIRST).mkdir()
-    assert kdump.restart_plan([str(disk)]).verdict == "stopped"  # a new segment of that name cannot be created
-
-
-@pytest.mark.parametrize(
-    "name", ["recovery-point-offset-checkpoint", "cleaner-offset-checkpoint", "ledger-0/leader-epoch-checkpoint"]
-)
-def test_checkpoints_have_to_be_utf8(disk: Path, name: str) -> None:
-    (disk / name).write_bytes(b"0\n1\nled\xffger 0 65\n")
-    plan = kdump.restart_plan([str(disk)])
-    assert plan.verdict == "stopped"
-    (stop,) = plan.allStops
-    assert (stop.kind, stop.exception, stop.position) == ("offline", "MalformedInputException", 7)
 
 
 def test_a_long_line_of_garbage_is_cut_short(disk: Path) -> None:

@@ -9,7 +9,7 @@ import re
 import shutil
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -162,23 +162,6 @@ def test_a_failed_directory_next_to_a_good_one(disk: Path, name: str, verdict: s
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
 
 
-def test_a_failed_metadata_directory(disk: Path) -> None:
-    other = apart(disk)
-    shutil.rmtree(other)
-    other.touch()
-    found = plan(disk, other)
-    assert found.verdict == "stopped"
-    assert "Encountered I/O error in metadata log directory" in found.allStops[0].exception
-
-
-def test_a_metadata_log_in_two_directories(disk: Path) -> None:
-    other = apart(disk)
-    shutil.copytree(other / "__cluster_metadata-0", disk / "__cluster_metadata-0")
-    found = plan(disk, other)
-    assert (found.verdict, exceptions(found)) == ("stopped", ["KafkaException"])
-    assert found.allStops[0].file == f"{disk}/__cluster_metadata-0"
-
-
 def test_a_disk_of_zookeeper(disk: Path) -> None:
     """Started with KRaft, its partitions become stray directories, because nothing says that they are assigned to the
     broker."""
@@ -195,30 +178,6 @@ def test_a_disk_of_zookeeper(disk: Path) -> None:
     assert "MAKES 1 partition STRAY" in head
     assert "normally" not in head
     assert "ran with ZooKeeper" in result.stdout
-
-
-def test_the_mark_of_a_clean_shutdown_as_a_directory(disk: Path) -> None:
-    (disk / MARK).unlink()
-    (disk / MARK).mkdir()
-    assert (plan(disk).verdict, plan(disk).allStops) == ("clean", [])
-    assert command.run("verify", disk, "--fail-on", "warning").exit_code == 0
-    (disk / MARK / "file").touch()
-    assert exceptions(plan(disk)) == ["DirectoryNotEmptyException"]
-
-
-@pytest.mark.parametrize(
-    ("change", "exception"),
-    [
-        (lambda data: bytes(len(data)), "CorruptRecordException"),
-        (lambda data: b"", "RuntimeException"),
-        (lambda data: data[:-10], None),
-        (lambda data: data * 2, None),
-    ],
-)
-def test_bootstrap_checkpoint(disk: Path, change: Callable[[bytes], bytes], exception: str | None) -> None:
-    path = disk / "bootstrap.checkpoint"
-    path.write_bytes(change(path.read_bytes()))
-    assert exceptions(plan(disk)) == ([] if exception is None else [exception])
 
 
 # --- meta.properties ---
@@ -256,33 +215,6 @@ def test_every_content_of_meta_properties(place: Path) -> None:
     assert len(ends) > 2
 
 
-TORN = {
-    "emptied": lambda data: b"",
-    "zeroed": lambda data: bytes(len(data)),
-    "without version": lambda data: data.replace(b"version=1\n", b""),
-    "version 0": lambda data: data.replace(b"version=1\n", b"version=0\n"),
-}
-
-
-@pytest.mark.parametrize("change", TORN.values(), ids=TORN)
-@pytest.mark.parametrize("several", [False, True])
-def test_a_meta_properties_without_ids(disk: Path, change: Callable[[bytes], bytes], several: bool) -> None:
-    """It can be read, so that its directory does not merely go offline: the node exits."""
-    other = apart(disk) if several else disk
-    path = other / "meta.properties"
-    path.write_bytes(change(path.read_bytes()))
-    found = plan(*dict.fromkeys((disk, other)))
-    assert (found.verdict, found.status) == ("stopped", 3)
-    assert f"RuntimeException: Error: node ID not found in {other}" in [stop.exception for stop in found.allStops]
-
-
-def test_a_meta_properties_without_cluster_id(disk: Path) -> None:
-    other = apart(disk)
-    (other / "meta.properties").write_text("version=0\nbroker.id=2\ndirectory.id=THIRDDpABlNgsHloSKd7mg\n")
-    (stop,) = plan(disk, other).allStops
-    assert stop.exception == f"RuntimeException: Error: cluster ID not found in {other}"
-
-
 def test_a_directory_id_in_two_spellings(disk: Path) -> None:
     """22 letters have 132 bits, of which Kafka drops the last four."""
     other = apart(disk)
@@ -295,21 +227,6 @@ def test_a_directory_id_in_two_spellings(disk: Path) -> None:
 
 
 # --- names of files ---
-
-
-@pytest.mark.parametrize("name", ["producers.snapshot", ".snapshot", "x1.log", "9223372036854775808.index"])
-def test_a_name_that_is_not_a_number(disk: Path, name: str) -> None:
-    (disk / "ledger-0" / name).touch()
-    assert exceptions(plan(disk)) == ["NumberFormatException"]
-
-
-def test_a_short_name_makes_a_segment(disk: Path) -> None:
-    """The broker opens the file with the full name of that number, and does not touch the other one."""
-    shutil.copy(disk / f"ledger-0/{ZERO}.log", disk / "ledger-0/5.log")
-    (ledger,) = (each for each in plan(disk).partitions if each.topic == "ledger")
-    made = {os.path.basename(step.file) for step in ledger.steps if step.kind in ("create", "rebuild")}
-    assert made >= {f"{5:020}.log", f"{5:020}.index"}
-    assert (ledger.segments, ledger.logEndOffset) == (2, 5)
 
 
 def test_numbers_as_java_reads_them() -> None:

@@ -116,7 +116,7 @@ def test_every_recipe_of_restarts() -> None:
     wrong = {}
     with public_directory() as tmp:
         disks = RestoredDisks(tmp)
-        for recipe in covering(chosen, 60, kinds):
+        for recipe in covering(chosen, 30, kinds):
             here = disks.get(recipe.disk, whole=True)
             said, _ = plan_of_node(recipe.node(here.root))
             record = RESTARTS[recipe.name]
