@@ -3,9 +3,7 @@ what real clusters did with the result."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -23,8 +21,6 @@ from kdump.format.kafka_uuid import uuid_text
 from kdump.format.known_releases import known
 from kdump.kafka import checkpoint_file
 from kdump.kafka.checkpoint_file import BadLine
-from kdump.log import output_directory
-from kdump.questions.rescue import rescuer
 from kdump.questions.rescue.answer import Rescue, RescueError
 from kdump.questions.rescue.coordinators import partition_count
 from kdump.questions.rescue.numbers import MORE_EPOCHS, MORE_PRODUCER_IDS
@@ -485,31 +481,6 @@ def test_the_snapshot_does_not_depend_on_the_order_of_paths(tmp_path: Path) -> N
     _, first = rebuilt(tmp_path, one_, two)
     _, second = rebuilt(tmp_path / "2", two, one_)
     assert first == second
-
-
-def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one_ = disk(tmp_path / "d", 11, None)
-    log(one_, "a-0", IDS["T"], data((0, 0)))
-
-    def full(path: str) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(output_directory, "sync_file_system", full)
-    arguments = ("--from-data", "--kafka-version", "4.3", "--controller", "1@localhost:9093")
-    result = command.run("rescue", one_, *arguments, "--out", tmp_path / "out")
-    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
-    assert os.strerror(errno.ENOSPC) in result.stderr
-    assert os.listdir(tmp_path) == ["d"]
-
-
-def test_a_running_node_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one_ = disk(tmp_path / "d", 11, None)
-    log(one_, "a-0", IDS["T"], data((0, 0)))
-    monkeypatch.setattr(rescuer, "lock_holder", lambda directory: 4711)
-    with pytest.raises(RescueError, match="process 4711"):
-        rebuilt(tmp_path, one_)
-    made, _ = rebuilt(tmp_path, one_, while_running=True)
-    assert len(made.topics) == 1
 
 
 def test_controllers_that_are_left_without_a_log(tmp_path: Path) -> None:
