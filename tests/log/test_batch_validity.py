@@ -1,4 +1,4 @@
-"""Everything that reads a damaged segment rejects the same batches, because one function decides which are valid."""
+"""Why a batch is invalid. (tests/facts/test_facts.py: every command takes the same batches for valid.)"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The cluster as rebuilt from its metadata: compared with kafka-dump-log at every offset, and crafted records."""
+"""The cluster as rebuilt from its metadata: compared with a snapshot that Kafka wrote of it, and crafted records."""
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import shutil
@@ -18,7 +17,7 @@ from kdump.format.schema import load_folder
 from kdump.state.as_of import AsOf, Change
 from kdump.state.metadata_image import MetadataImage
 from kdump.state.metadata_replay import HANDLERS, NO_EFFECT
-from tests.conftest import FIXTURES, ORACLE, SEED, numbers_in, sample, seeded
+from tests.conftest import FIXTURES, SEED, numbers_in, seeded
 from tests.craft import flip, rebase, split
 from tests.each_case import each_case
 from tests.state.test_metadata import (
@@ -65,79 +64,7 @@ def only(*names: str) -> MetadataFiles:
     )
 
 
-# The oracle: a second, simpler replay of kafka-dump-log's output.
-
-
-def spoken(words: str) -> list[tuple[int, str, dict[str, Any]]]:
-    found = []
-    for offset, said in re.findall(r"^\| offset: (\d+) .* payload: (.*)$", words, re.M):
-        record = json.loads(said)
-        found.append((int(offset), record["type"], record["data"]))
-    return found
-
-
-def naive(words: list[tuple[int, str, dict[str, Any]]], end: int) -> dict[str, Any]:
-    """Return the cluster up to `end`. The only transaction in clean-1 is that of its bootstrap records."""
-    topics: dict[str, str] = {}
-    partitions: dict[tuple[str, int], dict[str, Any]] = {}
-    brokers: dict[int, dict[str, Any]] = {}
-    configs: dict[tuple[int, str], dict[str, str]] = {}
-    features: dict[str, int] = {}
-    next_id = None
-    ended = [offset for offset, kind, _ in words if kind == "END_TRANSACTION_RECORD"]
-    begun = [offset for offset, kind, _ in words if kind == "BEGIN_TRANSACTION_RECORD"]
-    for offset, kind, data in words:
-        if offset > end or (begun and begun[0] <= offset <= ended[0] and end < ended[0]):
-            continue
-        if kind == "TOPIC_RECORD":
-            topics[data["topicId"]] = data["name"]
-        elif kind == "REMOVE_TOPIC_RECORD":
-            configs.pop((2, topics.pop(data["topicId"])), None)
-        elif kind == "PARTITION_RECORD":
-            partitions[data["topicId"], data["partitionId"]] = {"elr": [], **data}
-        elif kind == "PARTITION_CHANGE_RECORD":
-            known = partitions[data["topicId"], data["partitionId"]]
-            known |= {**data, "leaderEpoch": known["leaderEpoch"] + ("leader" in data)}
-            known |= {"partitionEpoch": known["partitionEpoch"] + 1}
-        elif kind == "REGISTER_BROKER_RECORD":
-            brokers[data["brokerId"]] = {"inControlledShutdown": False, **data}
-        elif kind == "BROKER_REGISTRATION_CHANGE_RECORD":
-            known = brokers[data["brokerId"]]
-            if data.get("fenced"):
-                known["fenced"] = data["fenced"] == 1
-            if data.get("inControlledShutdown"):
-                known["inControlledShutdown"] = True
-        elif kind == "CONFIG_RECORD":
-            configs.setdefault((data["resourceType"], data["resourceName"]), {})[data["name"]] = data["value"]
-        elif kind == "FEATURE_LEVEL_RECORD":
-            features[data["name"]] = data["featureLevel"]
-        elif kind == "PRODUCER_IDS_RECORD":
-            next_id = data["nextProducerId"]
-        else:
-            assert kind in ("NO_OP_RECORD", "CLEAR_ELR_RECORD", "REGISTER_CONTROLLER_RECORD") or "TRANSACTION" in kind
-    return {
-        "topics": {name: topic_id for topic_id, name in topics.items()},
-        "partitions": {
-            (topics[topic_id], number): (
-                *(known[name] for name in ("replicas", "isr", "leader", "leaderEpoch", "partitionEpoch")),
-                known.get("eligibleLeaderReplicas") or [],
-            )
-            for (topic_id, number), known in partitions.items()
-            if topic_id in topics
-        },
-        "brokers": {
-            number: (
-                known["brokerEpoch"],
-                known["fenced"],
-                known["inControlledShutdown"],
-                known["endPoints"][0]["port"],
-            )
-            for number, known in brokers.items()
-        },
-        "configs": configs,
-        "features": features,
-        "nextProducerId": next_id,
-    }
+# The oracle: Kafka's snapshot of the log, up to an offset.
 
 
 def ours(found: MetadataImage) -> dict[str, Any]:
@@ -162,22 +89,6 @@ def ours(found: MetadataImage) -> dict[str, Any]:
         "features": found.features,
         "nextProducerId": found.producer_ids[""].nextProducerId if found.producer_ids else None,
     }
-
-
-@pytest.fixture
-def words() -> list[tuple[int, str, dict[str, Any]]]:
-    oracle = ORACLE / "kafka-4.3-clean-1" / "__cluster_metadata-0"
-    return spoken((oracle / f"{LOG}.txt").read_text(encoding="utf-8"))
-
-
-@pytest.mark.sampled
-def test_every_offset_is_what_kafka_dump_log_says(words: list[tuple[int, str, dict[str, Any]]]) -> None:
-    ends = sample([*range(60), *range(60, 329, 7)], 3, "offsets")
-    for end in [*ends, *range(320, 329)]:
-        found = replay_metadata(only(LOG), AsOf(offset=end))
-        assert found.problems == []
-        assert ours(found) == naive(words, end), end
-        assert found.end_offset == end + 1
 
 
 def test_the_snapshot_is_the_log_up_to_it() -> None:
