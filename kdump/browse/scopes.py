@@ -11,8 +11,7 @@ from kdump.io import file_system
 from kdump.io.directory_listing import is_url, real_path
 from kdump.io.remote_paths import nameless_topic
 from kdump.io.run import Run
-from kdump.kafka.offset_checkpoints import OffsetCheckpoints
-from kdump.kafka.small_files import topic_id
+from kdump.kafka.small_files import OffsetCheckpoints, topic_id
 from kdump.log.file_kinds import BATCHES
 from kdump.log.find_directories import find_directories
 from kdump.log.log_directory import LogDirectory, log_directory_above

@@ -16,7 +16,7 @@ from kdump.io import file_system
 from kdump.io.directory_listing import is_url, parent
 from kdump.kafka.checkpoint_file import accepted_epochs
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
-from kdump.kafka.offset_checkpoints import OffsetCheckpoints
+from kdump.kafka.small_files import OffsetCheckpoints
 from kdump.log.internal_topics import COMPACTED_TOPICS, TRANSACTION_TOPIC
 from kdump.log.live_files import FileWatch, identity
 from kdump.log.log_directory import META, LogDirectory, directory_above, log_directory_above

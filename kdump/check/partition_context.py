@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from kdump.answer import Unknown
 from kdump.format.kafka_release import NEWEST_APPLIES, AppliedRelease
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
-from kdump.kafka.offset_checkpoints import CheckpointOffset
+from kdump.kafka.small_files import CheckpointOffset
 from kdump.log.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from kdump.log.partition_directory import log_start_offset
 from kdump.log.paths import Target

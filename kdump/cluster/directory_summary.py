@@ -22,8 +22,7 @@ from kdump.cluster.missing_partitions import (
 from kdump.format.meta_properties import meta_properties
 from kdump.io import file_system
 from kdump.io.run import Limits
-from kdump.kafka.offset_checkpoints import OffsetCheckpoints
-from kdump.kafka.small_files import properties
+from kdump.kafka.small_files import OffsetCheckpoints, properties
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import META, REMOTE_CACHE, LogDirectory, log_directory_above

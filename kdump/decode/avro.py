@@ -150,7 +150,7 @@ class _Converters:
         return SIMPLE.get(kind, to_json)
 
     def _of_union(self, branches: list[Any], depth: int) -> Converter | None:
-        found = [self.of(each, depth + 1) for each in branches]
+        found = [self.of(branch, depth + 1) for branch in branches]
         if not any(found):
             return None
         only = found[0] if len(found) == 1 else None
@@ -178,7 +178,7 @@ def _of_array(convert: Converter | None) -> Converter | None:
 
 
 def _of_map(convert: Converter | None) -> Converter | None:
-    return None if convert is None else lambda value: {key: convert(each) for key, each in value.items()}
+    return None if convert is None else lambda value: {key: convert(item) for key, item in value.items()}
 
 
 def _reader(holds_itself: bool) -> Callable[..., Any]:
@@ -245,10 +245,10 @@ class _Types:
             count = sum(self._free_parts(field["type"]) for field in item["fields"])
             count += bool(self._weightless[item["name"]])
             if count > MAX_ZERO_BYTE_VALUES:
-                text = (
+                explanation = (
                     f"{item['name']} has {count} parts that take no bytes, at most {MAX_ZERO_BYTE_VALUES} are supported"
                 )
-                raise DecoderError(f"{self.path}: {text}")
+                raise DecoderError(f"{self.path}: {explanation}")
             self._free[item["name"]] = count
             return count
         if kind == "fixed":
@@ -271,8 +271,10 @@ class _Types:
         kind = item.get("type")
         if kind == "array":
             if self._is_weightless(item["items"]):
-                text = "arrays whose elements take no bytes are not supported, because the data does not bound them"
-                raise DecoderError(f"{self.path}: {text}")
+                explanation = (
+                    "arrays whose elements take no bytes are not supported, because the data does not bound them"
+                )
+                raise DecoderError(f"{self.path}: {explanation}")
             return False
         if kind == "map":
             self._is_weightless(item["values"])

@@ -59,8 +59,8 @@ class ConfluentDecoder:
                 path, start = message_path(data, start)
             except FormatError:
                 return found + _rest(data, start)
-            text = ", ".join(map(str, path))
-            found.append(Span(FRAMING.size, start - FRAMING.size, INDEXES, text, 0))
+            numbers = ", ".join(map(str, path))
+            found.append(Span(FRAMING.size, start - FRAMING.size, INDEXES, numbers, 0))
         return found + _rest(data, start)
 
     def __call__(self, data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:

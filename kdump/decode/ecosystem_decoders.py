@@ -47,14 +47,14 @@ class LooseDecoder:
         self.is_wide = decoder.is_wide
 
     def read(self, target: Target, record: Record) -> DecodedRecord:
-        found = self.decoder.read(target, record)
-        if not (found.key.problem or found.value.problem or found.key.note or found.value.note):
-            return found
+        decoded = self.decoder.read(target, record)
+        if not (decoded.key.problem or decoded.value.problem or decoded.key.note or decoded.value.note):
+            return decoded
         return self.other.read(target, record) if self.other else DecodedRecord(NOTHING, NOTHING)
 
     def spans(self, record: Record) -> Spans:
         keys, values = self.decoder.spans(record)
-        sizes = [sum(each.size for each in spans) for spans in (keys, values)]
+        sizes = [sum(span.size for span in spans) for spans in (keys, values)]
         fits = sizes == [max(0, record.keySize), max(0, record.valueSize)]
         return (keys, values) if fits or self.other is None else self.other.spans(record)
 
@@ -83,8 +83,8 @@ class ConnectDecoder:
             if self.name == OFFSETS:
                 return DecodedPart(to_json(without_secrets(list(offset_key(key))))), ""
             text_key(key, self.name)
-            text = (key or b"").decode()
-            return DecodedPart(to_json(text)), text
+            stated = (key or b"").decode()
+            return DecodedPart(to_json(stated)), stated
         except ValueError as error:
             return DecodedPart(problem=str(error)), ""
 

@@ -77,8 +77,8 @@ def uuid(data: bytes) -> str:
 def boolean(data: bytes) -> bool:
     """Decode a boolean as written by BooleanSerializer."""
     if data not in (b"\0", b"\1"):
-        found = f"0x{data[0]:02x}" if len(data) == 1 else f"{len(data)} bytes"
-        raise FormatError(f"one byte needed, 0 or 1; {found} found", 0)
+        shown = f"0x{data[0]:02x}" if len(data) == 1 else f"{len(data)} bytes"
+        raise FormatError(f"one byte needed, 0 or 1; {shown} found", 0)
     return data == b"\1"
 
 

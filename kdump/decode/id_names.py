@@ -83,8 +83,8 @@ class IdNames:
     def of_ids(self, ids: Iterable[str | None]) -> dict[str, str]:
         """Return the names of these topics, as far as they are known."""
         wanted = [number for number in ids if number and number != ZERO_UUID]
-        found = {number: self.known.get(number) or self._from_disk(number) for number in wanted}
-        return {number: name for number, name in found.items() if name}
+        names = {number: self.known.get(number) or self._from_disk(number) for number in wanted}
+        return {number: name for number, name in names.items() if name}
 
     def _from_disk(self, number: str) -> str | None:
         while self.directory is not None and self._disk:

@@ -234,9 +234,9 @@ class MetadataDecoder:
         return [], _tiled(values, record.value)
 
 
-def _remembered(known: dict[bytes, Text], prefix: bytes, text: Text) -> Text:
-    if len(known) < MAX_CACHED_KEYS:
-        known[prefix] = text
+def _remembered(remembered: dict[bytes, Text], prefix: bytes, text: Text) -> Text:
+    if len(remembered) < MAX_CACHED_KEYS:
+        remembered[prefix] = text
     return text
 
 

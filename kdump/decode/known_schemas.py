@@ -40,18 +40,18 @@ def marks_of(record: Record) -> Iterator[SchemaMark]:
     deserializers."""
     headers = record.headers if record.header_count else []
     for part, data in (("key", record.key), ("value", record.value)):
-        found = None if data is None else mark_in(part, headers, data)
-        if found is not None:
-            yield found
+        mark = None if data is None else mark_in(part, headers, data)
+        if mark is not None:
+            yield mark
 
 
 def mark_in(part: str, headers: list[tuple[bytes, bytes | None]], data: bytes) -> SchemaMark | None:
     """Return what may be a schema ID in a key or value; None if there is nothing."""
     if headers:
         named = dict(headers).get(HEADERS[part])
-        found = None if named is None else _mark(part, HEADER, named)
-        if found is not None:
-            return found
+        mark = None if named is None else _mark(part, HEADER, named)
+        if mark is not None:
+            return mark
     return _mark(part, PREFIX, data)
 
 
@@ -81,11 +81,11 @@ class KnownSchemas:
         self._deleted = list(deleted)
         self.gone: dict[int, list[SchemaVersion]] = {}
         self.ignored: dict[int, list[SchemaVersion]] = {}
-        for each in (*registry.removed(), *self._deleted):
-            if each.state == HARD_DELETED:
-                self.gone.setdefault(each.id, []).append(each)
+        for gone in (*registry.removed(), *self._deleted):
+            if gone.state == HARD_DELETED:
+                self.gone.setdefault(gone.id, []).append(gone)
             else:
-                self.ignored.setdefault(each.id, []).append(each)
+                self.ignored.setdefault(gone.id, []).append(gone)
         self._guids: dict[bytes, list[SchemaVersion]] | None = None
         self._aliases: dict[str, str] = {}
 
@@ -96,8 +96,8 @@ class KnownSchemas:
             return self._alive(mark.id) or self.gone.get(mark.id, [])
         if self._guids is None:
             self._guids = {}
-            for each in (*self.registry.versions(), *self.registry.removed(), *self._deleted):
-                self._guids.setdefault(bytes.fromhex(each.guid.replace("-", "")), []).append(each)
+            for candidate in (*self.registry.versions(), *self.registry.removed(), *self._deleted):
+                self._guids.setdefault(bytes.fromhex(candidate.guid.replace("-", "")), []).append(candidate)
         return self._guids.get(mark.guid or b"", [])
 
     def find_all(self, mark: SchemaMark) -> list[SchemaVersion]:
@@ -108,9 +108,9 @@ class KnownSchemas:
 
     def version(self, subject: str, number: int) -> SchemaVersion | None:
         """Return a version of a subject, the last deleted one if there is no other."""
-        gone = (each for versions in self.gone.values() for each in reversed(versions))
+        gone = (version for versions in self.gone.values() for version in reversed(versions))
         return self.registry.find(subject, number) or next(
-            (each for each in gone if (each.subject, each.version) == (subject, number)), None
+            (candidate for candidate in gone if (candidate.subject, candidate.version) == (subject, number)), None
         )
 
     def unresolved(self) -> Iterator[SchemaVersion]:
@@ -118,11 +118,11 @@ class KnownSchemas:
         another version with that number."""
         found: dict[tuple[str, int], SchemaVersion] = {}
         for versions in self.gone.values():
-            for each in versions:
-                found[each.context, each.id] = each
-        for place, each in sorted(found.items(), key=lambda item: item[1].offset):
-            if not self.registry.find_id(*place) and not self.registry.find(each.subject, each.version):
-                yield each
+            for version in versions:
+                found[version.context, version.id] = version
+        for place, version in sorted(found.items(), key=lambda item: item[1].offset):
+            if not self.registry.find_id(*place) and not self.registry.find(version.subject, version.version):
+                yield version
 
     def highest_id(self) -> int:
         """Return the highest ID; -1 if there is none."""
@@ -133,16 +133,16 @@ class KnownSchemas:
         none is known."""
         if not self.home or topic is None:
             return ""
-        known = self._aliases.get(topic)
-        if known is None:
+        source = self._aliases.get(topic)
+        if source is None:
             ends = [number for number, letter in enumerate(topic) if letter == "." and number]
-            known = self._aliases[topic] = next((topic[:end] for end in ends if self._is_mirrored(topic[:end])), "")
-        return known
+            source = self._aliases[topic] = next((topic[:end] for end in ends if self._is_mirrored(topic[:end])), "")
+        return source
 
     def _is_mirrored(self, alias: str) -> bool:
         names = (f"{alias}.checkpoints.internal-0", f"{alias}.heartbeats-0")
         return any(file_system.isdir(os.path.join(self.home, name)) for name in names)
 
     def _alive(self, schema_id: int) -> list[SchemaVersion]:
-        contexts = sorted(self.registry.contexts, key=lambda each: (each != DEFAULT_CONTEXT, each))
-        return [each for each in (self.registry.find_id(context, schema_id) for context in contexts) if each]
+        contexts = sorted(self.registry.contexts, key=lambda context: (context != DEFAULT_CONTEXT, context))
+        return [version for version in (self.registry.find_id(context, schema_id) for context in contexts) if version]

@@ -32,17 +32,17 @@ def plugin(name: str) -> PartDecoder | None:
     """Return the installed decoder of that name; None if there is none. Raises DecoderError if it does not load."""
     from importlib.metadata import entry_points
 
-    found = list(entry_points(group=GROUP, name=name))
-    if not found:
+    entries = list(entry_points(group=GROUP, name=name))
+    if not entries:
         return None
     try:
-        decode: Any = found[0].load()
+        decode: Any = entries[0].load()
         if isinstance(decode, type):
             decode = decode()
     except (Exception, SystemExit) as error:  # third-party code may raise anything
-        raise DecoderError(f"decoder {name} ({found[0].value}) cannot be loaded: {_words(error)}") from None
+        raise DecoderError(f"decoder {name} ({entries[0].value}) cannot be loaded: {_words(error)}") from None
     if not callable(decode):
-        raise DecoderError(f"decoder {name} ({found[0].value}) is not callable")
+        raise DecoderError(f"decoder {name} ({entries[0].value}) is not callable")
 
     def decode_part(data: bytes, about: Callable[[], RecordContext]) -> DecodedPart:
         if len(data) > MAX_DECODER_INPUT_BYTES:
@@ -59,8 +59,8 @@ def plugin(name: str) -> PartDecoder | None:
 
 def _words(error: BaseException) -> str:
     try:
-        text = str(error)
+        words = str(error)
     except Exception:  # third-party code may raise anything
-        text = ""
+        words = ""
     kind = type(error).__name__
-    return f"{kind}: {text}"[:MAX_ERROR_CHARACTERS] if text else kind
+    return f"{kind}: {words}"[:MAX_ERROR_CHARACTERS] if words else kind

@@ -51,7 +51,7 @@ KNOWN = {
 """Files that a registry has without a reference: their fields and numbers, as Confluent's registry defines them."""
 
 
-def compiled(text: str, references: Mapping[str, str]) -> FileDescriptorSet:
+def compiled(schema: str, references: Mapping[str, str]) -> FileDescriptorSet:
     """Return the descriptors of a schema, those of its imports before it. `references`: texts by the names by which
     they are imported. Raises DecoderError if there is no protoc, or the schema does not compile."""
     try:
@@ -61,11 +61,11 @@ def compiled(text: str, references: Mapping[str, str]) -> FileDescriptorSet:
     try:
         with tempfile.TemporaryDirectory(prefix="kdump-proto-") as folder:
             command, own = _protoc()
-            for name, known in (*KNOWN.items(), *own):
-                _write(folder, name, known)
+            for name, content in (*KNOWN.items(), *own):
+                _write(folder, name, content)
             for name, referenced in references.items():
                 _write(folder, _checked(name), referenced)
-            _write(folder, MAIN, text)
+            _write(folder, MAIN, schema)
             out = os.path.join(folder, "out")
             names = [f"-I{folder}", "--include_imports", f"--descriptor_set_out={out}", MAIN]
             _run([*command, *names], folder)
@@ -90,7 +90,7 @@ def _protoc() -> tuple[list[str], Iterator[tuple[str, str]]]:
     by which they are imported. Raises DecoderError if there is no protoc."""
     if find_spec("grpc_tools") is not None:
         folder = files("grpc_tools").joinpath("_proto", *GOOGLE.split("/"))
-        own = ((f"{GOOGLE}/{each.name}", each.read_text("utf-8")) for each in folder.iterdir() if each.is_file())
+        own = ((f"{GOOGLE}/{file.name}", file.read_text("utf-8")) for file in folder.iterdir() if file.is_file())
         return [sys.executable, "-I", "-c", RUN], own
     path = shutil.which("protoc")
     if path is None:
@@ -106,8 +106,8 @@ def _checked(name: str) -> str:
     return name
 
 
-def _write(folder: str, name: str, text: str) -> None:
+def _write(folder: str, name: str, content: str) -> None:
     path = os.path.join(folder, *name.split("/"))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
-        file.write(text.encode("utf-8", "surrogatepass"))
+        file.write(content.encode("utf-8", "surrogatepass"))

@@ -27,19 +27,19 @@ def protobuf_payload(path: str) -> Payload:
     hint = "was it made by protoc --include_imports --descriptor_set_out?"
     try:
         with open(path, "rb") as file:
-            found = descriptor_pb2.FileDescriptorSet.FromString(file.read())
+            descriptors = descriptor_pb2.FileDescriptorSet.FromString(file.read())
     except OSError as error:
         raise DecoderError(f"{path}: {error.strerror}") from None
     except Exception as error:  # the library raises many types
         raise DecoderError(f"{path}: not a usable descriptor set ({error}): {hint}") from None
-    if not found.file:
+    if not descriptors.file:
         raise DecoderError(
             f"{path}: not a descriptor set; create one with protoc --include_imports --descriptor_set_out"
         )
-    return descriptors_payload(found, path, hint)
+    return descriptors_payload(descriptors, path, hint)
 
 
-def descriptors_payload(found: FileDescriptorSet, path: str, hint: str = "") -> Payload:
+def descriptors_payload(descriptors: FileDescriptorSet, path: str, hint: str = "") -> Payload:
     """Return the function that decodes by the last file of a descriptor set. `path`: where it is from. Raises
     DecoderError."""
     from google.protobuf import json_format, message_factory, unknown_fields
@@ -47,8 +47,8 @@ def descriptors_payload(found: FileDescriptorSet, path: str, hint: str = "") -> 
 
     try:
         pool = DescriptorPool()
-        added = {proto.name for proto in found.file}
-        for proto in found.file:
+        added = {proto.name for proto in descriptors.file}
+        for proto in descriptors.file:
             for needed in proto.dependency:
                 if needed not in added and needed.startswith("google/protobuf/"):
                     added.add(needed)
@@ -58,7 +58,7 @@ def descriptors_payload(found: FileDescriptorSet, path: str, hint: str = "") -> 
             pool.FindFileByName(proto.name)
     except Exception as error:  # the library raises many types
         raise DecoderError(f"{path}: not a usable descriptor set ({error}){hint and ': '}{hint}") from None
-    main = found.file[-1]
+    main = descriptors.file[-1]
     if not main.message_type:
         raise DecoderError(f"{path}: {main.name or 'the last file'} in the descriptor set defines no message")
 

@@ -205,7 +205,7 @@ class RecordDecoder:
             places = [shown if os.path.abspath(shown) == near else near]
             for given in self.options.paths:
                 places += [given, os.path.dirname(os.path.abspath(given))]
-            logs = [os.path.join(each, SCHEMAS_LOG) for each in dict.fromkeys(places)]
+            logs = [os.path.join(place, SCHEMAS_LOG) for place in dict.fromkeys(places)]
             there = list(filter(file_system.isdir, logs))
             if there:
                 from kdump.decode.registry_decoder import RegistryDecoder, SchemaSource
@@ -243,10 +243,10 @@ class RecordDecoder:
             return ConfluentDecoder(indexed=name == PROTOBUF, payload=_payload(name, schema) if schema else None)
         from kdump.decode.plugins import plugin
 
-        found = plugin(name)
-        if found is None:
+        decoder = plugin(name)
+        if decoder is None:
             raise DecoderError(f"there is no format {name!r}; use one of {_listed((AUTO, *FORMATS, *FRAMED))}")
-        return found
+        return decoder
 
 
 def _payload(name: str, schema: str) -> Payload:

@@ -201,10 +201,10 @@ class RegistryDecoder:
             start, head = 0, dict(context.headers)[HEADERS[context.part]] or b""
         fits: list[Fit] = []
         reasons: list[str] = []
-        for each in candidates:
-            version = each.version
+        for candidate in candidates:
+            version = candidate.version
             try:
-                fits.append((version, each.reader(registry)(data, start, head, at)))
+                fits.append((version, candidate.reader(registry)(data, start, head, at)))
             except FormatError as error:
                 reasons.append(f"{_named(mark)}, {version.subject} version {version.version}: {error.reason}")
         if not fits:
@@ -258,7 +258,7 @@ def _reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
     if version.schema_type != "AVRO":
         raise DecoderError(f"schemas of type {version.schema_type[:40]} are not supported")
     needs_fastavro()
-    texts = [each.text for each in _with_references(registry, version)]
+    texts = [reference.text for reference in _with_references(registry, version)]
     try:
         schemas = [json.loads(text) for text in texts]
     except (ValueError, RecursionError) as error:
@@ -279,8 +279,8 @@ def _protobuf_reader(registry: KnownSchemas, version: SchemaVersion) -> Reader:
     from kdump.decode.protobuf import descriptors_payload
 
     texts: dict[str, str] = {}
-    for each in _with_references(registry, version):
-        for name, place in each.referenced():
+    for reference in _with_references(registry, version):
+        for name, place in reference.referenced():
             other = registry.version(*place)
             if other is not None and texts.setdefault(name, other.text) != other.text:
                 raise DecoderError(f"two schemas are referenced as {name[:100]}")
@@ -326,7 +326,7 @@ def _json_reader(text: str) -> Reader:
         raise DecoderError(f"not JSON: {type(error).__name__}: {error}") from None
     kind = schema.get("type") if isinstance(schema, dict) else None
     kinds = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
-    names = [each for each in kinds if isinstance(each, str)]
+    names = [kind for kind in kinds if isinstance(kind, str)]
     types = tuple(each for name in names for each in JSON_TYPES.get(name, (object,)))
 
     def read(data: bytes, start: int, head: bytes, at: int) -> Reading:
@@ -339,12 +339,12 @@ def _json_reader(text: str) -> Reader:
     return read
 
 
-def _read_protobuf(payload: Payload, data: bytes, start: int, head: bytes, at: int) -> Reading:
+def _read_protobuf(payload: Payload, data: bytes, start: int, head: bytes, indexes_at: int) -> Reading:
     """Read a Protobuf message. Its indexes are zigzag varints, or plain ones of older clients: what fits goes,
     zigzag first. Raises FormatError if the message does not fit whole."""
     readings: list[Reading] = []
     reasons: list[FormatError] = []
-    for path, end in _message_paths(head, at, reasons):
+    for path, end in _message_paths(head, indexes_at, reasons):
         try:
             value, unknown = payload(data, start if head is not data else end, path)
             if unknown:
@@ -360,11 +360,11 @@ def _read_protobuf(payload: Payload, data: bytes, start: int, head: bytes, at: i
     return first
 
 
-def _message_paths(head: bytes, at: int, reasons: list[FormatError]) -> Iterator[tuple[tuple[int, ...], int]]:
+def _message_paths(head: bytes, indexes_at: int, reasons: list[FormatError]) -> Iterator[tuple[tuple[int, ...], int]]:
     before = None
     for zigzag in (True, False):
         try:
-            path = message_path(head, at, zigzag=zigzag)
+            path = message_path(head, indexes_at, zigzag=zigzag)
         except FormatError as error:
             reasons.append(error)
             continue
@@ -391,7 +391,7 @@ def _doubt(mark: SchemaMark, fits: list[Fit], others_failed: bool, context: Reco
         return f"by a schema that the registry ignores, {version.subject}: the ID was that of another already"
     if version.state == HARD_DELETED:
         return f"by a schema that is deleted for good, {version.subject}: its ID may have been given again"
-    contexts = [each.context for each, _ in fits[1:] if each.context != version.context] if len(fits) > 1 else []
+    contexts = [other.context for other, _ in fits[1:] if other.context != version.context] if len(fits) > 1 else []
     others = list(dict.fromkeys(contexts))
     if others:
         return f"read with the schema of context {version.context}; those of {', '.join(others)} fit, too"

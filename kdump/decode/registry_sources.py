@@ -31,9 +31,9 @@ def schemas_at(path: str) -> KnownSchemas:
         return KnownSchemas(exported)
     problems: list[SourceError] = []
     for topic in (SCHEMAS_TOPIC, target(path).topic, target(os.path.join(path, "0.log")).topic):
-        found = find_registries([path], topic, Run(unreadable=problems.append)).registries if topic else []
-        if found:
-            return _only(path, found)
+        logs = find_registries([path], topic, Run(unreadable=problems.append)).registries if topic else []
+        if logs:
+            return _only(path, logs)
     raise problems[0] if problems else SourceError(f"{path}: no {SCHEMAS_TOPIC} found")
 
 
@@ -45,16 +45,20 @@ def schemas_beside(directory: str, others: Iterable[str]) -> KnownSchemas | None
         if file_system.isdir(os.path.join(directory, f"{SCHEMAS_TOPIC}-1")):
             raise SourceError(f"{directory}: {SCHEMAS_TOPIC} has several partitions, which a registry refuses")
         return _only(own, find_registries([own], SCHEMAS_TOPIC, PLAIN_RUN).registries)
-    found = find_registries([directory, *others], SCHEMAS_TOPIC, PLAIN_RUN)
-    mine = [each for each in found.registries if each.cluster == found.topics.disks.cluster_at(directory)]
+    registries = find_registries([directory, *others], SCHEMAS_TOPIC, PLAIN_RUN)
+    mine = [
+        registry
+        for registry in registries.registries
+        if registry.cluster == registries.topics.disks.cluster_at(directory)
+    ]
     return _only(directory, mine) if mine else None
 
 
-def _only(path: str, found: list[RegistryLog]) -> KnownSchemas:
-    if len(found) > 1:
-        several = "several partitions" if len({each.cluster for each in found}) < len(found) else "several clusters"
-        raise SourceError(f"{path}: {len(found)} registries found, not one: {several}; name the directory of one")
-    (registry,) = found
+def _only(path: str, logs: list[RegistryLog]) -> KnownSchemas:
+    if len(logs) > 1:
+        several = "several partitions" if len({log.cluster for log in logs}) < len(logs) else "several clusters"
+        raise SourceError(f"{path}: {len(logs)} registries found, not one: {several}; name the directory of one")
+    (registry,) = logs
     state = read_registry(registry, keep_gone=True)
     gone = [version for _, version in versions_in_deleted_logs(registry.deleted, state)]
     return KnownSchemas(state, os.path.dirname(os.path.abspath(registry.log.path)), gone)
@@ -92,15 +96,15 @@ def _values(file: str) -> Iterator[dict[str, Any]]:
         if start not in (b"[", b"{"):
             return
         stream.seek(0)
-        text = stream.read()
+        content = stream.read()
     try:
         try:
-            found = json.loads(text)
+            values = json.loads(content)
         except json.JSONDecodeError:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
+            values = [json.loads(line) for line in content.splitlines() if line.strip()]
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{file}: not JSON: {type(error).__name__}: {error}") from None
-    for value in found if isinstance(found, list) else [found]:
+    for value in values if isinstance(values, list) else [values]:
         if isinstance(value, dict) and isinstance(value.get("schema"), str) and "version" in value:
             yield _stored(value)
 

@@ -82,14 +82,14 @@ class StreamsDecoder:
 
     def _key(self, key: bytes, about: Context) -> DecodedPart:
         kind = self._structure(key)
-        found = KEYS.get(kind)
-        if found is None:
+        structure = KEYS.get(kind)
+        if structure is None:
             return _inside(self.key, key, about)
-        start = len(key) - found.size
+        start = len(key) - structure.size
         if start < 0:
-            return DecodedPart(problem=f"{len(key)} bytes, at least {found.size} needed for its window", stop=0)
+            return DecodedPart(problem=f"{len(key)} bytes, at least {structure.size} needed for its window", stop=0)
         inner = _inside(self.key, key[:start], about)
-        return _with({"key": _shown(inner, key[:start])} | found.read(key, start)._asdict(), inner)
+        return _with({"key": _shown(inner, key[:start])} | structure.read(key, start)._asdict(), inner)
 
     def _structure(self, key: bytes) -> str:
         if self.name == STREAMS:
@@ -114,11 +114,11 @@ class StreamsDecoder:
 
     def spans(self, record: Record) -> Spans:
         key = record.key or b""
-        found = KEYS.get(self._structure(key))
-        if found is None or len(key) < found.size:
+        structure = KEYS.get(self._structure(key))
+        if structure is None or len(key) < structure.size:
             return [], []
-        start = len(key) - found.size
-        return [Span(0, start, INNER, key[:start], 0), *found.walk(key, start, len(key))], []
+        start = len(key) - structure.size
+        return [Span(0, start, INNER, key[:start], 0), *structure.walk(key, start, len(key))], []
 
 
 def _classes(record: Record) -> tuple[str, str]:

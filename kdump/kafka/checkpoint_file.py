@@ -60,7 +60,7 @@ class Checkpoint(NamedTuple):
     @property
     def offsets(self) -> Offsets:
         """The offset of each partition that can be read in an offset checkpoint."""
-        return {(each.values["topic"], each.values["partition"]): each.values["offset"] for each in self.entries}
+        return {(entry.values["topic"], entry.values["partition"]): entry.values["offset"] for entry in self.entries}
 
     @property
     def accepted(self) -> Checkpoint:
@@ -192,8 +192,8 @@ def _text(line: TextLine, data: bytes) -> str:
     return data[line.position : line.position + line.size].decode().rstrip("\r\n")
 
 
-def _short(text: str) -> str:
-    return repr(text) if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]!r} …"
+def _short(line: str) -> str:
+    return repr(line) if len(line) <= MAX_SHOWN_CHARACTERS else f"{line[:MAX_SHOWN_CHARACTERS]!r} …"
 
 
 def offsets(path: str, release: KafkaRelease = NEWEST) -> Offsets:
@@ -207,8 +207,8 @@ def epochs(path: str, release: KafkaRelease = NEWEST) -> list[EpochEntry] | None
     if plain is not None and int(plain[1]) == plain[2].count(b"\n"):  # most files; to find what is wrong takes longer
         numbers = iter(map(int, plain[2].split()))
         return [EpochEntry(epoch, offset) for epoch, offset in zip(numbers, numbers)]
-    found = read_checkpoint(path, epoch_checkpoint, release).accepted
-    return None if found.lines is None else [EpochEntry(**each.values) for each in found.entries]
+    accepted = read_checkpoint(path, epoch_checkpoint, release).accepted
+    return None if accepted.lines is None else [EpochEntry(**entry.values) for entry in accepted.entries]
 
 
 def topic_id(path: str, newer: list[str] | None = None, release: KafkaRelease = NEWEST) -> str | None:
@@ -240,14 +240,14 @@ def topic_id(path: str, newer: list[str] | None = None, release: KafkaRelease = 
                 newer += filter(None, [newer_version("PartitionMetadataFile", value, "partition.metadata version")])
         if len(lines) < 2:
             raise BadLine(None, "it ends after its version", "NullPointerException", is_number=True)
-        found: str = lines[1].values["value"]
-        if len(found) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", found):
-            message = f"invalid topic ID: {found!r}"
+        stated: str = lines[1].values["value"]
+        if len(stated) > 24 or not re.fullmatch(r"[A-Za-z0-9_-]{22}(==)?", stated):
+            message = f"invalid topic ID: {stated!r}"
             raise BadLine(lines[1].position, message, "IllegalArgumentException", is_number=True)
-        if found == ZERO_UUID:
-            exception = f"IOException: Invalid topic ID in partition metadata file ({found})"
+        if stated == ZERO_UUID:
+            exception = f"IOException: Invalid topic ID in partition metadata file ({stated})"
             raise BadLine(lines[1].position, "the zero topic ID", exception)
-        return found
+        return stated
 
 
 def meta_values(path: str) -> dict[str, str] | None:

@@ -27,12 +27,12 @@ def config_exception(name: str, value: str, release: KafkaRelease) -> str:
     return problem and f"ConfigException: {problem}"
 
 
-def config_problem(name: str, text: str, rule: str) -> str:
+def config_problem(name: str, stated: str, rule: str) -> str:
     """Return the message of the ConfigException for a config; empty if it is valid. `rule`: its type and limits, in
     ConfigDef's own form."""
     kind, _, limits = rule.partition(" ")
-    value = text.strip(" \t\n\r\f\v\0")
-    shown, why = text, ""
+    value = stated.strip(" \t\n\r\f\v\0")
+    shown, why = stated, ""
     if kind == "BOOLEAN":
         why = "" if value.lower() in ("true", "false") else "Expected value to be either true or false"
     elif kind in INTEGERS:
@@ -69,12 +69,12 @@ def _double_text(number: float) -> str:
 
 
 def _outside(number: float, limits: str) -> str:
-    found = RANGE.fullmatch(limits)
-    if found is None or (found["other"] is not None and number == int(found["other"])):
+    bounds = RANGE.fullmatch(limits)
+    if bounds is None or (bounds["other"] is not None and number == int(bounds["other"])):
         return ""
-    low, high = found["low"], found["high"]
-    if found["other"] is not None and not float(low) <= number <= float(high):
-        return f"Value must be between {low} and {high} or equal to {found['other']}"
+    low, high = bounds["low"], bounds["high"]
+    if bounds["other"] is not None and not float(low) <= number <= float(high):
+        return f"Value must be between {low} and {high} or equal to {bounds['other']}"
     if low is not None and number < float(low):
         return f"Value must be at least {low}"
     return f"Value must be no more than {high}" if high is not None and number > float(high) else ""

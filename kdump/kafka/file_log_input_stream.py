@@ -126,10 +126,10 @@ class FileLogInputStream:
     def batch(self, head: RecordBatchView, limits: Limits) -> Batch:
         """Return the batch to decode its records. Raises SourceError if they are not in a bundle."""
         if self._bundle is not None:
-            known = self._bundle.batch_at(head.position)
-            if known is None or known.size != head.size:
+            bundled = self._bundle.batch_at(head.position)
+            if bundled is None or bundled.size != head.size:
                 raise SourceError(f"{self._bundle.name}: the batch at byte {head.position} is not in the bundle")
-            return known
+            return bundled
         header = head.header or legacy_header(self.window, head)
         return make_batch(self.window, head.position, head.size, limits, header)
 
@@ -151,15 +151,15 @@ def read_batches(window: Window, start: int, end: int, *, whole: bool = False) -
     position = start
     while True:
         window.release(position)
-        found = stream.next_batch(position)
-        if isinstance(found, NoBatch):
-            if found.exception:
-                raise CorruptRecord(position, found.exception, thrown=found.thrown)
+        head = stream.next_batch(position)
+        if isinstance(head, NoBatch):
+            if head.exception:
+                raise CorruptRecord(position, head.exception, thrown=head.thrown)
             return
-        yield found
+        yield head
         if not whole:
-            window.seek_headers(found.size)
-        position += found.size
+            window.seek_headers(head.size)
+        position += head.size
 
 
 def kafka_batches(
@@ -174,17 +174,17 @@ def kafka_batches(
     position = 0
     while True:
         window.release(position)
-        found = stream.next_batch(position)
-        if isinstance(found, NoBatch) or found.magic < 0:
-            found = _unknown_magic(found)
-            if not found.reason:
+        head = stream.next_batch(position)
+        if isinstance(head, NoBatch) or head.magic < 0:
+            head = _unknown_magic(head)
+            if not head.reason:
                 return
-            stop, batch = _stop(window, position, found, name_offset, limits)
+            stop, batch = _stop(window, position, head, name_offset, limits)
             yield stop
             if not stop.thrown or batch is None or not stream.reaches(batch.end):
                 return
         else:
-            batch = stream.batch(found, limits)
+            batch = stream.batch(head, limits)
         yield batch
         position = batch.end
 
@@ -194,12 +194,12 @@ def batch_at(window: Window, position: int, limits: Limits | None = None) -> Bat
     if not 0 <= position <= (window.source.size or position):
         return None
     stream = FileLogInputStream(window)
-    found = stream.next_batch(position)
-    return None if isinstance(found, NoBatch) or found.magic < 0 else stream.batch(found, limits or Limits())
+    head = stream.next_batch(position)
+    return None if isinstance(head, NoBatch) or head.magic < 0 else stream.batch(head, limits or Limits())
 
 
-def _unknown_magic(found: RecordBatchView | NoBatch) -> NoBatch:
-    return found if isinstance(found, NoBatch) else NoBatch(f"magic {found.magic} is unknown", "unknown magic")
+def _unknown_magic(head: RecordBatchView | NoBatch) -> NoBatch:
+    return head if isinstance(head, NoBatch) else NoBatch(f"magic {head.magic} is unknown", "unknown magic")
 
 
 def _stop(
@@ -217,9 +217,9 @@ def _stop(
 def _left(window: Window, position: int) -> int:
     """Return the number of bytes from `position` to the end; reads a stream to its end."""
     size = window.source.size
-    at = position
+    end = position
     while size is None:
-        at += window.size
-        window.reaches(at)
+        end += window.size
+        window.reaches(end)
         size = window.source.size
     return size - position

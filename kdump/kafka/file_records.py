@@ -72,10 +72,10 @@ def _wrapper_exception(window: Window, head: RecordBatchView, codec: int) -> str
     if not BY_ID[codec].in_messages:
         what = "Invalid wrapper compressionType found in legacy deep record iterator"
         return f"InvalidRecordException: {what} {head.magic}"
-    at, left = layout.size + max(0, header.keySize), head.size - layout.size - max(0, header.keySize) - 4
+    value_at, left = layout.size + max(0, header.keySize), head.size - layout.size - max(0, header.keySize) - 4
     if left < 0:
         return "IndexOutOfBoundsException"
-    size = int.from_bytes(window.view(head.position + at, 4), "big", signed=True)
+    size = int.from_bytes(window.view(head.position + value_at, 4), "big", signed=True)
     return (
         f"IllegalArgumentException: newLimit > capacity: ({size} > {left})" if size > left else "InvalidRecordException"
     )

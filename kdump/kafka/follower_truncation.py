@@ -65,7 +65,7 @@ def truncation(leader: EpochLineage, follower: EpochLineage) -> Truncation:
     has."""
     leader, follower = leader.loaded(), follower.loaded()
     whole = follower.end
-    highest = max((entry.epoch for each in (leader, follower) for entry in each.epochs), default=-1)
+    highest = max((entry.epoch for lineage in (leader, follower) for entry in lineage.epochs), default=-1)
     epochs = (*leader.epochs, EpochEntry(highest + 1, leader.end))
     while follower.epochs:
         answer = end_offset_for(epochs, follower.epochs[-1].epoch, leader.end)

@@ -115,9 +115,9 @@ class SnapshotFiles:
     def remove_stray(self, bases: list[int]) -> None:
         """removeStraySnapshots: removes snapshots without a segment, except the newest if it is above the last
         segment."""
-        known, newest = set(bases), None
+        bases_left, newest = set(bases), None
         for offset in sorted(self.files):
-            if offset not in known:
+            if offset not in bases_left:
                 if newest is not None:
                     self.remove(newest, "no segment starts at its offset")
                 newest = offset

@@ -37,11 +37,11 @@ class QuorumState(NamedTuple):
 def quorum_state(folder: str) -> QuorumState:
     """Return what the file in `folder`, a metadata log directory, states."""
     path = os.path.join(folder, "quorum-state")
-    found = properties(target(path) if folder and file_system.isfile(path) else None)
-    leader, epoch, voted = (parse_int(found.get(name)) for name in ("leaderId", "leaderEpoch", "votedId"))
-    directory = found.get("votedDirectoryId")
+    members = properties(target(path) if folder and file_system.isfile(path) else None)
+    leader, epoch, voted = (parse_int(members.get(name)) for name in ("leaderId", "leaderEpoch", "votedId"))
+    directory = members.get("votedDirectoryId")
     try:
-        numbers = [each["voterId"] for each in json.loads(found.get("currentVoters", "[]"))]
+        numbers = [voter["voterId"] for voter in json.loads(members.get("currentVoters", "[]"))]
         voters = tuple(number for number in numbers if isinstance(number, int))
     except (ValueError, TypeError, KeyError, RecursionError):
         voters = None
@@ -57,8 +57,8 @@ def quorum_state(folder: str) -> QuorumState:
 def complete_quorum(metadata: MetadataImage, folder: str) -> None:
     """Complete `metadata` from the quorum-state file in `folder`, a metadata log directory: the leader if its epoch is
     higher than that found in the log, and the voters if the log has none."""
-    state, known = quorum_state(folder), metadata.leader
-    if state.leader is not None and state.epoch is not None and (known is None or known.leaderEpoch < state.epoch):
+    state, leader = quorum_state(folder), metadata.leader
+    if state.leader is not None and state.epoch is not None and (leader is None or leader.leaderEpoch < state.epoch):
         metadata.leader = QuorumLeader(state.leader, state.epoch)
     if state.voters is not None and not metadata.voters:
         metadata.voters = {number: Voter(number) for number in state.voters}
@@ -73,22 +73,22 @@ def check_quorum_state(path: str, release: KafkaRelease) -> None:
     if not data:
         raise BadLine(0, "quorum-state is empty", f"{unreadable}; EOFException: File ended prematurely.")
     try:  # Kafka reads only the first line, and ignores what follows the object
-        found, _ = json.JSONDecoder().raw_decode(data.splitlines()[0].decode("utf-8").lstrip())
+        members, _ = json.JSONDecoder().raw_decode(data.splitlines()[0].decode("utf-8").lstrip())
     except (ValueError, RecursionError) as error:
         kind = "MalformedInputException" if isinstance(error, UnicodeDecodeError) else "JsonParseException"
         if isinstance(error, json.JSONDecodeError) and (error.pos >= len(error.doc) or "Unterminated" in error.msg):
             kind = "JsonEOFException"
         raise BadLine(0, f"quorum-state is not JSON: {error}", f"{unreadable}; {kind}") from error
-    if not isinstance(found, dict) or "data_version" not in found:
+    if not isinstance(members, dict) or "data_version" not in members:
         raise BadLine(0, "quorum-state has no data_version", f"{unreadable}; IOException: Deserialized node …")
-    version = found["data_version"]
+    version = members["data_version"]
     number = int(version) if isinstance(version, int | float) else 0  # as JsonNode.shortValue
     newest = 1 if QUORUM_STATE_1.applies(release) else 0
     unread = f"quorum-state has data_version {str(version)[:40]}, which Kafka {release.number} does not read"
     if not 0 <= number <= newest and (refused := _refused(number, release)):
         raise BadLine(0, unread, refused)
     fields = FIELDS[max(0, min(number, newest))]
-    missing = next((name for name in fields if name not in found), None)
+    missing = next((name for name in fields if name not in members), None)
     if missing is not None:
         message = unread if number > newest else f"quorum-state has no {missing}"
         exception = f"unable to locate field '{missing}', which is mandatory in version {number}"

@@ -37,7 +37,7 @@ class ServerProperties(NamedTuple):
 
     def words(self, name: str) -> list[str]:
         """Return the values of a list; none if it is not set."""
-        return [word for each in self.values.get(name, "").split(",") if (word := each.strip())]
+        return [word for part in self.values.get(name, "").split(",") if (word := part.strip())]
 
     def paths(self, name: str) -> list[str]:
         """Return the paths in a list; those with a part that a config provider completes if they exist."""
@@ -52,7 +52,7 @@ class ServerProperties(NamedTuple):
         directory; `root`: what precedes its paths."""
         named = {name: self.words(name) for name in DIRECTORIES if name in self.values}
         joined = {
-            name: ",".join(root + os.path.join(directory, each) for each in paths) for name, paths in named.items()
+            name: ",".join(root + os.path.join(directory, path) for path in paths) for name, paths in named.items()
         }
         return self._replace(values={**self.values, **joined})
 
@@ -64,14 +64,14 @@ class ServerProperties(NamedTuple):
     @property
     def node_id(self) -> int | None:
         """node.id, or broker.id; None if the file sets neither, or -1, for which a broker takes a free one."""
-        found = parse_int(self.values.get("node.id") or self.values.get("broker.id", ""))
-        return None if found is None or found < 0 else found
+        number = parse_int(self.values.get("node.id") or self.values.get("broker.id", ""))
+        return None if number is None or number < 0 else number
 
     @property
     def voters(self) -> frozenset[int]:
         """The node IDs in controller.quorum.voters, ID@HOST:PORT each; empty if it is not set or not known."""
-        found = [parse_int(word.partition("@")[0]) for word in self.words(VOTERS)]
-        return frozenset(number for number in found if number is not None) if None not in found else frozenset()
+        numbers = [parse_int(word.partition("@")[0]) for word in self.words(VOTERS)]
+        return frozenset(number for number in numbers if number is not None) if None not in numbers else frozenset()
 
     @property
     def stated_log_dirs(self) -> list[str]:
@@ -81,7 +81,7 @@ class ServerProperties(NamedTuple):
     @property
     def log_dirs(self) -> list[str]:
         """The real paths of log.dirs, of which the first is metadata.log.dir, unless that is set."""
-        return [real_path(each) for each in self.stated_log_dirs]
+        return [real_path(path) for path in self.stated_log_dirs]
 
     @property
     def metadata_log_dir(self) -> str | None:
@@ -112,18 +112,18 @@ def read_properties(path: str) -> ServerProperties:
         raise SourceError(f"{path}: {reason(error, path)}") from None
     if len(data) > MAX_BYTES or b"\0" in data:
         raise SourceError(f"{path}: not a properties file: {'too large' if len(data) > MAX_BYTES else 'binary'}")
-    found: dict[str, str] = {}
+    stated: dict[str, str] = {}
     repeated = []
     for line in properties(data):
         if line.problem:
             raise SourceError(f"{path}: not a properties file: byte {line.position}: {line.problem}")
         if line.values:
             name, value = line.values["name"], line.values["value"].strip()
-            if found.setdefault(name, value) != value:
+            if stated.setdefault(name, value) != value:
                 repeated.append(name)
-            found[name] = value
-    unresolved = tuple(name for name, value in found.items() if "${" in value and not is_secret(name))
-    values = {name: value for name, value in found.items() if name not in unresolved or name in DIRECTORIES}
+            stated[name] = value
+    unresolved = tuple(name for name, value in stated.items() if "${" in value and not is_secret(name))
+    values = {name: value for name, value in stated.items() if name not in unresolved or name in DIRECTORIES}
     return ServerProperties(path, _shown(values), unresolved, tuple(dict.fromkeys(repeated)))
 
 

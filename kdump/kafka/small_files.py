@@ -1,9 +1,12 @@
-"""Reads the small files on a broker's disk, checkpoints and properties, next to a running broker."""
+"""Reads the small files on a broker's disk, checkpoints and properties, next to a running broker; and the offset
+checkpoints of a log directory, as a broker reads them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import closing
+from typing import NamedTuple
 
 from kdump.answer import Unknown
 from kdump.format import known_releases
@@ -15,10 +18,11 @@ from kdump.log import file_kinds
 from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import FileKind
 from kdump.log.live_files import Opener, read_stable
-from kdump.log.partition_directory import PartitionDirectory
+from kdump.log.log_directory import LogDirectory
+from kdump.log.partition_directory import PartitionDirectory, applied_checkpoints
 from kdump.log.paths import Target
 from kdump.state.partition_summary import Open, open_window
-from kdump.state.unknown_offsets import DAMAGED, UNREADABLE
+from kdump.state.unknown_offsets import DAMAGED, UNREADABLE, CheckpointFiles, no_file
 
 READERS = {
     file_kinds.META_PROPERTIES: "MetaProperties",
@@ -50,9 +54,9 @@ def properties(target: Target | None, broken: list[str] | None = None, *, open_:
 
 def _read(target: Target, open_: Open) -> tuple[dict[str, str], bool]:
     """Return the properties that can be read, and whether the whole file is valid, or went away."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     if target.kind is None:
-        return found, False
+        return values, False
     is_valid = True
     try:
         window = open_(target)
@@ -60,10 +64,10 @@ def _read(target: Target, open_: Open) -> tuple[dict[str, str], bool]:
             for item in entries(target.kind, window, 0):
                 is_valid &= isinstance(item, Entry)
                 if isinstance(item, Entry) and item.type:
-                    found[item.values["name"]] = item.values["value"]
+                    values[item.values["name"]] = item.values["value"]
     except SourceError as error:
-        return found, is_gone(str(error))
-    return found, is_valid
+        return values, is_gone(str(error))
+    return values, is_valid
 
 
 def topic_id(place: PartitionDirectory) -> str | None:
@@ -78,16 +82,56 @@ def offset_lines(target: Target, opener: Opener | None = None) -> tuple[list[Tex
     """Return the entries of an offset checkpoint; none, and why, if a broker cannot read it, because it then uses
     nothing of it."""
     try:
-        found = read_checkpoint(target.path, opener=opener)
+        checkpoint = read_checkpoint(target.path, opener=opener)
     except SourceError as error:
         return [], Unknown("", UNREADABLE, str(error), target.path)
-    if found.error is not None:
-        return [], Unknown("", DAMAGED, f"a broker does not read the file: {found.error}", target.path)
-    return found.entries, None
+    if checkpoint.error is not None:
+        return [], Unknown("", DAMAGED, f"a broker does not read the file: {checkpoint.error}", target.path)
+    return checkpoint.entries, None
 
 
 def offsets(target: Target | None) -> tuple[Offsets, Unknown | None]:
     """Return the offsets of an offset checkpoint by topic and partition; none, and why, as `offset_lines`; none without
     the file."""
     lines, unknown = ([], None) if target is None else offset_lines(target)
-    return {(each.values["topic"], each.values["partition"]): each.values["offset"] for each in lines}, unknown
+    return {(line.values["topic"], line.values["partition"]): line.values["offset"] for line in lines}, unknown
+
+
+WRITTEN = ("log-start-offset", "replication-offset", "recovery-point-offset")
+"""Those that every broker writes; cleaner-offset exists only where something was compacted."""
+
+
+class CheckpointOffset(NamedTuple):
+    """Offset of a partition in the checkpoint file `target`, and position and size of its line in bytes."""
+
+    offset: int
+    target: Target
+    position: int
+    size: int
+
+
+class OffsetCheckpoints(dict[str, dict[tuple[str, int], CheckpointOffset]]):
+    """Offsets by the file's name without '-checkpoint', then by topic and partition."""
+
+    def __init__(self, directory: LogDirectory, opener: Opener | None = None) -> None:
+        super().__init__()
+        self.unread: dict[str, Unknown] = {name: no_file(directory.path, name) for name in WRITTEN}
+        self.files = CheckpointFiles(directory.path, self.unread)
+        for file_name, target in directory.files.items():
+            if target.kind is not file_kinds.OFFSET_CHECKPOINT:
+                continue
+            name = file_name.removesuffix("-checkpoint")
+            lines, unknown = offset_lines(target, opener)
+            self.unread.pop(name, None)
+            self.unread |= {} if unknown is None else {name: unknown}
+            self[name] = {
+                (line.values["topic"], line.values["partition"]): CheckpointOffset(
+                    line.values["offset"], target, line.position, line.size
+                )
+                for line in lines
+            }
+
+    def of(self, place: PartitionDirectory) -> Mapping[str, CheckpointOffset]:
+        """Return those of a partition's offsets that apply to its directory, by the name of the file."""
+        key = place.topic, place.partition
+        return applied_checkpoints(place.state, {name: of[key] for name, of in self.items() if key in of})

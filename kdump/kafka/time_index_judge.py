@@ -47,9 +47,9 @@ class TimeIndexJudge(IndexJudge):
         lasts = heads.column(LAST_OFFSET)
         row = first
         while self.entry is not None and self.entry.values["offset"] <= lasts[stop - 1]:
-            at = bisect_left(lasts, self.entry.values["offset"], row, stop)
-            self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, at))
-            row = at
+            batch_row = bisect_left(lasts, self.entry.values["offset"], row, stop)
+            self.largest = max(self.largest, largest(heads, MAX_TIMESTAMP, row, batch_row))
+            row = batch_row
             self._compare(self.entry, heads.of(row, BASE_OFFSET), lasts[row], heads.of(row, MAX_TIMESTAMP))
             if isinstance(self.numbers, array) and not self.is_damaged:
                 count, row, self.largest = matching_timestamps(

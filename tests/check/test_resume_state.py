@@ -19,7 +19,7 @@ from kdump.check.partition_context import CheckpointedEpoch, PartitionContext
 from kdump.check.resume_state import StateError
 from kdump.check.rule import FindingMerger
 from kdump.check.totals import CheckTotals
-from kdump.kafka.offset_checkpoints import CheckpointOffset
+from kdump.kafka.small_files import CheckpointOffset
 from kdump.log.partition_directory import partition
 from kdump.log.paths import target
 from kdump.state.id_numbers import IdNumbers

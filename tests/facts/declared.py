@@ -647,7 +647,7 @@ FACTS: list[Fact] = [
          (States("reindex", "reindex.indexes[].severity", judged_indexes),
           States("verify", "highest severity of a finding about the index", index_severities))),
     Fact("truncated bytes", "bytes that recovery truncates from a segment that it reads", "bytes", "LogSegment.recover",
-         "kafka.segment_recovery:recover",
+         "kafka.log_segment:recover",
          (
           States("restart-plan", "restartPartition.cuts[].size", first_cuts,
                  "up to the first segment that is truncated"),

@@ -31,7 +31,6 @@ OF_THIS_MACHINE = {
     "questions/bundle/run.py",
     "incident/doctor/log_directories.py",
     "log/output_directory.py",
-    "questions/restart_plan/recovery/recovery_threads.py",
     "questions/restart_plan/node/access_rights.py",
     "log/lock_holder.py",
     "questions/space/file_systems.py",

@@ -19,7 +19,7 @@ from kdump.cluster.missing_partitions import (
     what_is_at,
 )
 from kdump.format.count_text import first_of
-from kdump.kafka.offset_checkpoints import OffsetCheckpoints
+from kdump.kafka.small_files import OffsetCheckpoints
 from kdump.log.log_directory import LogDirectory
 from kdump.log.paths import Target
 

@@ -71,58 +71,62 @@ class Runs:
 
     def ends_before(self, batch: Batch) -> bool:
         """Return True if there is no current run, or `batch` does not continue it."""
-        run = self.current
-        if run is None or batch.position != run.end:
+        current = self.current
+        if current is None or batch.position != current.end:
             return True
         base, last = _first(batch), batch.lastOffset
-        if base <= run.lastOffset or last - run.firstOffset > MAX_RELATIVE_OFFSET:
+        if base <= current.lastOffset or last - current.firstOffset > MAX_RELATIVE_OFFSET:
             return True
-        if batch.end - run.position > MAX_SEGMENT_SIZE:
+        if batch.end - current.position > MAX_SEGMENT_SIZE:
             return True
-        is_gap = base != run.lastOffset + 1
+        is_gap = base != current.lastOffset + 1
         if is_gap and batch.position % SECTOR == 0:
             return True  # as likely another file as a log that the cleaner compacted
         epoch = batch.partitionLeaderEpoch
-        if epoch is not None and epoch >= 0 and run.lastEpoch is not None and epoch < run.lastEpoch:
+        if epoch is not None and epoch >= 0 and current.lastEpoch is not None and epoch < current.lastEpoch:
             return True
-        known = self._producers.get(batch.producerId) if _has_sequence(batch) and batch.producerId is not None else None
-        broken = follows(known, batch) if known is not None else None
+        producer = (
+            self._producers.get(batch.producerId) if _has_sequence(batch) and batch.producerId is not None else None
+        )
+        broken = follows(producer, batch) if producer is not None else None
         return broken is not None and not (is_gap and broken.kind == GAP)
 
     def end(self) -> CarvedRun | None:
         """End the current run and return it; None if there is none."""
-        run, self.current = self.current, None
-        if run is not None and len(self._ends) < MAX_RUN_ENDS:
-            self._ends.setdefault(run.lastOffset + 1, []).append(run.number)
-        return run
+        ended, self.current = self.current, None
+        if ended is not None and len(self._ends) < MAX_RUN_ENDS:
+            self._ends.setdefault(ended.lastOffset + 1, []).append(ended.number)
+        return ended
 
     def add(self, file: str, batch: Batch) -> CarvedRun:
         """Add a batch and return its run: the current one, or a new one if there is none."""
-        run = self.current
-        if run is None:
+        current = self.current
+        if current is None:
             self.count += 1
             base = _first(batch)
-            run = self.current = CarvedRun(self.count, file, batch.position, batch.position, base, base)
-            run.mayFollow = self._ends.get(base, [])[:MAX_LISTED]
+            current = self.current = CarvedRun(self.count, file, batch.position, batch.position, base, base)
+            current.mayFollow = self._ends.get(base, [])[:MAX_LISTED]
             self._producers = ProducerState()
-        run.end, run.lastOffset = batch.end, batch.lastOffset
-        run.batches += 1
-        run.records += batch.possible_records
-        for value, known in ((batch.magic, run.magics), (batch.compression, run.codecs)):
-            if value not in known:
-                known.append(value)  # type: ignore[arg-type]
+        current.end, current.lastOffset = batch.end, batch.lastOffset
+        current.batches += 1
+        current.records += batch.possible_records
+        for value, listed in ((batch.magic, current.magics), (batch.compression, current.codecs)):
+            if value not in listed:
+                listed.append(value)  # type: ignore[arg-type]
         epoch, timestamp = batch.partitionLeaderEpoch, batch.maxTimestamp
         if epoch is not None and epoch >= 0:
-            run.firstEpoch, run.lastEpoch = epoch if run.firstEpoch is None else run.firstEpoch, epoch
+            current.firstEpoch, current.lastEpoch = epoch if current.firstEpoch is None else current.firstEpoch, epoch
         if timestamp is not None and timestamp >= 0:
-            run.firstTimestamp = timestamp if run.firstTimestamp is None else min(run.firstTimestamp, timestamp)
-            run.lastTimestamp = max(run.lastTimestamp or 0, timestamp)
+            current.firstTimestamp = (
+                timestamp if current.firstTimestamp is None else min(current.firstTimestamp, timestamp)
+            )
+            current.lastTimestamp = max(current.lastTimestamp or 0, timestamp)
         if batch.producerId is not None and batch.producerId >= 0:
-            if batch.producerId not in run.producerIds and len(run.producerIds) < MAX_LISTED:
-                run.producerIds.append(batch.producerId)
+            if batch.producerId not in current.producerIds and len(current.producerIds) < MAX_LISTED:
+                current.producerIds.append(batch.producerId)
             if _has_sequence(batch):
                 self._producers.data(batch)
-        return run
+        return current
 
 
 def _has_sequence(batch: Batch) -> bool:

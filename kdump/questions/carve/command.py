@@ -104,13 +104,13 @@ class CarveCommand:
                 self.sink.tick()
 
             check = options.reading.run(unreadable=report_unreadable, at=at)
-            for found in carve(options.paths, options.out, options=check):
-                if isinstance(found, CarvedBatch):
-                    self._batch(found)
-                elif isinstance(found, CarvedRun):
-                    self._found(found)
+            for answer in carve(options.paths, options.out, options=check):
+                if isinstance(answer, CarvedBatch):
+                    self._batch(answer)
+                elif isinstance(answer, CarvedRun):
+                    self._found(answer)
                 else:
-                    self._searched(found)
+                    self._searched(answer)
         self._end(time.monotonic() - began)
         self.output.flush()
         if unreadable() or self.counts["unreadable"]:
@@ -127,11 +127,11 @@ class CarveCommand:
             for finding in count_findings(target(carved.file), carved.batch):
                 self.sink.add(finding)
 
-    def _found(self, run: CarvedRun) -> None:
+    def _found(self, carved: CarvedRun) -> None:
         self.counts["runs"] += 1
-        self.sink.add(run)
-        if run.note:
-            print_error(f"run {run.number}: {run.note}")
+        self.sink.add(carved)
+        if carved.note:
+            print_error(f"run {carved.number}: {carved.note}")
 
     def _searched(self, done: CarvedFile) -> None:
         self.counts["files"] += 1

@@ -82,14 +82,14 @@ class CarveReport(Sink[Found]):
         if summary.batches:
             self.output.line("")
         nested = f" ({summary.nested:,} nested)" if summary.nested else ""
-        text = (
+        line = (
             f"{count_text(summary.batches, 'batch', 'batches')}{nested} in {count_text(summary.runs, 'run')}"
             f", {summary.batchBytes:,} of"
         )
-        text += f" {count_text(summary.bytes, 'byte')}"
+        line += f" {count_text(summary.bytes, 'byte')}"
         if summary.written:
-            text += f"; {count_text(summary.written, 'segment')} written to {self.out}"
-        self.output.line(printable(path_text(text)))
+            line += f"; {count_text(summary.written, 'segment')} written to {self.out}"
+        self.output.line(printable(path_text(line)))
 
 
 def run_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
@@ -116,14 +116,15 @@ def batch_table(output: Output, zone: tzinfo, *, full: bool) -> Table:
     return Table(columns_of("batch", zone, None, full or output.width is None, None), output, full=full)
 
 
-def run_line(run: CarvedRun) -> str:
+def run_line(carved: CarvedRun) -> str:
     """Return the line after the batches of a run."""
-    count = f"{run.batches:,} batch{'es' * (run.batches != 1)}"
-    where = f"{count_text(run.size, 'byte')} at byte {run.position}, offsets {run.firstOffset}..{run.lastOffset}"
-    text = f"run {run.number}: {count}, {where}"
-    if run.mayFollow:
-        text += f"; may follow run {' or '.join(map(str, run.mayFollow))}"
-    return text
+    count = f"{carved.batches:,} batch{'es' * (carved.batches != 1)}"
+    offsets = f"offsets {carved.firstOffset}..{carved.lastOffset}"
+    where = f"{count_text(carved.size, 'byte')} at byte {carved.position}, {offsets}"
+    line = f"run {carved.number}: {count}, {where}"
+    if carved.mayFollow:
+        line += f"; may follow run {' or '.join(map(str, carved.mayFollow))}"
+    return line
 
 
 def nested_line(carved: CarvedBatch) -> str:

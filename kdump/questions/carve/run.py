@@ -76,20 +76,20 @@ def _files(path: str, run: Run) -> Iterator[Target]:
         yield target(path)
         return
 
-    found = False
+    is_known = False
 
     def unlistable(error: OSError) -> None:
-        nonlocal found
-        found = True  # or it is unknown
+        nonlocal is_known
+        is_known = True  # or it is unknown
         run.unreadable(SourceError(listing_error(error, str(error.filename))))
 
     for folder, below, names in file_system.walk(path, onerror=unlistable):
         below.sort()
         for name in sorted(names):
             if not _is_skipped(os.path.join(folder, name)):
-                found = True
+                is_known = True
                 yield target(os.path.join(folder, name), source=path)
-    if not found:
+    if not is_known:
         run.unreadable(SourceError(f"{path}: no files in or below this directory"))
 
 
@@ -110,16 +110,16 @@ def _file(
     window = options.open(target)
     with closing(window.source) as source:
         search = Search(window, options)
-        for found in search.batches():
-            if found.within is not None:
-                yield found
+        for answer in search.batches():
+            if answer.within is not None:
+                yield answer
                 continue
-            if runs.ends_before(found.batch):
+            if runs.ends_before(answer.batch):
                 yield from _end(runs, writer)
-            run = runs.add(target.path, found.batch)
+            carved = runs.add(target.path, answer.batch)
             if writer is not None:
-                writer.add(run, found.batch)
-            yield replace(found, run=run.number)
+                writer.add(carved, answer.batch)
+            yield replace(answer, run=carved.number)
         yield from _end(runs, writer)
         done = CarvedFile(target.path, source.size or 0, search.skipped, search.unchecked)
         if source.error:
@@ -130,11 +130,11 @@ def _file(
 
 
 def _end(runs: Runs, writer: Writer | None) -> Iterator[CarvedRun]:
-    run = runs.end()
-    if run is not None:
+    carved = runs.end()
+    if carved is not None:
         if writer is not None:
-            writer.end(run)
-        yield run
+            writer.end(carved)
+        yield carved
 
 
 class Writer:
@@ -148,19 +148,19 @@ class Writer:
         self._builder: IndexBuilder | None = None
         self._directory = self._stem = ""
 
-    def add(self, run: CarvedRun, batch: Batch) -> None:
+    def add(self, carved: CarvedRun, batch: Batch) -> None:
         """Write the next batch of a run. Raises OutputError."""
         if self._file is None:
-            self._directory, self._stem = f"run-{run.number:06}", f"{run.firstOffset:020}"
+            self._directory, self._stem = f"run-{carved.number:06}", f"{carved.firstOffset:020}"
             self._together.enter_context(self.output.together(self._directory))
             self._file = self._stack.enter_context(self.output.writing(self._passing(".log")))
-            self._builder = IndexBuilder(run.firstOffset)
+            self._builder = IndexBuilder(carved.firstOffset)
         if self._builder is not None:
             try:
-                self._builder.add(batch, batch.position - run.position)
+                self._builder.add(batch, batch.position - carved.position)
             except KafkaError as stop:
                 self._builder = None
-                run.note = f"no indexes written, because of the batch at byte {batch.position}: {stop}"
+                carved.note = f"no indexes written, because of the batch at byte {batch.position}: {stop}"
         for piece in batch.chunks(0, batch.size):
             self._file.write(piece)
 
@@ -173,11 +173,11 @@ class Writer:
         self._together.close()
         run.written = self.output.path(f"{self._directory}/{self._stem}.log")
 
-    def _indexes(self, run: CarvedRun, builder: IndexBuilder) -> None:
+    def _indexes(self, carved: CarvedRun, builder: IndexBuilder) -> None:
         try:
             indexes = builder.finish()
         except KafkaError as stop:
-            run.note = f"no indexes written: {stop}"
+            carved.note = f"no indexes written: {stop}"
             return
         endings = ((".index", indexes.index), (".timeindex", indexes.timeindex), (".txnindex", indexes.txnindex))
         for ending, data in endings:

@@ -61,15 +61,15 @@ class Search:
     def batches(self) -> Iterator[CarvedBatch]:
         """Yield the batches found. A batch can be read only until you request the next one. Raises SourceError."""
         outer, outer_end = 0, 0
-        for at in self._candidates():
-            claim = candidate_at(self.window, at, self.limits)
+        for position in self._candidates():
+            claim = candidate_at(self.window, position, self.limits)
             if not self._is_valid(claim):
                 continue
-            within = outer if at < outer_end else None
+            within = outer if position < outer_end else None
             if within is None:
-                outer, outer_end = at, claim.end
+                outer, outer_end = position, claim.end
             assert claim.header is not None
-            batch = make_batch(self.window, at, claim.size, self.limits, claim.header, crc=claim.header.crc)
+            batch = make_batch(self.window, position, claim.size, self.limits, claim.header, crc=claim.header.crc)
             yield CarvedBatch(self.window.source.name, batch, within)
 
     def _candidates(self) -> Iterator[int]:
@@ -89,8 +89,8 @@ class Search:
             stop = start + min(PIECE, length)
             if data.startswith(ZEROS[: stop - start], start):
                 start = max(start, stop - EDGE)
-            for at in find_candidates(data, start, stop):
-                yield position + at - (stop - min(PIECE, length))
+            for candidate in find_candidates(data, start, stop):
+                yield position + candidate - (stop - min(PIECE, length))
             position += min(PIECE, length)
             self.work_left += WORK_PER_BYTE * PIECE
             self._run.at(position, window.source.size)
@@ -137,7 +137,7 @@ class Search:
         read."""
         if key_problem(header, 0) is not None:
             return False
-        at = header.headerSize + max(0, header.keySize)
-        data = self.window.peek(position + at, VALUE_SIZE.size)
+        value_at = header.headerSize + max(0, header.keySize)
+        data = self.window.peek(position + value_at, VALUE_SIZE.size)
         size = int.from_bytes(data, "big", signed=True)
-        return len(data) == VALUE_SIZE.size and at + VALUE_SIZE.size + max(0, size) == header.size and size >= -1
+        return len(data) == VALUE_SIZE.size and value_at + VALUE_SIZE.size + max(0, size) == header.size and size >= -1

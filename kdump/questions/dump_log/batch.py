@@ -200,7 +200,9 @@ def _v2(batch: DefaultRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lin
         offsets: list[int] = []
         data = columns.data
         for row in each_row(columns):
-            (start, end, _, timestamp_delta, delta, key_start, key_size, value_start, value_size, at, count) = row
+            (start, end, _, timestamp_delta, delta, key_start, key_size, value_start, value_size, headers_at, count) = (
+                row
+            )
             offset = base_offset + delta
             if not -LARGEST <= offset <= LARGEST:
                 offset = int64(offset)
@@ -211,7 +213,7 @@ def _v2(batch: DefaultRecordBatch, form: RecordLineFormat) -> Iterator[tuple[Lin
                 if not -LARGEST <= timestamp <= LARGEST:
                     timestamp = int64(timestamp)
                 keys = (
-                    ",".join([java_text(key) for key, _ in headers(data, at, count, end)])
+                    ",".join([java_text(key) for key, _ in headers(data, headers_at, count, end)])
                     if count and not is_long
                     else ""
                 )
@@ -254,15 +256,15 @@ def _long(
     form: RecordLineFormat, columns: RecordColumns, row: tuple[int, ...], offset: int, line: str, control: bool
 ) -> Iterator[str]:
     """Return the pieces of the line of a long record; `line` is its metadata without header keys."""
-    (_, end, _, _, _, key_start, key_size, value_start, value_size, at, count) = row
+    (_, end, _, _, _, key_start, key_size, value_start, value_size, headers_at, count) = row
     data = memoryview(columns.data)
     if columns.skimmed:  # its headers are there if there is metadata
         end = len(data)
         key_start, value_start = 0, min(max(0, key_size), HEAD)
-        value_size = min(value_size, at - value_start)
+        value_size = min(value_size, headers_at - value_start)
     parts: list[Iterable[str]] = []
     if form.metadata:
-        parts = [(line[:-1],), _header_keys(data, at, count, end), ("]",)]
+        parts = [(line[:-1],), _header_keys(data, headers_at, count, end), ("]",)]
     key, value = _part(data, key_start, key_size), _part(data, value_start, value_size)
     if not control:
         if form.contents is not None:

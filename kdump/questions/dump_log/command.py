@@ -66,8 +66,8 @@ def _class(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     before_4 = value.replace("kafka.serializer.", "org.apache.kafka.tools.api.")
     if before_4 in DECODER_CLASSES:
         return before_4
-    known = ", ".join(DECODER_CLASSES)
-    raise click.BadParameter(f"{value!r} is a Java class, which only Kafka's tool can load; use {known}")
+    classes = ", ".join(DECODER_CLASSES)
+    raise click.BadParameter(f"{value!r} is a Java class, which only Kafka's tool can load; use {classes}")
 
 
 def _class_option(name: str, option_help: str) -> Any:
@@ -175,10 +175,10 @@ def _as_kafka(error: click.UsageError) -> click.UsageError:
 
 def _split(names: str) -> list[str]:
     """Split like Java's String.split: without empty strings at the end."""
-    found = names.split(",")
-    while len(found) > 1 and not found[-1]:
-        found.pop()
-    return found if names.strip(",") or not names else []
+    parts = names.split(",")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts if names.strip(",") or not names else []
 
 
 def _options(options: DumpLogOptions) -> DumpOptions:

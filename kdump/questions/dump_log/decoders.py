@@ -79,11 +79,11 @@ class ClassDecoder:
         return _in_pieces(self.key_text, key, size), _in_pieces(self.value_text, value, size)
 
 
-def _in_pieces(text: Text, data: memoryview | None, size: int) -> Iterator[str] | None:
+def _in_pieces(decode: Text, data: memoryview | None, size: int) -> Iterator[str] | None:
     if data is None:
         return None
-    pieces = _PIECES.get(text)
-    return pieces(data, size) if pieces else iter((text(data),))
+    pieces = _PIECES.get(decode)
+    return pieces(data, size) if pieces else iter((decode(data),))
 
 
 def _coordinator(
@@ -101,15 +101,15 @@ def _coordinator(
     if wrong:
         return f"Error at offset {offset}, skipping. {wrong}", None
     schema, data = _data(decoded.key)
-    text = jackson({"type": str(schema.apiKey), "data": data})
+    key_json = jackson({"type": str(schema.apiKey), "data": data})
     if decoded.value is None:
-        return text, "<DELETE>"
+        return key_json, "<DELETE>"
     schema, data = _data(decoded.value)
     assert decoded.value.decoded is not None
     if schema.name == "GroupMetadataValue" and data.get("protocolType") == PROTOCOL_TYPE:
         with_members(data, decoded.value.decoded.value["members"])
     data = _as_of(schema, decoded.value.decoded.version, data, release)
-    return text, jackson({"version": str(decoded.value.number), "data": data})
+    return key_json, jackson({"version": str(decoded.value.number), "data": data})
 
 
 def _as_of(schema: MessageSchema, version: int, data: dict[str, Any], release: KafkaRelease) -> dict[str, Any]:
@@ -152,10 +152,10 @@ def _data(part: MessagePart) -> tuple[MessageSchema, dict[str, Any]]:
 
 def _metadata(release: KafkaRelease, offset: int, key: bytes | None, value: bytes | None) -> DecodedTexts:
     """Decode a record of KRaft's metadata log."""
-    found = _framed("metadata", value, release)
-    if isinstance(found, str):
-        return None, f"Error at {offset}, skipping. {found}"
-    schema, version, decoded = found
+    framed = _framed("metadata", value, release)
+    if isinstance(framed, str):
+        return None, f"Error at {offset}, skipping. {framed}"
+    schema, version, decoded = framed
     name = _SNAKE.sub("_", schema.name).upper()
     return None, jackson({"type": name, "version": version, "data": kafka_json(schema, decoded)})
 
@@ -168,10 +168,10 @@ def _remote(release: KafkaRelease, offset: int, key: bytes | None, value: bytes 
             ' "org.apache.kafka.common.record.internal.Record.value()" is null'
         )
         return None, f"Error at offset {offset}, skipping. {why}"
-    found = _framed("storage", value, release)
-    if isinstance(found, str):
-        return None, f"Error at offset {offset}, skipping. {found}"
-    schema, _, decoded = found
+    framed = _framed("storage", value, release)
+    if isinstance(framed, str):
+        return None, f"Error at offset {offset}, skipping. {framed}"
+    schema, _, decoded = framed
     if wrong := rejection_reason(decoded.value):
         return None, f"Error at offset {offset}, skipping. {wrong}"
     return None, remote_text(schema.name, decoded.value)
@@ -199,8 +199,8 @@ def _framed(folder: str, value: bytes | None, release: KafkaRelease) -> tuple[Me
 
 
 def _holds_structures(fields: dict[str, Any]) -> bool:
-    known = (value for name, value in fields.items() if name != UNKNOWN_TAGS)
-    return any(isinstance(value[0] if isinstance(value, list) and value else value, dict) for value in known)
+    values = (value for name, value in fields.items() if name != UNKNOWN_TAGS)
+    return any(isinstance(value[0] if isinstance(value, list) and value else value, dict) for value in values)
 
 
 def _frame_message(error: DecodeError, value: bytes | None) -> str:

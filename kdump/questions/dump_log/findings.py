@@ -9,9 +9,9 @@ from array import array
 from collections.abc import Iterator
 
 from kdump.kafka.index_judge import ORDER, Fault
-from kdump.kafka.index_mismatches import MAX_MISMATCHES
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import TIME_INDEX, FileKind
+from kdump.questions.dump_log.index import MAX_MISMATCHES
 
 MAX_PAIRS = 1_000_000
 """Maximum pairs of offsets that are stored, for all files together; further ones are only counted."""
@@ -69,8 +69,8 @@ class Findings:
         for path, gaps in self._gaps.items():
             if gaps.pairs or gaps.more:
                 yield f"Non-consecutive offsets in {path}"
-            for at in range(0, len(gaps.pairs), 2):
-                yield f"  {gaps.pairs[at]} is followed by {gaps.pairs[at + 1]}"
+            for number in range(0, len(gaps.pairs), 2):
+                yield f"  {gaps.pairs[number]} is followed by {gaps.pairs[number + 1]}"
             if gaps.more:
                 yield f"  and {gaps.more} more"
 

@@ -1,4 +1,4 @@
-"""Prints indexes and snapshots like kafka-dump-log.
+"""Prints indexes and snapshots like kafka-dump-log, and finds the wrong entries of indexes.
 
 Source: org.apache.kafka.tools.DumpLogSegments (dumpIndex, dumpTimeIndex, dumpTxnIndex, dumpProducerIdSnapshot),
 OffsetIndex, TimeIndex and their sanityCheck, TransactionIndex, ProducerStateManager.readSnapshot.
@@ -6,8 +6,9 @@ OffsetIndex, TimeIndex and their sanityCheck, TransactionIndex, ProducerStateMan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kdump.format.batch_header import MAX_SEQUENCE
@@ -17,10 +18,21 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.format.layout import Layout
 from kdump.format.numbers import int32
 from kdump.format.producer_snapshot import CRC_START, PRODUCER_ENTRY, SNAPSHOT_HEADER
+from kdump.io.run import PLAIN_RUN, Run
 from kdump.io.window import Window
 from kdump.kafka.errors import KafkaError
 from kdump.kafka.file_log_input_stream import read_batches
+from kdump.kafka.index_judge import ZEROS, Fault
 from kdump.kafka.offset_index import read_index
+from kdump.kafka.offset_index_judge import OffsetIndexJudge
+from kdump.kafka.time_index_judge import TimeIndexJudge
+from kdump.log.batch_validity import is_valid
+from kdump.log.entries import entry_runs
+from kdump.log.file_kinds import INDEX, FileKind
+from kdump.log.paths import Target
+from kdump.log.region import Batch, Region
+from kdump.log.region_reader import Depth, regions
+from kdump.log.walk import RegionObserver, walk
 from kdump.questions.dump_log.java import optional_long
 from kdump.state.releases import TXN_INDEX_VERSION
 
@@ -108,10 +120,10 @@ def check_sanity(window: Window, entry: Layout[Any], base: int) -> None:
 
 def _size(window: Window) -> int:
     size = window.source.size
-    at = 0
+    position = 0
     while size is None:  # a stream
-        at += window.size
-        window.reaches(at)
+        position += window.size
+        window.reaches(position)
         size = window.source.size
     return size
 
@@ -174,3 +186,52 @@ def _producer_line(row: Any) -> str:
         f"{line} firstSequence: {int32(first)} lastSequence: {row.lastSequence} lastOffset: {row.lastOffset}"
         f" offsetDelta: {row.offsetDelta} timestamp: {row.timestamp}"
     )
+
+
+MAX_MISMATCHES = 100_000
+"""Maximum number of wrong entries reported per file; an index has up to 1.3 million entries."""
+
+
+def wrong_entries(
+    index: Target,
+    kind: FileKind,
+    window: Window,
+    log: Target,
+    log_window: Window,
+    run: Run = PLAIN_RUN,
+) -> Iterator[Fault]:
+    """Yield the wrong entries of `index`, an index of `kind` INDEX or TIME_INDEX, in order and at most MAX_MISMATCHES.
+    The segment at `log` is read once; calls `run.at` with each position reached in it. Raises SourceError."""
+    comparison = _Comparison(index, kind, window, lambda position: run.at(position, log_window.source.size))
+    yield from walk(partial(regions, log_window, name_offset=log.name_offset, limits=run.limits), [comparison])
+    comparison.judge.finish(log_window.source.size)
+    yield from comparison.wrong
+
+
+class _Comparison(RegionObserver):
+    """Lets the judge of an index see the batches, and answers the entries that it has found wrong."""
+
+    depth = Depth.BATCHES
+
+    def __init__(self, index: Target, kind: FileKind, window: Window, at: Callable[[int], object]) -> None:
+        self.wrong: list[Fault] = []
+        self.at = at
+        self._count = 0
+        judge_type = OffsetIndexJudge if kind is INDEX else TimeIndexJudge
+        self.judge = judge_type(entry_runs(kind, window, index.name_offset or 0), self._note)
+
+    def _note(self, fault: Fault) -> None:
+        self._count += 1
+        if self._count <= MAX_MISMATCHES and fault.what != ZEROS:
+            self.wrong.append(fault)
+
+    def region(self, region: Region) -> list[Fault]:
+        self.at(region.position)
+        if not isinstance(region, Batch):
+            self.judge.gap(region.end)
+        elif not is_valid(region):
+            self.judge.invalid_batch(region)
+        else:
+            self.judge.batch(region)
+        wrong, self.wrong = self.wrong, []
+        return wrong

@@ -21,8 +21,8 @@ def optional_long(value: int | None) -> str:
 
 def file_text(path: str) -> str:
     """Normalize a path like java.io.File: no repeated slashes, and no trailing slash."""
-    text = _SLASHES.sub("/", path)
-    return text[:-1] if len(text) > 1 and text.endswith("/") else text
+    normalized = _SLASHES.sub("/", path)
+    return normalized[:-1] if len(normalized) > 1 and normalized.endswith("/") else normalized
 
 
 def double(value: float) -> str:
@@ -53,10 +53,10 @@ def _decimal(value: float) -> tuple[str, str, int]:
 
 def jackson(value: Any) -> str:
     """Return the JSON that Jackson's JsonNode.toString returns for this value."""
-    text = json.dumps(_doubles(value), ensure_ascii=False, separators=(",", ":"))
-    if "\\u" in text:
-        text = _ESCAPE.sub(lambda match: "\\u" + match[0][2:].upper() if match[0][1] == "u" else match[0], text)
-    return text if _DOUBLE not in text else _MARKED.sub(r"\1", text)
+    written = json.dumps(_doubles(value), ensure_ascii=False, separators=(",", ":"))
+    if "\\u" in written:
+        written = _ESCAPE.sub(lambda match: "\\u" + match[0][2:].upper() if match[0][1] == "u" else match[0], written)
+    return written if _DOUBLE not in written else _MARKED.sub(r"\1", written)
 
 
 # json.dumps formats floats as Python does. Therefore they are passed as marked strings, and the marks are removed
@@ -67,8 +67,8 @@ _MARKED = re.compile(f'"{_DOUBLE}([^"]*)"')
 
 def _doubles(value: Any) -> Any:
     if isinstance(value, float):
-        text = double(value)
-        return text if text[-1] in "Ny" else _DOUBLE + text  # Jackson writes NaN and the infinities as strings
+        digits = double(value)
+        return digits if digits[-1] in "Ny" else _DOUBLE + digits  # Jackson writes NaN and the infinities as strings
     if isinstance(value, dict):
         return {key: _doubles(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -121,13 +121,13 @@ class LogDump:
         if stop.next_valid == stop.position:
             field = "magic" if stop.reason.startswith("magic ") else "length"
             goes_on = f"; the checksum matches for a different {field}"
-        text = f"{self.path}: position {stop.position}: {stop.reason}{goes_on}"
+        message = f"{self.path}: position {stop.position}: {stop.reason}{goes_on}"
         if stop.thrown and (stop.next_valid is not None or not stop.zeros):
-            self.out.fail(text)
+            self.out.fail(message)
         elif stop.next_valid is not None:
-            self.out.error_line(f"{text} (run kdump inspect to see it)")
+            self.out.error_line(f"{message} (run kdump inspect to see it)")
         else:
-            self.out.error_line(text)
+            self.out.error_line(message)
 
     def report_undecodable(self, offset: int, why: str) -> None:
         """Report a record that the decoder cannot read."""

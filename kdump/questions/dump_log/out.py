@@ -54,17 +54,17 @@ class DumpOutput:
             if kept:
                 self.lines(kept)
 
-    def error_line(self, text: str) -> None:
+    def error_line(self, message: str) -> None:
         """Write a line to standard error, after everything written to standard output so far."""
         self.output.flush()
-        self.complain(f"kdump: {text}")
+        self.complain(f"kdump: {message}")
 
-    def fail(self, text: str) -> None:
+    def fail(self, message: str) -> None:
         """Like `error_line`, for errors for which Kafka's tool exits with 1."""
         self.status = 1
-        self.error_line(text)
+        self.error_line(message)
 
 
-def _bytes(text: str) -> bytes:
+def _bytes(line: str) -> bytes:
     """Encode a line; surrogates stand for bytes that are not UTF-8, in a path or from DefaultDecoder."""
-    return text.encode("utf-8", "surrogateescape")
+    return line.encode("utf-8", "surrogateescape")

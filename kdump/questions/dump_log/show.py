@@ -21,12 +21,12 @@ from kdump.io.source import open_source
 from kdump.io.window import Window
 from kdump.kafka.file_log_input_stream import batch_at
 from kdump.kafka.index_judge import Fault
-from kdump.kafka.index_mismatches import wrong_entries
 from kdump.log.entries import Entry
 from kdump.log.file_kinds import INDEX, KRAFT_SNAPSHOT, TIME_INDEX, FileKind
 from kdump.log.paths import Target, target
 from kdump.questions.dump_log import index as index_text
 from kdump.questions.dump_log.findings import Findings
+from kdump.questions.dump_log.index import wrong_entries
 from kdump.questions.dump_log.java import file_text
 from kdump.questions.dump_log.log import DumpOptions, LogDump
 from kdump.questions.dump_log.out import DumpOutput
@@ -78,10 +78,10 @@ class Dump:
             self.out.output.flush()
             self.out.complain(f"Ignoring unknown file {path}")
 
-    def _rows(self, path: str, text: Callable[[Window], Iterator[str]]) -> None:
+    def _rows(self, path: str, lines_of: Callable[[Window], Iterator[str]]) -> None:
         window = self._open(path)
         try:
-            self.out.each(text(window))
+            self.out.each(lines_of(window))
         finally:
             window.source.close()
 
@@ -131,8 +131,8 @@ class Dump:
                 self.out.lines([f"{path} passed sanity check."])
                 return
             if not options.verify_index_only:
-                text = index_text.index_lines if kind is INDEX else index_text.time_index_lines
-                self.out.each(text(window, base))
+                lines_of = index_text.index_lines if kind is INDEX else index_text.time_index_lines
+                self.out.each(lines_of(window, base))
             self._compare(path, target._replace(name_offset=base), kind, window)
         finally:
             window.source.close()

@@ -12,7 +12,7 @@ from kdump.check.options import Options
 from kdump.check.totals import CheckTotals
 from kdump.cluster.transaction_coordinator import TransactionCoordinatorState
 from kdump.io.run import PLAIN_RUN, Run
-from kdump.kafka.segment_recovery import first_unflushed
+from kdump.kafka.log_segment import first_unflushed
 from kdump.log.paths import Target
 from kdump.questions.find_partitions import PartitionInput, find_partitions, is_away
 from kdump.questions.partition_scan import REPORTED, PartitionScan, certain_answers

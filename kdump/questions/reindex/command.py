@@ -126,7 +126,7 @@ class ReindexCommand:
         counts = self.counts
         if not counts["segments"] and not unreadable() and not self.options.topics and not self.options.output.quiet:
             print_error("no segment found")
-        found = ReindexSummary(
+        summary = ReindexSummary(
             segments=counts["segments"],
             identical=counts[IDENTICAL],
             legal=counts[LEGAL],
@@ -138,5 +138,5 @@ class ReindexCommand:
             unread=unreadable(),
             seconds=round(seconds, 3),
         )
-        self.sink.add(found)
+        self.sink.add(summary)
         self.sink.end()

@@ -13,7 +13,7 @@ from kdump.io import file_system
 from kdump.io.command_line_paths import missing
 from kdump.io.errors import SourceError
 from kdump.io.run import Run
-from kdump.kafka.segment_recovery import first_unflushed
+from kdump.kafka.log_segment import first_unflushed
 from kdump.log.file_kinds import INDEXES, SEGMENT, FileKind
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import log_directory_above
@@ -39,7 +39,7 @@ class ReindexInput:
 def find_segments(paths: Iterable[str], options: Options) -> list[ReindexInput]:
     """Return the partitions at `paths`, in order. Calls `options.unreadable` for paths that are not segments, or not
     readable."""
-    found: list[ReindexInput] = []
+    inputs: list[ReindexInput] = []
     files: dict[str, ReindexInput] = {}
     for unit in units(tuple(paths), options):
         place, target = unit.partition, unit.target
@@ -47,20 +47,20 @@ def find_segments(paths: Iterable[str], options: Options) -> list[ReindexInput]:
             for problem in place.listing_errors:
                 options.unreadable(SourceError(problem))
             if place.segments:
-                found.append(_asked(place, unit.known, None))
+                inputs.append(_asked(place, unit.known, None))
         elif target is not None:
             segment = _segment(target, options)
             folder = os.path.dirname(target.path) or "."
             if segment is not None and folder not in files:
                 files[folder] = _asked(partition(folder), unit.known, [])
-                found.append(files[folder])
+                inputs.append(files[folder])
             if segment is not None:
                 here = files[folder]
                 assert here.named is not None
                 here.named.append(segment)
     for here in files.values():
         _use_given_paths(here)
-    return found
+    return inputs
 
 
 def now(place: ReindexInput) -> ReindexInput:
@@ -126,10 +126,10 @@ def is_last(made: ReindexInput, segment: SegmentFiles) -> bool:
 def is_unflushed(made: ReindexInput, segment: SegmentFiles) -> bool:
     """Return True if a startup recovers a segment because it may not be flushed: after an unclean shutdown, one that
     does not end below the recovery point; of the metadata log, every time."""
-    known = made.known
-    if known.topic == METADATA_TOPIC:
+    context = made.known
+    if context.topic == METADATA_TOPIC:
         return True
-    point = known.checkpoints.get("recovery-point-offset")
-    bases = [each.offset for each in made.partition.segments]
+    point = context.checkpoints.get("recovery-point-offset")
+    bases = [segment.offset for segment in made.partition.segments]
     first = bases[first_unflushed(bases, 0 if point is None else point.offset)] if bases else 0
-    return known.clean is False and segment.offset >= first
+    return context.clean is False and segment.offset >= first

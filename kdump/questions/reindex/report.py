@@ -76,8 +76,8 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
         if len(made.rebuilt.endings) > MAX_SHOWN and not self.full:
             self._line(f"  and {len(made.rebuilt.endings) - MAX_SHOWN} more damaged byte ranges (--full, --json)")
         for verdict in made.verdicts:
-            for text in self._verdict(verdict):
-                self._line(text)
+            for line in self._verdict(verdict):
+                self._line(line)
         for note in made.notes:
             self._line(f"  note: {note}")
 
@@ -89,11 +89,11 @@ class ReindexReport(Sink[Reindexed | ReindexSummary]):
             self.output.line("")
         names = (IDENTICAL, LEGAL, WRONG, MISSING)
         statuses = ", ".join(f"{getattr(summary, name):,} {name}" for name in names if getattr(summary, name)) or "none"
-        text = f"{count_text(summary.segments, 'segment')}; indexes: {statuses}"
+        line = f"{count_text(summary.segments, 'segment')}; indexes: {statuses}"
         if self.hidden:
             shown = count_text(self.hidden, "segment with identical indexes is", "segments with identical indexes are")
-            text += f"; {shown} not shown; use --all"
-        self.output.text(text)
+            line += f"; {shown} not shown; use --all"
+        self.output.text(line)
         if summary.written:
             self.output.text(f"{count_text(summary.written, 'file')} written to {self.out}")
         if summary.wrong or summary.missing or summary.cut or summary.refused:
@@ -157,8 +157,8 @@ def _wrong(wrong: WrongEntry) -> str:
     if wrong.found is None:
         where = "" if wrong.position is None else f"byte {wrong.position}: "
         return f"{where}{wrong.what}" + (f": {expected}" if expected else "")
-    text = f"entry {wrong.number} at byte {wrong.position}: {wrong.what}"
-    return f"{text}; expected {expected}" if expected and expected != _values(wrong.found) else text
+    line = f"entry {wrong.number} at byte {wrong.position}: {wrong.what}"
+    return f"{line}; expected {expected}" if expected and expected != _values(wrong.found) else line
 
 
 def _values(values: dict[str, Any]) -> str:
@@ -176,10 +176,10 @@ def _ending(made: Reindexed, ending: RecoveryEnd) -> str:
         return f"{where}: recovery of the log empties the whole segment, and deletes those after it"
     if ending.does != TRUNCATES:
         return f"{where}: recovery throws an exception here, and the broker does not start"
-    text = f"{where}: recovery of the segment truncates it here, by {count_text(left, 'byte')}"
+    line = f"{where}: recovery of the segment truncates it here, by {count_text(left, 'byte')}"
     if made.segmentsBehind:
-        text += f", and recovery of the log also deletes the {plain_count(made.segmentsBehind, 'segment')} after it"
+        line += f", and recovery of the log also deletes the {plain_count(made.segmentsBehind, 'segment')} after it"
     if ending.sound is not None:
-        text += f"; a valid batch starts at byte {ending.sound}"
+        line += f"; a valid batch starts at byte {ending.sound}"
 
-    return text
+    return line

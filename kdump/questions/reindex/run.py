@@ -139,7 +139,7 @@ def reindex(
     named = [paths] if isinstance(paths, str) else list(paths)
     options = Options.given(options, only=LITTLE, open_source=careful_source)
     output = None if out is None else OutputDirectory(out, named)
-    places = [each for each in find_segments(named, options) if is_selected(each.partition.topic or "")]
+    places = [place for place in find_segments(named, options) if is_selected(place.partition.topic or "")]
     names = _names(places) if output is not None else [""] * len(places)
     for listed, name in zip(places, names):
         place = now(listed)
@@ -282,10 +282,10 @@ class _Partition:
         for verdict in rebuilt.verdicts:
             if verdict.unread:
                 self.options.unreadable(SourceError(verdict.unread))
-        matters = self.transactions.known or any(each.size for each in rebuilt.verdicts[2:])
+        matters = self.transactions.known or any(verdict.size for verdict in rebuilt.verdicts[2:])
         target, interval = segment.log, self.question.interval
         topic, number = place.partition.topic, place.partition.partition
-        following = sum(each.offset > segment.offset for each in place.partition.segments)
+        following = sum(other.offset > segment.offset for other in place.partition.segments)
         notes = notes if matters else []
         return Reindexed(topic, number, target.path, segment.offset, interval, rebuilt, notes, following)
 

@@ -34,8 +34,7 @@ from kdump.log.file_kinds import INDEX, TIME_INDEX, TXN_INDEX, FileKind
 from kdump.log.partition_directory import SegmentFiles
 from kdump.log.region import TORN, Batch, Region
 from kdump.log.segment_limits import MAX_SEGMENT_SIZE
-from kdump.questions.reindex.index_comparer import OffsetIndexComparer, TimeIndexComparer
-from kdump.questions.reindex.verdict import RebuiltEntries, Verdict
+from kdump.questions.reindex.verdict import OffsetIndexComparer, RebuiltEntries, TimeIndexComparer, Verdict
 
 TRUNCATES, EMPTIES, THROWS, SPLITS = "truncates", "empties", "throws", "splits"
 """What a broker does at a batch that recovery rejects: truncate the log there or at the beginning of the segment, fail
@@ -185,16 +184,16 @@ class _IndexComparers:
         self.offsets.gap(end)
         self.times.gap(end)
 
-    def finish(self, indexes: IndexBytes, found: RebuiltSegment, options: Options) -> None:
+    def finish(self, indexes: IndexBytes, rebuilt_segment: RebuiltSegment, options: Options) -> None:
         for judge in (self.offsets, self.times):
-            judge.finish(found.size)
+            judge.finish(rebuilt_segment.size)
             verdict, verdict.entries = judge.verdict, judge.entries
             if judge.zeros is not None:
                 verdict.because("preallocated")
             if judge.is_left_over:
                 verdict.forgive("leftOver")
-        is_cut = not all(each.is_usual for each in found.endings)
-        self.aborted.finish((found.lastOffset or -1) if is_cut else None)
+        is_cut = not all(ending.is_usual for ending in rebuilt_segment.endings)
+        self.aborted.finish((rebuilt_segment.lastOffset or -1) if is_cut else None)
         for verdict, rebuilt in zip(self.verdicts.values(), (indexes.index, indexes.timeindex, indexes.txnindex)):
             expected = RebuiltEntries(verdict.kind, rebuilt, self.base)
             verdict.rebuiltSize, verdict.rebuiltEntries = len(rebuilt), len(expected)
@@ -215,46 +214,50 @@ def rebuild(
     assert segment.log is not None
     window = options.open(segment.log)
     with closing(window.source):
-        found = RebuiltSegment(window.source.size or 0)
-        if found.size > MAX_SEGMENT_SIZE:
+        rebuilt = RebuiltSegment(window.source.size or 0)
+        if rebuilt.size > MAX_SEGMENT_SIZE:
             reason = (
-                f"{plain_count(found.size, 'byte')}: a broker does not open segments larger than {MAX_SEGMENT_SIZE}"
+                f"{plain_count(rebuilt.size, 'byte')}: a broker does not open segments larger than {MAX_SEGMENT_SIZE}"
             )
-            found.endings.append(RecoveryEnd(0, reason, THROWS))
-            return found
+            rebuilt.endings.append(RecoveryEnd(0, reason, THROWS))
+            return rebuilt
         judges = _IndexComparers(segment, question, options) if judged else None
         builder = IndexBuilder(segment.offset, question.interval, largest=question.largest, transactions=transactions)
         for item in kafka_batches(window, name_offset=segment.offset, limits=options.limits):
             if isinstance(item, Batch):
-                ending = _take(item, builder, judges, found, question)
+                ending = _take(item, builder, judges, rebuilt, question)
                 options.more(item.size)
             else:
                 ending = _ending(item, question)
             if ending is not None:
                 if judges is not None:
                     judges.gap(_gap_end(item) if question.past_damage else END)
-                if len(found.endings) < MAX_ENDINGS:
-                    found.endings.append(ending)
+                if len(rebuilt.endings) < MAX_ENDINGS:
+                    rebuilt.endings.append(ending)
                 if not question.past_damage:
                     break
-        found.size = window.source.size or found.valid  # the size of a compressed file is known only now
+        rebuilt.size = window.source.size or rebuilt.valid  # the size of a compressed file is known only now
         try:
             indexes = builder.finish()
         except KafkaError as error:
             does = _does(error, question)
-            found.endings.insert(0, RecoveryEnd(found.valid, str(error), does))
-            found.valid = 0 if does == EMPTIES else found.valid
-            return found
+            rebuilt.endings.insert(0, RecoveryEnd(rebuilt.valid, str(error), does))
+            rebuilt.valid = 0 if does == EMPTIES else rebuilt.valid
+            return rebuilt
         if judges is not None:
-            judges.finish(indexes, found, options)
-            found.verdicts = list(judges.verdicts.values())
-        if found.ending is None or found.ending.does == TRUNCATES or question.past_damage:
-            found.indexes = indexes
-        return found
+            judges.finish(indexes, rebuilt, options)
+            rebuilt.verdicts = list(judges.verdicts.values())
+        if rebuilt.ending is None or rebuilt.ending.does == TRUNCATES or question.past_damage:
+            rebuilt.indexes = indexes
+        return rebuilt
 
 
 def _take(
-    batch: Batch, builder: IndexBuilder, judges: _IndexComparers | None, found: RebuiltSegment, question: RebuildOptions
+    batch: Batch,
+    builder: IndexBuilder,
+    judges: _IndexComparers | None,
+    rebuilt: RebuiltSegment,
+    question: RebuildOptions,
 ) -> RecoveryEnd | None:
     """Take the next batch as LogSegment.recover does; return the RecoveryEnd if recovery stops at it."""
     last = batch.lastOffset
@@ -267,9 +270,9 @@ def _take(
         return RecoveryEnd(batch.position, f"the checksum of {description} does not match", TRUNCATES)
     try:
         indexed = builder.index(batch)
-        found.batches += 1
-        found.lastOffset = last  # LogSegment.readNextOffset
-        found.valid = batch.end if not found.endings else found.valid
+        rebuilt.batches += 1
+        rebuilt.lastOffset = last  # LogSegment.readNextOffset
+        rebuilt.valid = batch.end if not rebuilt.endings else rebuilt.valid
         if judges is not None:
             judges.batch(batch, indexed=indexed)
         completed = builder.update_producers(batch)
@@ -277,8 +280,8 @@ def _take(
             judges.aborted.add(batch, completed)
     except KafkaError as error:
         does = _does(error, question)
-        if does == EMPTIES and not found.endings:
-            found.valid = 0
+        if does == EMPTIES and not rebuilt.endings:
+            rebuilt.valid = 0
         return RecoveryEnd(batch.position, f"{description}: {error}", does)
     return None
 
@@ -320,7 +323,7 @@ def _begins(verdict: Verdict, rebuilt: bytes, options: Options) -> bool:
         return False
     with suppress(SourceError), closing(options.open(verdict.target).source) as source:
         return all(
-            source.read_at(at, len(rebuilt[at : at + PIECE])) == rebuilt[at : at + PIECE]
-            for at in range(0, len(rebuilt), PIECE)
+            source.read_at(start, len(rebuilt[start : start + PIECE])) == rebuilt[start : start + PIECE]
+            for start in range(0, len(rebuilt), PIECE)
         )
     return False

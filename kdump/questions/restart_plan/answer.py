@@ -16,6 +16,7 @@ from kdump.format.kafka_release import NEWEST, KafkaRelease
 from kdump.kafka.checkpoint_file import BadLine
 from kdump.kafka.errors import CorruptRecord, FullIndex, InvalidOffset, KafkaError, RejectedBatch, UnreadableMessage
 from kdump.kafka.leader_epoch_file_cache import EpochEntry
+from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.state.other_replicas import OtherReplicas
 from kdump.state.releases import STORAGE_EXCEPTION
 
@@ -496,7 +497,7 @@ class RestartPlan:
 
     @property
     def nodeId(self) -> Annotated[int | None, Doc("node.id in meta.properties; null if no log directory states it")]:
-        return next((each.nodeId for each in self.directories if each.nodeId is not None), None)
+        return next((directory.nodeId for directory in self.directories if directory.nodeId is not None), None)
 
     @property
     def totals(self) -> Annotated[RestartTotals, INLINE]:
@@ -532,14 +533,30 @@ class RestartPlan:
         return [*self.directories, *self.partitions]
 
     @property
+    def logs(self) -> list[PartitionPlan]:
+        """The logs whose directories are there, without the metadata log."""
+        return [plan for plan in self.partitions if plan.topic != METADATA_TOPIC and not plan.missing]
+
+    @property
+    def metadata_log(self) -> PartitionPlan | None:
+        return next((plan for plan in self.partitions if plan.topic == METADATA_TOPIC), None)
+
+    @property
+    def metadata_directory(self) -> DirectoryPlan | None:
+        """The directory that is metadata.log.dir."""
+        return next((directory for directory in self.directories if directory.metadataLogDir), None)
+
+    @property
     def allStops(self) -> Annotated[Stops, Doc(STOPS, name="stops", after="strays")]:
         """All failures, the broker's own first."""
         return [*self.stops, *(stop for place in self.places for stop in place.stops)]
 
     @property
     def offline(self) -> Annotated[list[PathText], Doc("log directories that go offline", after="stops")]:
-        paths = [each.path for each in self.directories if each.is_offline]
-        paths += [each.source for each in self.partitions if any(stop.kind == OFFLINE for stop in each.stops)]
+        paths = [directory.path for directory in self.directories if directory.is_offline]
+        paths += [
+            partition.source for partition in self.partitions if any(stop.kind == OFFLINE for stop in partition.stops)
+        ]
         return list(dict.fromkeys(paths))
 
     @property
@@ -547,7 +564,7 @@ class RestartPlan:
         """What only a newer release than the newest known one writes."""
         texts = [] if self.release is None else list(self.release.newer)
         texts += (stop.newer for stop in self.allStops if stop.newer)
-        return list(dict.fromkeys([*texts, *(text for plan in self.partitions for text in plan.newer)]))
+        return list(dict.fromkeys([*texts, *(reason for plan in self.partitions for reason in plan.newer)]))
 
     @property
     def unknowns(self) -> list[str]:
@@ -581,12 +598,12 @@ class RestartPlan:
     def verdictOfRules(self) -> str:
         """The verdict by the rules of the release that is started, or else of the newest known one."""
         offline = self.offline
-        left = [each for each in self.directories if each.logDir and each.path not in offline]
+        left = [directory for directory in self.directories if directory.logDir and directory.path not in offline]
         if any(stop.kind == EXIT for stop in self.allStops) or not left:
             return STOPPED
         if offline:
             return DEGRADED
-        return RECOVERY if any(each.clean is False for each in self.directories) else CLEAN
+        return RECOVERY if any(directory.clean is False for directory in self.directories) else CLEAN
 
     @property
     def votes(self) -> bool:
@@ -604,12 +621,12 @@ class RestartPlan:
 
     @property
     def unread(self) -> Annotated[UnreadTexts, Doc(UNREAD, after="assumptions")]:
-        return [text for place in self.places for text in place.unread]
+        return [problem for place in self.places for problem in place.unread]
 
     @property
     def warnings(self) -> list[str]:
         """The warnings about all log directories."""
-        return [text for directory in self.directories for text in directory.warnings]
+        return [warning for directory in self.directories for warning in directory.warnings]
 
     @property
     def status(self) -> int:

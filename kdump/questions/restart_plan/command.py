@@ -181,8 +181,8 @@ def _run(options: RestartPlanOptions, check: Options, node: NodeProperties) -> i
     if plan.summary is not None:
         sink.add(plan.summary)
     sink.end()
-    for text in plan.unread if not sink.shows_unread else ():
-        print_error(text)
+    for problem in plan.unread if not sink.shows_unread else ():
+        print_error(problem)
     output.flush()
     return plan.status
 
@@ -209,8 +209,8 @@ def _estimate(paths: tuple[str, ...], options: RecoveryOptions, check: Options, 
         sink.add(log)
     sink.add(whole)
     sink.end()
-    for text in whole.unread if not sink.shows_unread else ():
-        print_error(text)
+    for problem in whole.unread if not sink.shows_unread else ():
+        print_error(problem)
     output.flush()
     return 2 if whole.unread else 0
 

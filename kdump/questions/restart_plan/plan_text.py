@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from kdump.cluster.release_evidence import DEFAULT, DISK, OPTION
 from kdump.format.count_text import count_text, first_of
 from kdump.format.kafka_release import NEWEST, ZOOKEEPER, parse_release
-from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.questions.restart_plan.answer import CLEAN, DEGRADED, RECOVERY, STOPPED, PartitionPlan, RestartPlan, totals
 
 STARTS = {
@@ -23,16 +22,15 @@ MAX_REASONS = 3
 
 def loss_texts(plan: RestartPlan) -> list[str]:
     """Return what the startup loses, for the verdict: LOSES RECORDS of 2 partitions. Empty if it loses nothing."""
-    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
-    numbers = totals(logs)
-    new = sum(1 for each in plan.partitions if each.losesOnlyNew)
-    gone = [each for each in plan.partitions if each.missing]
-    lost = sum(1 for each in plan.partitions if each.loses and not each.missing) - new
+    numbers = totals(plan.logs)
+    new = sum(1 for partition in plan.partitions if partition.losesOnlyNew)
+    gone = [partition for partition in plan.partitions if partition.missing]
+    lost = sum(1 for partition in plan.partitions if partition.loses and not partition.missing) - new
     parts = []
     if gone:
         heading = count_text(len(gone), "MISSING PARTITION", "MISSING PARTITIONS")
-        names = first_of([each.name for each in gone])
-        is_created = any(each.steps for each in gone)
+        names = first_of([log.name for log in gone])
+        is_created = any(log.steps for log in gone)
         parts.append(f"CREATES {heading} EMPTY ({names})" if is_created else f"LACKS {heading} ({names})")
     if lost:
         parts.append(f"LOSES RECORDS of {count_text(lost, 'partition')}")
@@ -40,7 +38,7 @@ def loss_texts(plan: RestartPlan) -> list[str]:
         parts.append(f"LOSES NEW RECORDS of {count_text(new, 'partition')}")
     if numbers.strays:
         every = "all " if 1 < numbers.strays == numbers.partitions else ""
-        deletes = any(each.strayDeleted for each in logs)
+        deletes = any(log.strayDeleted for log in plan.logs)
         partitions = f"{every}{count_text(numbers.strays, 'partition')}"
         parts.append(f"DELETES {partitions} AS STRAY" if deletes else f"MAKES {partitions} STRAY")
     return parts
@@ -56,8 +54,7 @@ def metadata_text(plan: RestartPlan) -> str:
     """Return what a startup does if no controller has the metadata that is not here; empty if it is here."""
     if not plan.withoutMetadata:
         return ""
-    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
-    logs = [each for each in logs if each.state not in ("delete", "stray") and not each.stray]
+    logs = [log for log in plan.logs if log.state not in ("delete", "stray") and not log.stray]
     heading = "the metadata log here has no topics" if plan.withoutTopics else "there is no metadata log here"
     count = f"{'all ' if len(logs) > 1 else ''}{count_text(len(logs), 'partition')}"
     return f"{heading}: if the controllers have none either, MAKES {count} STRAY" if logs else heading
@@ -93,22 +90,22 @@ def release_texts(plan: RestartPlan) -> Iterator[str]:
         return
     mode = " with ZooKeeper" if release.mode == ZOOKEEPER else ""
     rules = NEWEST.number if parse_release(release.version).is_newer else release.version
-    text = f"release: Kafka {release.version}{mode} (--kafka-version)"
+    line = f"release: Kafka {release.version}{mode} (--kafka-version)"
     if release.source == OPTION:
         stated = release.diskVersion or "a release that no file states"
         stated = f"a release {stated}" if release.newer else stated
-        text += f"; the disk is that of {stated}" if plan.change is not None else ""
+        line += f"; the disk is that of {stated}" if plan.change is not None else ""
     elif release.source == DEFAULT:
-        text = f"release: Kafka {release.version}{mode}; {release.reason} (--kafka-version)"
+        line = f"release: Kafka {release.version}{mode}; {release.reason} (--kafka-version)"
     else:
         reason = "" if release.newer else f", because {release.reason}"  # which is in the verdict
-        text = f"release: Kafka {release.diskVersion}{mode}{reason}"
+        line = f"release: Kafka {release.diskVersion}{mode}{reason}"
     if release.doubt:
-        text += f"; {release.doubt}" + ("" if release.source == OPTION else " (--kafka-version)")
+        line += f"; {release.doubt}" + ("" if release.source == OPTION else " (--kafka-version)")
     if (release.source == DISK and release.diskVersion != release.version) or not release.tried:
-        text += f"; rules as of {rules}"
-    text += "" if release.tried else ", untried"
-    yield text
+        line += f"; rules as of {rules}"
+    line += "" if release.tried else ", untried"
+    yield line
     if plan.change is not None:
-        yield from (f"  changes: {each}" for each in plan.change.rewrites)
-        yield from (f"  way back: {each}" for each in plan.change.wayBack)
+        yield from (f"  changes: {rewritten}" for rewritten in plan.change.rewrites)
+        yield from (f"  way back: {way}" for way in plan.change.wayBack)

@@ -112,22 +112,24 @@ class RestartReport(Sink[PlanAnswer]):
         self.output.text(f"nodes {names} together: {head}{details}", head, style)
         for line in order_lines(summary, everything=self.full):
             self.output.text(f"  {line}")
-        ordered = sorted(self.replicas, key=lambda each: each.worst.cost if each.worst else (0, 0, 0), reverse=True)
+        ordered = sorted(
+            self.replicas, key=lambda partition: partition.worst.cost if partition.worst else (0, 0, 0), reverse=True
+        )
         shown = ordered if self.full else ordered[:MAX_PARTITIONS]
-        for each in shown:
+        for differing in shown:
             self.output.line("")
-            for line in partition_lines(each):
+            for line in partition_lines(differing):
                 self.output.text(line)
         if len(shown) < len(ordered):
             self.output.text(
                 f"… and {count_text(len(ordered) - len(shown), 'more partition')} whose replicas differ (--full)"
             )
         self.output.title("assumed of the cluster")
-        for text in summary.assumptions:
-            self.output.text(f"  {text}")
+        for assumption in summary.assumptions:
+            self.output.text(f"  {assumption}")
 
     def write(self, plan: RestartPlan, recovery: RecoveryTime | None = None) -> None:
-        names = ", ".join(each.path for each in plan.directories)
+        names = ", ".join(directory.path for directory in plan.directories)
         head, details = verdict(plan)
         if self.of_topics:
             details += "; other topics were not examined"
@@ -141,8 +143,8 @@ class RestartReport(Sink[PlanAnswer]):
         for stop in plan.allStops:
             self._stop(stop, of)
         for directory in plan.directories:
-            for text in directory.warnings:
-                self.output.text(f"warning: {text}", "warning", "torn")
+            for warning in directory.warnings:
+                self.output.text(f"warning: {warning}", "warning", "torn")
         if plan.verdictOfRules == STOPPED:
             self.output.line("")
             self.output.text("The rest of this plan applies after the problem above is fixed.")
@@ -152,11 +154,11 @@ class RestartReport(Sink[PlanAnswer]):
         if recovery is not None and recovery.segments:
             self.output.title("how long it takes")
             self.output.text(f"  {short_line(recovery)}")
-        for text in plan.unread:
-            self.output.text(f"not read: {text}", "not read", "bad")
+        for problem in plan.unread:
+            self.output.text(f"not read: {problem}", "not read", "bad")
         self.output.title("assumed")
-        for text in plan.assumptions:
-            self.output.text(f"  {text}")
+        for assumption in plan.assumptions:
+            self.output.text(f"  {assumption}")
 
     # --- parts ---
 
@@ -170,20 +172,22 @@ class RestartReport(Sink[PlanAnswer]):
         self.output.text(f"  action: {stop.remedy}")
 
     def _losses(self, plan: RestartPlan) -> None:
-        gone = [each for each in plan.partitions if each.missing]
+        gone = [partition for partition in plan.partitions if partition.missing]
         if gone:
             self.output.title("missing partitions", "bad")
         for line in missing(gone, everything=self.full):
             self.output.text(line)
-        losing = [each for each in plan.partitions if (each.loses or each.stray) and not each.missing]
+        losing = [
+            partition for partition in plan.partitions if (partition.loses or partition.stray) and not partition.missing
+        ]
         if losing:
-            self.output.title("losses" if any(each.loses for each in losing) else "stray partitions", "bad")
-        for line in strays([each for each in losing if each.stray], everything=self.full):
+            self.output.title("losses" if any(log.loses for log in losing) else "stray partitions", "bad")
+        for line in strays([log for log in losing if log.stray], everything=self.full):
             self.output.text(line)
-        for each in losing:
-            for line in losses(each):
+        for log in losing:
+            for line in losses(log):
                 self.output.text(line)
-            lines = [] if each.stray else cut_lines(each.cuts, apart=self.full)
+            lines = [] if log.stray else cut_lines(log.cuts, apart=self.full)
             for line in lines:
                 self.output.text(f"    {line}")
         if plan.copyFirst:
@@ -191,55 +195,57 @@ class RestartReport(Sink[PlanAnswer]):
         for path in plan.copyFirst:
             # Not wrapped, so that it can be copied.
             self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
-        saved = [each for each in plan.partitions if each.salvage]
+        saved = [partition for partition in plan.partitions if partition.salvage]
         if saved:
             self.output.title("save what the startup removes")
-        for each in saved:
-            self.output.line(printable(f"  {path_text(each.salvage)}"))
-            self.output.text(f"    saves {saved_text(each)}")
+        for log in saved:
+            self.output.line(printable(f"  {path_text(log.salvage)}"))
+            self.output.text(f"    saves {saved_text(log)}")
 
     def _table(self, plan: RestartPlan) -> None:
         """Write the partitions about which there is something to report, and the few that take longest to recover."""
-        logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC or not each.is_plain]
-        shown = plan.partitions if self.everything else [each for each in logs if not each.is_plain]
+        logs = [
+            partition for partition in plan.partitions if partition.topic != METADATA_TOPIC or not partition.is_plain
+        ]
+        shown = plan.partitions if self.everything else [log for log in logs if not log.is_plain]
         if not self.everything:
-            plain = sorted(
-                (each for each in logs if each.is_plain and each.recovered), key=lambda each: -each.bytesRead
-            )
-            longest = {id(each) for each in plain[:MAX_SHOWN]}
-            shown = [each for each in logs if not each.is_plain or id(each) in longest]
+            plain = sorted((log for log in logs if log.is_plain and log.recovered), key=lambda log: -log.bytesRead)
+            longest = {id(log) for log in plain[:MAX_SHOWN]}
+            shown = [log for log in logs if not log.is_plain or id(log) in longest]
         if shown:
             self.output.line("")
             table = Table(columns(), self.output, full=self.full)
-            for each in shown:
-                table.add(each, "bad" if each.loses or each.stops else "")
+            for log in shown:
+                table.add(log, "bad" if log.loses or log.stops else "")
             table.flush()
-        listed = {id(each) for each in shown}
-        left = [each for each in plan.partitions if id(each) not in listed]
-        others = [each for each in left if each.topic != METADATA_TOPIC]
-        recovered = sum(1 for each in others if each.recovered)
+        listed = {id(log) for log in shown}
+        left = [partition for partition in plan.partitions if id(partition) not in listed]
+        others = [log for log in left if log.topic != METADATA_TOPIC]
+        recovered = sum(1 for log in others if log.recovered)
         parts = [count_text(len(others), "more partition" if shown else "partition")] if others else []
         parts[0:] = [f"{parts[0]} ({recovered:,} recovered)"] if parts and recovered else parts
         if len(others) < len(left):
             parts.append("the metadata log")
         if parts:
             self.output.text(f"{' and '.join(parts)}: no losses (--all)")
-        new = sum(each.newPartitions for each in plan.directories)
+        new = sum(directory.newPartitions for directory in plan.directories)
         if new:
             what = "that the metadata assigns to the broker, with neither a directory nor a checkpointed offset here"
-            text = f"{count_text(new, 'partition')} {what}"
-            self.output.text(f"{text}: created with empty logs")
+            partitions = f"{count_text(new, 'partition')} {what}"
+            self.output.text(f"{partitions}: created with empty logs")
 
     def _steps(self, plan: RestartPlan) -> None:
-        listed = [step for each in plan.directories for step in each.steps if step.kind != "delete"]
+        listed = [step for directory in plan.directories for step in directory.steps if step.kind != "delete"]
         lines = [step_text(step) for step in listed]
-        for each in plan.partitions:
-            steps = [step for step in each.steps if not each.missing and (self.full or is_notable(step, each))]
+        for partition in plan.partitions:
+            steps = [
+                step for step in partition.steps if not partition.missing and (self.full or is_notable(step, partition))
+            ]
             shown = steps if self.full else steps[:MAX_SHOWN]
             lines += [step_text(step) for step in shown]
             if len(shown) < len(steps):
-                lines.append(f"… and {count_text(len(steps) - len(shown), 'more step')} of {each.name} (--full)")
-            lines += [f"{each.name}: {note}" for note in each.notes]
+                lines.append(f"… and {count_text(len(steps) - len(shown), 'more step')} of {partition.name} (--full)")
+            lines += [f"{partition.name}: {note}" for note in partition.notes]
         if lines:
             self.output.title("other steps")
         limit = len(lines) if self.full else MAX_STEPS
@@ -263,7 +269,7 @@ def quorum_lines(plan: RestartPlan) -> Iterator[str]:
     quorum = plan.quorum
     if quorum is None or not quorum.isVoter or (len(quorum.voters) == 1 and not quorum.kraftVersion):
         return
-    voters = ", ".join(str(each.voterId) for each in quorum.voters)
+    voters = ", ".join(str(voter.voterId) for voter in quorum.voters)
     several = f"voters {voters}, {quorum.majority} of which elect a leader" if len(quorum.voters) > 1 else "one voter"
     yield f"quorum: kraft.version {quorum.kraftVersion}, {several}; {STATES[quorum.state].format(quorum)}"
 
@@ -272,8 +278,7 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
     """Return the verdict, and the rest of its sentence."""
     if plan.verdict == UNKNOWN:
         return UNKNOWN_START, f": {unknown_text(plan)}"
-    logs = [each for each in plan.partitions if each.topic != METADATA_TOPIC and not each.missing]
-    numbers = totals(logs)
+    numbers = totals(plan.logs)
     read = size_text(numbers.bytesRead)
     work = f"recovers {count_text(numbers.recoveredPartitions, 'log')}, reading {read}"
     parts = loss_texts(plan)
@@ -299,10 +304,10 @@ def verdict(plan: RestartPlan) -> tuple[str, str]:
 def unchecked(plan: RestartPlan) -> str:
     """Return what a startup that loses nothing does not read: a broker reads no records and, after a clean shutdown, no
     batches either, so the prediction does not cover damage there."""
-    segments = sum(each.segments for each in plan.partitions)
-    left = segments - sum(each.recovered for each in plan.partitions)
-    text = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
-    return f"{text}, so damage there stays; run kdump verify"
+    segments = sum(partition.segments for partition in plan.partitions)
+    left = segments - sum(partition.recovered for partition in plan.partitions)
+    subject = f"{count_text(left, 'segment is', 'segments are')} not re-read" if left > 0 else "records are not read"
+    return f"{subject}, so damage there stays; run kdump verify"
 
 
 def columns() -> list[Column]:
@@ -319,65 +324,67 @@ def columns() -> list[Column]:
     ]
 
 
-def _name(each: PartitionPlan) -> str:
-    return printable(each.name + (f" ({each.state})" if each.state else ""))
+def _name(log: PartitionPlan) -> str:
+    return printable(log.name + (f" ({log.state})" if log.state else ""))
 
 
-def is_notable(step: Step, each: PartitionPlan) -> bool:
+def is_notable(step: Step, log: PartitionPlan) -> bool:
     """Return True if a step is not part of every startup, and not reported elsewhere."""
     if step.kind in USUAL or step.kind == "truncate":
         # Every startup writes the epochs up to the log end; only other changes are worth a line.
         epochs = step.kind == "write" and os.path.basename(step.file) == "leader-epoch-checkpoint"
-        return epochs and not each.state and epochs_change(each)
-    return not (step.kind == "delete" and step.file.endswith(".log") and each.cuts)
+        return epochs and not log.state and epochs_change(log)
+    return not (step.kind == "delete" and step.file.endswith(".log") and log.cuts)
 
 
-def epochs_change(each: PartitionPlan) -> bool:
+def epochs_change(log: PartitionPlan) -> bool:
     """Return True if epochs change below the log end. An epoch that began without a record is always removed."""
-    before, after, end = each.epochsBefore or (), each.epochsAfter or (), each.logEndOffset or 0
-    return [entry for entry in before if entry.startOffset < end] != list(after) or bool(each.cuts)
+    before, after, end = log.epochsBefore or (), log.epochsAfter or (), log.logEndOffset or 0
+    return [entry for entry in before if entry.startOffset < end] != list(after) or bool(log.cuts)
 
 
 def strays(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
     """Yield lines on stray directories: one entry for all partitions with the same reason."""
-    for (stray, remedy), group in groupby(plans, key=lambda each: (each.stray, each.remedy)):
-        names = [each.name for each in group]
+    for (stray, remedy), group in groupby(plans, key=lambda plan: (plan.stray, plan.remedy)):
+        names = [log.name for log in group]
         shown = names if everything else names[:MAX_SHOWN]
-        text = ", ".join(shown) + (f" and {len(names) - len(shown):,} more (--full)" if len(shown) < len(names) else "")
+        listed = ", ".join(shown) + (
+            f" and {len(names) - len(shown):,} more (--full)" if len(shown) < len(names) else ""
+        )
         subject = "its directory is" if len(names) == 1 else "their directories are"
-        is_deleted = any(each.strayDeleted for each in plans)
+        is_deleted = any(plan.strayDeleted for plan in plans)
         effect = "deleted, a minute after startup" if is_deleted else "renamed to -stray and no longer served"
-        yield f"  {text}: {subject} {effect}: {stray}"
+        yield f"  {listed}: {subject} {effect}: {stray}"
         if remedy:
             yield f"    {remedy}"
 
 
 def missing(plans: list[PartitionPlan], *, everything: bool) -> Iterator[str]:
     """Yield lines on partitions without a directory, and what to do."""
-    for each in plans if everything else plans[:NAMED]:
-        effect = "the broker creates an empty log" if each.steps else "the broker does not create it"
-        if each.acknowledged:
-            offsets = f"the offsets below the high watermark {each.highWatermark}"
+    for log in plans if everything else plans[:NAMED]:
+        effect = "the broker creates an empty log" if log.steps else "the broker does not create it"
+        if log.acknowledged:
+            offsets = f"the offsets below the high watermark {log.highWatermark}"
             effect += f"; {offsets} are no longer on this disk: consumers may have read them"
-        yield f"  {each.name}: its directory is missing; {effect}"
+        yield f"  {log.name}: its directory is missing; {effect}"
     if len(plans) > NAMED and not everything:
         yield f"  … and {len(plans) - NAMED:,} more (--full)"
-    for remedy in dict.fromkeys(each.remedy for each in plans):
+    for remedy in dict.fromkeys(plan.remedy for plan in plans):
         yield f"    {remedy}"
 
 
-def losses(each: PartitionPlan) -> Iterator[str]:
+def losses(log: PartitionPlan) -> Iterator[str]:
     """Yield lines on what is lost, and how much of it is valid."""
-    if each.stray:
+    if log.stray:
         return
-    checked = [cut for cut in each.cuts if cut.kind != DELETED]
-    unchecked = [cut for cut in each.cuts if cut.kind == DELETED and cut.batches]
+    checked = [cut for cut in log.cuts if cut.kind != DELETED]
+    unchecked = [cut for cut in log.cuts if cut.kind == DELETED and cut.batches]
     valid = sum(cut.batches for cut in checked)
-    damaged = sum(cut.damagedBatches for cut in each.cuts)
-    first = min((cut.offset for cut in each.cuts if cut.offset is not None), default=None)
-    last = max((cut.lastOffset for cut in each.cuts if cut.lastOffset is not None), default=None)
-    end = first if each.logEndOffset is None else each.logEndOffset
-    covered, lost = each.coveredTo, f"  {each.name}: {size_text(each.bytesCut)}; the log"
+    damaged = sum(cut.damagedBatches for cut in log.cuts)
+    first = min((cut.offset for cut in log.cuts if cut.offset is not None), default=None)
+    last = max((cut.lastOffset for cut in log.cuts if cut.lastOffset is not None), default=None)
+    end = first if log.logEndOffset is None else log.logEndOffset
+    covered, lost = log.coveredTo, f"  {log.name}: {size_text(log.bytesCut)}; the log"
     if first is None or last is None:
         yield f"{lost} ends at offset {end}"
     elif covered is None:
@@ -399,22 +406,22 @@ def losses(each: PartitionPlan) -> Iterator[str]:
         yield f"    {batches} {verb} lost with deleted segments; save {them} first"
     if damaged:
         yield f"    {count_text(damaged, 'damaged batch', 'damaged batches')}"
-    if any(cut.kind == HIDDEN for cut in each.cuts):
+    if any(cut.kind == HIDDEN for cut in log.cuts):
         yield "    new records are appended after these bytes, where no consumer can read them"
-        if each.logEndIfRecovered is not None:
-            instead = f"ends at offset {each.logEndIfRecovered}, with nothing after it"
+        if log.logEndIfRecovered is not None:
+            instead = f"ends at offset {log.logEndIfRecovered}, with nothing after it"
             yield f"    without .kafka_cleanshutdown, the broker recovers its logs, and this one then {instead}"
-    if each.acknowledged:
-        offsets = count_text(each.acknowledged, "of these offsets is", "of these offsets are")
-        below = f"{offsets} below the high watermark {each.highWatermark}"
+    if log.acknowledged:
+        offsets = count_text(log.acknowledged, "of these offsets is", "of these offsets are")
+        below = f"{offsets} below the high watermark {log.highWatermark}"
 
-        yield f"    {below}: consumers may have read them; {who_has_it(each.replicas)}"
+        yield f"    {below}: consumers may have read them; {who_has_it(log.replicas)}"
 
 
 def _records(cuts: list[RemovedBytes]) -> str:
-    known = [cut.records for cut in cuts]
-    count = sum(count for count in known if count is not None)
-    return f"{count_text(count, 'record')}{' and more' if None in known else ''}"
+    counts = [cut.records for cut in cuts]
+    count = sum(count for count in counts if count is not None)
+    return f"{count_text(count, 'record')}{' and more' if None in counts else ''}"
 
 
 def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
@@ -422,7 +429,7 @@ def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
     for (kind, reason), group in groupby(cuts, key=lambda cut: (cut.kind, cut.reason)):
         alike = list(group)
         for some in [[cut] for cut in alike] if apart else [alike]:
-            first, last = (os.path.basename(each.file) for each in (some[0], some[-1]))
+            first, last = (os.path.basename(cut.file) for cut in (some[0], some[-1]))
             size = size_text(sum(cut.size for cut in some))
             where = (
                 f"{plain_count(len(some), 'file')}, {first} to {last}"
@@ -433,29 +440,29 @@ def cut_lines(cuts: list[RemovedBytes], *, apart: bool) -> Iterator[str]:
             yield f"{GOES[kind]}: {size}, {where}: {reason}"
 
 
-def startup_remarks(each: PartitionPlan) -> str:
+def startup_remarks(log: PartitionPlan) -> str:
     """Return what is unusual, in few words."""
     remarks = []
-    if each.stops:
+    if log.stops:
         remarks.append("startup fails")
-    if each.stray:
-        remarks.append("deleted as stray" if each.strayDeleted else "becomes stray")
-    if each.missing:
+    if log.stray:
+        remarks.append("deleted as stray" if log.strayDeleted else "becomes stray")
+    if log.missing:
         remarks.append("missing")
-    if each.state == "delete":
+    if log.state == "delete":
         remarks.append("deleted")
-    words = {"truncated": f"truncated to offset {each.logEndOffset}", "deleted": "segments deleted"}
-    words["hidden"] = f"ends early at offset {each.logEndOffset}"
-    for kind in dict.fromkeys(cut.kind for cut in each.cuts):
+    words = {"truncated": f"truncated to offset {log.logEndOffset}", "deleted": "segments deleted"}
+    words["hidden"] = f"ends early at offset {log.logEndOffset}"
+    for kind in dict.fromkeys(cut.kind for cut in log.cuts):
         remarks.append(words.get(kind, kind))
-    kinds = [step.kind for step in each.steps]
-    if "rebuild" in kinds or ("create" in kinds and not each.missing):
+    kinds = [step.kind for step in log.steps]
+    if "rebuild" in kinds or ("create" in kinds and not log.missing):
         remarks.append("index or snapshot rebuilt")
     if "split" in kinds:
         remarks.append("segment split")
-    if "rename" in kinds and not each.stray:
+    if "rename" in kinds and not log.stray:
         remarks.append("renames files")
-    if each.unread:
+    if log.unread:
         remarks.append("not all was read")
     return printable(", ".join(remarks))
 

@@ -99,7 +99,7 @@ def predict_startup(
     disks = disks or Disks.at(paths, Run(options.limits, ignore), nested=False, server=options.server)
     plan = RestartPlan(node_directories(paths, disks))
     options.begin(plan)
-    rights = broker_rights(each.path for each in plan.directories)
+    rights = broker_rights(directory.path for directory in plan.directories)
     # A broker loads its logs with the metadata up to which it has caught up with the controllers.
     here = [directory.path for directory in plan.directories]
     source, metadata = disks.newest_metadata(*here, run=options)
@@ -113,18 +113,19 @@ def predict_startup(
     identify(plan.directories, plan, rights, release)
     if disks.server is not None:
         configured(plan.directories, disks.server, release)
-    for directory in plan.directories:
-        if directory.metadataLogDir and not directory.failed and BOOTSTRAP_READ.applies(release):
+    listed = [directory for directory in plan.directories if not directory.failed]
+    for directory in listed:
+        if directory.metadataLogDir and BOOTSTRAP_READ.applies(release):
             read_bootstrap(directory, options, rights, release)
     rights.mounts_count = False
-    for directory in plan.directories:
-        stop = None if directory.failed else read_only_stop(directory)
-        if not directory.failed and read_only_here(directory.path):
+    for directory in listed:
+        if read_only_here(directory.path):
             plan.assumptions.append(f"the broker may write to {directory.path}, which is mounted read-only here alone")
-        if stop is None and not directory.failed:
-            stop = full_stop(directory, rights, release)
-            directory.warnings += filter(None, [full_warning(directory, rights)] if stop is None else [])
-        directory.stops += [] if stop is None else [stop]
+        stop = read_only_stop(directory) or full_stop(directory, rights, release)
+        if stop is None:
+            directory.warnings += filter(None, [full_warning(directory, rights)])
+        else:
+            directory.stops.append(stop)
     if metadata is not None and META_ENSEMBLE.applies(release):
         registered(plan.directories, metadata, plan)
     nodes = {directory.nodeId for directory in plan.directories}
@@ -135,20 +136,20 @@ def predict_startup(
     strays = StrayPartitions(metadata, of_zookeeper=of_zookeeper and release.mode == KRAFT)
     manager = LogManager(plan.directories, options, strays, metadata, is_selected, rights, release, on_seen=on_seen)
 
-    def add(each: PartitionPlan) -> None:
-        plan.partitions.append(each)
-        _advise(plan, each.stops)
-        if is_selected(each.topic):
-            options.found(each)
+    def add(log: PartitionPlan) -> None:
+        plan.partitions.append(log)
+        _advise(plan, log.stops)
+        if is_selected(log.topic):
+            options.found(log)
 
-    for each in manager.metadata_logs():
-        add(each)
+    for log in manager.metadata_logs():
+        add(log)
     is_whole = metadata is not None and not metadata.newer and not _is_cut(plan, metadata)
     if release.mode == KRAFT:
         _add_quorum(plan, disks, release, is_broker)
         is_controller = not is_broker or (plan.quorum is not None and plan.quorum.isVoter is True)
         _add_refused(plan, disks, release, metadata, is_broker=is_broker, is_controller=is_controller)
-    is_alone = metadata is not None and plan.quorum is not None and plan.quorum.isVoter is True
+    is_alone = metadata is not None and plan.quorum is not None and bool(plan.quorum.isVoter)
     is_alone = is_alone and plan.quorum is not None and len(plan.quorum.voters) == 1
     # A broker decides on strays once it has what the controllers have. If they are other nodes, a metadata log without
     # topics next to partitions is not what they have.
@@ -156,18 +157,22 @@ def predict_startup(
     if not (is_whole and (has_topics or is_alone)) and not strays.of_zookeeper:
         manager.strays = StrayPartitions(None)
     if is_broker:
-        for each in manager.logs():
-            add(each)
+        for log in manager.logs():
+            add(log)
     if is_broker and metadata is not None:
         add_invalid_config(plan, release, metadata)
         add_tiered(plan, metadata, options.limits)
-    known = bool(source) or any(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories)
-    lacks_topics = not has_topics and not is_alone and any(each.topic != METADATA_TOPIC for each in plan.partitions)
-    plan.withoutTopics = release.mode == KRAFT and known and lacks_topics
-    is_unknown = not known or (lacks_topics and not plan.unread)
+    has_metadata = bool(source) or bool(_metadata_logs(plan))
+    lacks_topics = (
+        not has_topics and not is_alone and any(partition.topic != METADATA_TOPIC for partition in plan.partitions)
+    )
+    plan.withoutTopics = release.mode == KRAFT and has_metadata and lacks_topics
+    is_unknown = not has_metadata or (lacks_topics and not plan.unread)
     plan.withoutMetadata = release.mode == KRAFT and not strays.of_zookeeper and is_unknown
     if not is_selected(METADATA_TOPIC):
-        plan.partitions = [each for each in plan.partitions if each.topic != METADATA_TOPIC or each.stops]
+        plan.partitions = [
+            partition for partition in plan.partitions if partition.topic != METADATA_TOPIC or partition.stops
+        ]
     for stops in (plan.stops, *(directory.stops for directory in plan.directories)):
         _advise(plan, stops)
     if plan.newer and plan.release is not None:  # also in the directory of a partition
@@ -189,18 +194,22 @@ def _advise(plan: RestartPlan, stops: list[StartupFailure]) -> None:
         return
     for number, stop in enumerate(stops):
         name = os.path.basename(stop.file)
-        if stop.newer or any(text.startswith(f"{name} version ") for text in plan.release.newer):
+        if stop.newer or any(newer.startswith(f"{name} version ") for newer in plan.release.newer):
             stops[number] = stop._replace(remedy=USE_NEWER)
+
+
+def _metadata_logs(plan: RestartPlan) -> list[str]:
+    paths = (os.path.join(directory.path, METADATA_LOG) for directory in plan.directories)
+    return [path for path in paths if file_system.exists(path)]
 
 
 def _add_quorum(plan: RestartPlan, disks: Disks, release: KafkaRelease, is_broker: bool) -> None:
     """Add the quorum as the files of metadata.log.dir state it, and warnings if this node is not a voter."""
-    directory = next((each for each in plan.directories if each.metadataLogDir), None)
+    directory = plan.metadata_directory
     if directory is None or directory.failed:
         return
-    own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
     metadata = disks.copies.quorum(directory.path)
-    plan.quorum = read_quorum(directory, own, metadata)
+    plan.quorum = read_quorum(directory, plan.metadata_log, metadata)
     stops = last_epoch_stop(plan.quorum, directory), sole_voter_stop(plan.quorum, directory)
     directory.stops += filter(None, (*stops, other_voters_stop(disks.server, directory, release)))
     directory.warnings += quorum_warnings(plan.quorum, directory, metadata, is_controller=not is_broker)
@@ -217,7 +226,7 @@ def _add_refused(
 ) -> None:
     """Add what the node does with records of the metadata log that it cannot apply: of its own log; a broker fetches
     the `newest` levels before it uses them."""
-    directory = next((each for each in plan.directories if each.metadataLogDir), None)
+    directory = plan.metadata_directory
     own = disks.copies.quorum(directory.path) if directory is not None and not directory.failed else None
     of_levels = [*refusals(plan, release, own or newest if is_controller else newest, is_controller=is_controller)]
     plan.stops += of_levels
@@ -230,7 +239,7 @@ def _add_refused(
 
 def _is_cut(plan: RestartPlan, metadata: MetadataImage) -> bool:
     """Return True if the metadata on the disk is incomplete because of damage; an unfinished tail does not count."""
-    return bool(metadata.problems) and any(each.loses or each.stops for each in plan.partitions)
+    return bool(metadata.problems) and any(partition.loses or partition.stops for partition in plan.partitions)
 
 
 def _assume(
@@ -252,7 +261,7 @@ def _assume(
         assumptions.append(f"the node runs as user {rights.name}, with that user's permissions")
     if rights.is_foreign:
         assumptions.append("what a bundle does not have hinders nothing: a running broker, mounts, groups, ACLs")
-    ids = " and ".join(sorted({f"{each.clusterId}" for each in plan.directories if each.clusterId}))
+    ids = " and ".join(sorted({f"{directory.clusterId}" for directory in plan.directories if directory.clusterId}))
     if ids:
         assumptions.append(f"the cluster that the node joins has the ID {ids}: with a different one it does not start")
     assumptions += _assumed_directories(plan, server)
@@ -263,8 +272,8 @@ def _assume(
         )
         assumptions.append("log.message.format.version and message.format.version are 0.11 or later")
     elif not is_broker:
-        for each in plan.directories:
-            each.clean = None
+        for directory in plan.directories:
+            directory.clean = None
         assumptions.append("the node is a controller: its only log is the metadata log")
         if server is None or server.roles is None:
             assumptions[-1] += "; if process.roles has broker, too (--properties FILE), it also creates its partitions"
@@ -295,21 +304,20 @@ def _assume(
 def _assumed_directories(plan: RestartPlan, server: ServerProperties | None) -> list[str]:
     """Return the assumptions about the directories in the node's configuration, or what its server.properties states
     of them."""
-    if server is not None and any(server.names(each.path) for each in plan.directories):
-        given = {real_path(each.path) for each in plan.directories}
-        others = [each for each in server.log_dirs if each not in given]
+    if server is not None and any(server.names(directory.path) for directory in plan.directories):
+        given = {real_path(directory.path) for directory in plan.directories}
+        others = [path for path in server.log_dirs if path not in given]
         also = f"; log.dirs also has {', '.join(others)}, of which nothing is known here" if others else ""
         return [f"log.dirs and metadata.log.dir are those in {server.path}{also}"]
     copied = [f"{server.path} names none of these directories, as for a copy of them"] if server is not None else []
-    logs = [each for each in plan.directories if each.logDir]
+    logs = [directory for directory in plan.directories if directory.logDir]
     assumption = f"log.dirs contains {'these directories' if len(logs) > 1 else 'this directory'} and no other"
     if len(plan.directories) == 1:
         return [*copied, assumption]
-    metadata = next(each.path for each in plan.directories if each.metadataLogDir)
+    metadata = next(directory.path for directory in plan.directories if directory.metadataLogDir)
     if len(logs) < len(plan.directories):
-        assumption = f"log.dirs contains {', '.join(each.path for each in logs)} and no other directory"
-    several = sum(file_system.exists(os.path.join(each.path, METADATA_LOG)) for each in plan.directories) > 1
-    why = ", whose metadata log is the newest (--properties FILE decides)" if several else ""
+        assumption = f"log.dirs contains {', '.join(directory.path for directory in logs)} and no other directory"
+    why = ", whose metadata log is the newest (--properties FILE decides)" if len(_metadata_logs(plan)) > 1 else ""
     return [*copied, assumption, f"metadata.log.dir is {metadata}{why}"]
 
 
@@ -317,7 +325,7 @@ def choose_release(
     plan: RestartPlan, requested: KafkaRelease | None, metadata: MetadataImage | None
 ) -> tuple[KafkaRelease, DiskRelease]:
     """Return the release that is started, and the one that ran on the disk; write the choice to the plan."""
-    disk = disk_release([each.path for each in plan.directories], metadata)
+    disk = disk_release([directory.path for directory in plan.directories], metadata)
     stated = disk.number if disk.is_stated else None
     if requested is None:
         source = DISK if disk.is_stated else DEFAULT
@@ -342,50 +350,52 @@ def add_tiered(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> No
     """Add a note to each live log of a tiered topic that loses records or is missing, and the assumption that tiered
     storage is enabled."""
     tiered = {name for name in metadata.topics if is_tiered(metadata, name)}
-    found = [each for each in plan.partitions if each.topic in tiered and not each.state]
-    if found:
+    logs = [partition for partition in plan.partitions if partition.topic in tiered and not partition.state]
+    if logs:
         plan.assumptions.append(ASSUMPTION)
-    losing = [each for each in found if each.loses or each.missing]
+    losing = [log for log in logs if log.loses or log.missing]
     below = [
-        (each, first)
-        for each in found
-        if (first := _first_here(each)) is not None and (each.logStartOffset or 0) < first
+        (log, first) for log in logs if (first := _first_here(log)) is not None and (log.logStartOffset or 0) < first
     ]
     if not losing and not below:
         return
     remote = _remote_log(plan, metadata, limits)
-    for each, first in below:
-        lacks = remote.lacks(metadata.topics[each.topic].id, each.partition, each.logStartOffset or 0, first)
+    for log, first in below:
+        lacks = remote.lacks(metadata.topics[log.topic].id, log.partition, log.logStartOffset or 0, first)
         if lacks:
-            each.notes.append(f"tiered: {NOWHERE.format(offsets=offsets_text(lacks))}")
-    for each in losing:
-        each.notes.append(_note(each, remote.end_of(metadata.topics[each.topic].id, each.partition)))
+            log.notes.append(f"tiered: {NOWHERE.format(offsets=offsets_text(lacks))}")
+    for log in losing:
+        log.notes.append(_note(log, remote.end_of(metadata.topics[log.topic].id, log.partition)))
 
 
-def _first_here(each: PartitionPlan) -> int | None:
+def _first_here(log: PartitionPlan) -> int | None:
     """Return the base offset of the first segment on the disk; None if there is none, or the log does not load."""
-    names = [] if each.missing or each.logStartOffset is None else segments_in(each.path)
+    names = [] if log.missing or log.logStartOffset is None else segments_in(log.path)
     return int(names[0][:20]) if names else None
 
 
 def _remote_log(plan: RestartPlan, metadata: MetadataImage, limits: Limits) -> RemoteLog:
     topic = metadata.topics.get(REMOTE_METADATA_TOPIC)
     count = None if topic is None else len(topic.partitions)
-    here = [each.path for each in plan.partitions if each.topic == REMOTE_METADATA_TOPIC and not each.state]
+    here = [
+        partition.path
+        for partition in plan.partitions
+        if partition.topic == REMOTE_METADATA_TOPIC and not partition.state
+    ]
     return read_remote_log([path for path in here if file_system.isdir(path)], count, limits)
 
 
-def _note(each: PartitionPlan, last: int | None) -> str:
+def _note(log: PartitionPlan, last: int | None) -> str:
     """Return what remote storage has. `last`: the last offset that was ever copied, -1 for none, None if unknown."""
     if last == -1:
         return "tiered, but nothing of it is in remote storage"
-    end = each.logEndOffset or 0
-    text = "tiered: what remote storage has of it is unknown (__remote_log_metadata is not whole here)"
+    end = log.logEndOffset or 0
+    note = "tiered: what remote storage has of it is unknown (__remote_log_metadata is not whole here)"
     if last is not None:
-        text = f"tiered: remote storage has it up to offset {last}"
+        note = f"tiered: remote storage has it up to offset {last}"
         if last < end:
-            return text
-    text += f"; while another replica leads, nothing of that is lost, but if this one leads, it goes on at offset {end}"
-    if each.missing or not each.epochsAfter:
-        text += ", and as its leader epochs are gone, it deletes the segments in remote storage"
-    return text
+            return note
+    note += f"; while another replica leads, nothing of that is lost, but if this one leads, it goes on at offset {end}"
+    if log.missing or not log.epochsAfter:
+        note += ", and as its leader epochs are gone, it deletes the segments in remote storage"
+    return note

@@ -107,5 +107,5 @@ def schema_objects(struct: NamedStruct, version: int | None) -> Iterator[Object]
 
 
 def _bits(bits: Bits) -> BitsOfField:
-    meanings = {str(number): text for number, text in bits.meanings.items()}
+    meanings = {str(number): meaning for number, meaning in bits.meanings.items()}
     return BitsOfField(bits.name, bits.shift, bits.width, bits.about, meanings)

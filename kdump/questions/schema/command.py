@@ -31,7 +31,7 @@ class SchemaOptions(CommandOptions):
     """The options of the command."""
 
     name: str | None = argument(
-        metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [each.name for each in structs()])
+        metavar="[STRUCT]", required=False, shell_complete=one_of(lambda: [struct.name for struct in structs()])
     )
     version: int | None = option("--version", type=int, metavar="N", help="Show this version of a message.")
     output: OutputOptions = added(

@@ -35,12 +35,12 @@ class StructList(Sink[NamedStruct]):
     def end(self) -> None:
         output = self.output
         paint = output.paint
-        widest = max(len(each.name) for each in self._found)
-        for number, (group, members) in enumerate(groupby(self._found, key=lambda each: each.group)):
+        widest = max(len(struct.name) for struct in self._found)
+        for number, (group, members) in enumerate(groupby(self._found, key=lambda struct: struct.group)):
             output.line(("\n" if number else "") + paint(group, "head"))
-            for each in members:
-                line = f"  {each.name:{widest}}  {_extent(each):14}  {each.about if each.schema else each.source}"
-                line = line.rstrip()
+            for struct in members:
+                about = struct.about if struct.schema else struct.source
+                line = f"  {struct.name:{widest}}  {_extent(struct):14}  {about}".rstrip()
                 output.line(line if output.width is None else cut(line, output.width))
 
 
@@ -76,13 +76,14 @@ class StructReport(Sink[NamedStruct]):
         for number, row in enumerate(shown):
             lines.append(Cells(row, shown[number - 1] if number else None, row.meaning))
             lines += [Cells(bits, row, _bits_meaning(bits)) for bits in row.bits]
-        columns, room = _fitting(_columns(merged=merged), lines, output.width)
+        columns, width_left = _fitting(_columns(merged=merged), lines, output.width)
         fields = Table(columns, output, chosen=True)
         for line in lines:
-            first, *rest = wrap(line.meaning, room) if room and len(line.meaning) > room else [line.meaning]
+            is_long = width_left is not None and len(line.meaning) > width_left
+            first, *rest = wrap(line.meaning, width_left or 0) if is_long else [line.meaning]
             fields.add(line._replace(meaning=first))
-            for text in rest:
-                fields.add(Cells(None, None, text))
+            for continuation in rest:
+                fields.add(Cells(None, None, continuation))
         fields.flush()
 
 
@@ -131,10 +132,10 @@ def _fitting(columns: list[Column], lines: list[Cells], width: int | None) -> tu
     longest = min(ROOM, max(len(line.meaning) for line in lines))
     while True:
         taken = [max(len(column.label), *(len(column.cell(line)) for line in lines)) for column in columns[:-1]]
-        room = width - sum(taken) - len(GAP) * len(taken)
+        width_left = width - sum(taken) - len(GAP) * len(taken)
         lowest = min(columns, key=lambda column: column.rank)
-        if room >= longest or lowest.rank == 9:
-            return columns, max(room, 20)
+        if width_left >= longest or lowest.rank == 9:
+            return columns, max(width_left, 20)
         columns.remove(lowest)
 
 
@@ -189,7 +190,7 @@ def _default(cells: Cells) -> str:
 
 
 def _bits_meaning(bits: Bits) -> str:
-    values = ", ".join(f"{number} {text}" for number, text in bits.meanings.items())
+    values = ", ".join(f"{number} {meaning}" for number, meaning in bits.meanings.items())
     # If only the 1 has a name, it repeats the name of the bit.
     meaning = values if len(bits.meanings) > 1 or not bits.about else ""
     return f"{bits.about} ({meaning})" if bits.about and meaning else bits.about or meaning

@@ -106,25 +106,25 @@ class LogFiles:
     def offset(self, name: str) -> int:
         """Return the offset in a file name, as LogFileUtils.offsetFromFile does. Raises StartupFailed if there is
         none."""
-        found = parse_long(name.partition(".")[0])
-        if found is None:
+        number = parse_long(name.partition(".")[0])
+        if number is None:
             message = f"the name {name!r} does not start with an offset"
             remedy = "move the file out of the directory: no broker wrote it"
             exception = f'NumberFormatException: For input string: "{name.partition(".")[0]}"'
             raise StartupFailed(StartupFailure(EXIT, self.files[name], None, None, message, exception, remedy))
-        return found
+        return number
 
     def has_directory(self, base: int) -> bool:
         """Return True if a directory has the name of one of the segment's indexes. Raises StartupFailed if startup
         opens that index: every .txnindex, and all indexes of the last segment."""
-        found = [suffix for suffix in INDEXES if f"{padded(base)}{suffix}" in self.directories]
+        suffixes = [suffix for suffix in INDEXES if f"{padded(base)}{suffix}" in self.directories]
         is_last = not any(name.endswith(".log") and self.offset(name) > base for name in self.files)
-        for suffix in found:
+        for suffix in suffixes:
             path = self.directories[f"{padded(base)}{suffix}"]
             if is_last or suffix == ".txnindex":
                 raise StartupFailed(directory_stop(path))
             self.plan.unread.append(f"{path}: is a directory; the log directory goes offline when a broker opens it")
-        return bool(found)
+        return bool(suffixes)
 
     def delete(self, name: str, reason: str, kind: str = "delete") -> None:
         path = self.files.pop(name)

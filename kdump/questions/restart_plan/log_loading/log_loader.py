@@ -23,10 +23,9 @@ from kdump.kafka.file_log_input_stream import read_batches
 from kdump.kafka.file_records import base_offset
 from kdump.kafka.index_builder import INTERVAL, LARGEST_INDEX
 from kdump.kafka.leader_epoch_file_cache import LeaderEpochFileCache
-from kdump.kafka.log_segment import LogEnd, LogSegment, segment_at
+from kdump.kafka.log_segment import LogEnd, LogSegment, Recovered, first_unflushed, recover, segment_at
 from kdump.kafka.offset_index import OffsetIndex
 from kdump.kafka.producer_state_manager import Open, ProducerStateManager, SnapshotFiles
-from kdump.kafka.segment_recovery import Recovered, first_unflushed, recover
 from kdump.kafka.transaction_index import sanity_problem
 from kdump.log.indexed_timestamp import indexed_timestamp
 from kdump.log.live_files import SeenDirectory
@@ -77,10 +76,10 @@ def split(segment: LogSegment, error: Overflow) -> list[LogSegment]:
                 segment.release,
                 position,
             )
-            for each in read_batches(window, position, segment.size):
-                if not part.fits(each.lastOffset):
+            for batch in read_batches(window, position, segment.size):
+                if not part.fits(batch.lastOffset):
                     break
-                part.size = each.end
+                part.size = batch.end
             if part.size == position:
                 message = "a batch does not fit into a segment named after its base offset"
                 exception = f"IllegalStateException: Failed to append records from position {position}"
@@ -145,7 +144,7 @@ def rebuild_producers(
     if end > state.map_end and not was_empty:
         floor = max((base for base in bases if base <= end), default=None)
         start = max((base for base in bases if base <= state.map_end), default=-1)
-        for segment in [each for each in segments if start <= each.base < end]:
+        for segment in [segment for segment in segments if start <= segment.base < end]:
             begin = max(segment.base, state.map_end, log_start)
             state.map_end = begin
             if segment.base in to_snapshot:
@@ -221,11 +220,11 @@ class _LogLoader:
         plan, how = self.plan, self.how
         epochs_at = os.path.join(plan.path, "leader-epoch-checkpoint")
         self.files.needs(epochs_at, READ)
-        found = checkpoint_file.epochs(epochs_at, how.release)
-        if found is not None:
-            plan.epochsBefore = tuple(found)
-            self.epochs.load(found)
-            if list(found) != self.epochs.entries:
+        entries = checkpoint_file.epochs(epochs_at, how.release)
+        if entries is not None:
+            plan.epochsBefore = tuple(entries)
+            self.epochs.load(entries)
+            if list(entries) != self.epochs.entries:
                 self.epochs.written = True
         self._list_snapshots()
         swaps = self.files.finish()
@@ -290,8 +289,8 @@ class _LogLoader:
             if name.endswith(INDEXES):
                 base = files.offset(name)
                 if f"{padded(base)}.log" not in files.files:
-                    found = self.seen.identities.get(name)
-                    if found and found.size and not any(x.startswith(f"{padded(base)}.log") for x in self.seen.files):
+                    listed = self.seen.identities.get(name)
+                    if listed and listed.size and not any(x.startswith(f"{padded(base)}.log") for x in self.seen.files):
                         lost.add(base)
                     files.delete(name, "an index without a segment")
             elif name.endswith(".log"):
@@ -315,9 +314,9 @@ class _LogLoader:
                     exception = f"KafkaException: {exception} size of {MAX_SEGMENT_SIZE}"
                     remedy = "no broker wrote it so: kdump salvage writes its batches to segments that a broker opens"
                     raise StartupFailed(StartupFailure(EXIT, path, None, None, message, exception, remedy))
-                if any(each.base == base for each in self.segments):
+                if any(segment.base == base for segment in self.segments):
                     plan.notes.append(f"{name}: a second name for segment {base}")
-                    self.segments = [each for each in self.segments if each.base != base]
+                    self.segments = [segment for segment in self.segments if segment.base != base]
                 self.segments = sorted([*self.segments, *self._opened(segment)], key=lambda each: each.base)
         if lost and not plan.state:
             of = count_text(len(lost), "segment")
@@ -362,10 +361,10 @@ class _LogLoader:
         segments after it are kept."""
         epochs = self.epochs if EPOCHS_AT_LOAD.applies(self.how.release) else LeaderEpochFileCache()
         try:
-            found = self._recover_segment(segment, epochs)
+            recovered = self._recover_segment(segment, epochs)
         except Overflow as error:
             return self._split(segment, error, is_registered=False)
-        self._cut(segment, found.valid, found.reason)
+        self._cut(segment, recovered.valid, recovered.reason)
         return [segment]
 
     def _recover_segment(self, segment: LogSegment, epochs: LeaderEpochFileCache) -> Recovered:
@@ -380,7 +379,7 @@ class _LogLoader:
         whole = segment.size
         plan.bytesRead += whole - segment.first
         try:
-            found = recover(segment, state, epochs, self.how.interval, self.how.largest, self.how.run)
+            recovered = recover(segment, state, epochs, self.how.interval, self.how.largest, self.how.run)
         except Overflow as error:
             path, position = segment.target.path, error.position
             self.files.step("recover", path, str(error), position=position, offset=segment.base, size=whole)
@@ -389,24 +388,24 @@ class _LogLoader:
         self.files.step(
             "recover",
             segment.target.path,
-            found.reason,
-            position=found.valid if found.valid < whole else None,
+            recovered.reason,
+            position=recovered.valid if recovered.valid < whole else None,
             offset=segment.base,
             size=whole,
         )
-        return found
+        return recovered
 
     def _report_zeros(self) -> None:
         """Warn of segments that retention deletes because their .timeindex ends with timestamp 0."""
-        found = [
-            each.base
-            for each in self.segments
-            if each.size and each.base in self.indexed and indexed_timestamp(self.indexed[each.base]) == 0
+        bases = [
+            segment.base
+            for segment in self.segments
+            if segment.size and segment.base in self.indexed and indexed_timestamp(self.indexed[segment.base]) == 0
         ]
-        if found:
-            what = count_text(len(found), "segment")
+        if bases:
+            what = count_text(len(bases), "segment")
             self.plan.warnings.append(
-                f"{self.plan.name}: the .timeindex of {what} from offset {found[0]} ends with zeros: time-based "
+                f"{self.plan.name}: the .timeindex of {what} from offset {bases[0]} ends with zeros: time-based "
                 "retention takes them for records of 1970, and deletes the segments soon after startup, if "
                 "cleanup.policy has delete and retention.ms is not -1; rebuild it before, with kdump reindex "
                 f"{self.plan.path}"
@@ -473,14 +472,14 @@ class _LogLoader:
         base = self.files.offset(name)
         path = self.files.files.pop(name)
         segment = segment_at(path, base, self.how.open, ".swap", self.how.release)
-        known = self.sizes.get(base)
+        size_before = self.sizes.get(base)
         self.sizes[base] = segment.size
         self._recover_at_load(segment)
         size, end = self.sizes[base], segment.next_offset().offset
-        if known is not None:
-            self.sizes[base] = known
-        floor = max((each.base for each in self.segments if each.base <= base), default=base)
-        for old in [each for each in self.segments if floor <= each.base < end]:
+        if size_before is not None:
+            self.sizes[base] = size_before
+        floor = max((segment.base for segment in self.segments if segment.base <= base), default=base)
+        for old in [segment for segment in self.segments if floor <= segment.base < end]:
             if old.next_offset().offset > base:
                 self.segments.remove(old)
                 self.files.replaced(old.base)
@@ -535,14 +534,14 @@ class _LogLoader:
             except Overflow as error:
                 parts = self._split(segment, error, is_registered=True)
                 replaced = {segment.base, *(part.base for part in parts)}
-                kept = [each for each in self.segments if each.base not in replaced]
+                kept = [segment for segment in self.segments if segment.base not in replaced]
                 self.segments = sorted([*kept, *parts], key=lambda each: each.base)
 
     def _recover_one(self, segment: LogSegment) -> bool:
         """Recover a segment; return True if it is truncated. Raises Overflow, StartupFailed, SourceError."""
         try:
-            found = self._recover_segment(segment, self.epochs)
-            return self._cut(segment, found.valid, found.reason)
+            recovered = self._recover_segment(segment, self.epochs)
+            return self._cut(segment, recovered.valid, recovered.reason)
         except InvalidOffset as error:
             reason = f"{error}; the broker then empties the whole segment"
             segment.size, segment.index, segment.rebuilt = segment.first, None, True
@@ -553,7 +552,7 @@ class _LogLoader:
     def _drop_following(self, segment: LogSegment, following: list[LogSegment]) -> None:
         name = os.path.basename(segment.target.path)
         self._drop(following, f"follows the truncation in {name}: all of it is deleted, valid or not")
-        self.segments = [each for each in self.segments if each not in following]
+        self.segments = [segment for segment in self.segments if segment not in following]
 
     def _drop(self, segments: list[LogSegment], reason: str) -> None:
         """Delete segments with their indexes and producer snapshots."""
@@ -570,8 +569,8 @@ def report_epoch_changes(files: LogFiles) -> None:
     """Add the step that rewrites leader-epoch-checkpoint, with the lines that are removed and added."""
     path = os.path.join(files.plan.path, "leader-epoch-checkpoint")
     before, after = files.plan.epochsBefore or (), files.plan.epochsAfter or ()
-    gone = ", ".join(f"{each.epoch}@{each.startOffset}" for each in before if each not in after)
-    new = ", ".join(f"{each.epoch}@{each.startOffset}" for each in after if each not in before)
+    gone = ", ".join(f"{entry.epoch}@{entry.startOffset}" for entry in before if entry not in after)
+    new = ", ".join(f"{entry.epoch}@{entry.startOffset}" for entry in after if entry not in before)
     files.step(
         "write", path, "; ".join(filter(None, [f"removes {gone}" if gone else "", f"adds {new}" if new else ""]))
     )

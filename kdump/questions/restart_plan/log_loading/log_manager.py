@@ -97,10 +97,10 @@ def missing_logs(
     `others`: the paths of the node's other log directories; `checkpoints`: the offsets in the checkpoints, by file
     name; `is_created`: whether the cluster may have the partitions, so that the broker creates them."""
     paths = {name: os.path.join(directory.path, name) for name in checkpoints}
-    known = checkpointed_partitions(
+    checkpointed = checkpointed_partitions(
         {name: target(path, source=directory.path) for name, path in paths.items() if file_system.lexists(path)}
     )
-    expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, known, metadata)
+    expected = Expected(directory.path, tuple(others), directory.nodeId, directory.directoryId, checkpointed, metadata)
     missing = missing_partitions(expected)
     directory.newPartitions = len(missing.never) if is_created else 0
     for key in missing.lost:
@@ -190,8 +190,8 @@ class LogManager:
 
     def logs(self) -> Iterator[PartitionPlan]:
         """loadLogs: yield the plans of all other logs, one by one."""
-        chosen = [each for each in self.directories if each.logDir and not each.failed]
-        chosen = [each for each in chosen if _offline_file(each, META) is None]
+        chosen = [directory for directory in self.directories if directory.logDir and not directory.failed]
+        chosen = [candidate for candidate in chosen if _offline_file(candidate, META) is None]
         self._strays_without_ids(chosen)
         self.moves = Moves(chosen, self.strays, self.release)
         for directory in chosen:
@@ -261,8 +261,8 @@ class LogManager:
             if file_system.isdir(plan.path):  # its topic may have been deleted in the meantime
                 yield plan
         names = {item.name for item in entries if item.is_directory}
-        others = [each.path for each in self.directories if each is not directory and (each.logDir or each.failed)]
-        others += [path for each in self.directories for path in each.unlisted]
+        others = [other.path for other in self.directories if other is not directory and (other.logDir or other.failed)]
+        others += [path for directory in self.directories for path in directory.unlisted]
         metadata = None if self.strays.of_zookeeper else self.metadata
         is_created = not self.strays.of_zookeeper and not self._is_any_offline()
         for plan in missing_logs(directory, others, checkpoints, metadata, is_created=is_created):
@@ -273,7 +273,7 @@ class LogManager:
         """Return True if the release creates no missing partition because a log directory is offline."""
         if DIRECTORIES_ASSIGNED.applies(self.release):
             return False
-        return any(each.failed or each.is_offline for each in self.directories)
+        return any(directory.failed or directory.is_offline for directory in self.directories)
 
     def _strays_without_ids(self, directories: list[DirectoryPlan]) -> None:
         """Up to 3.6, a partition without a topic ID prevents that stray partitions are found at all: the broker logs
@@ -450,7 +450,7 @@ class LogManager:
         name = os.path.join(os.path.dirname(plan.path), plan.name)
         live = self.moves.other_end(plan)
         if FUTURE_BESIDE.applies(self.release) and live is None:
-            is_only = sum(each.logDir for each in self.directories) == 1
+            is_only = sum(directory.logDir for directory in self.directories) == 1
             if is_only or file_system.isdir(name):
                 raise StartupFailed(_beside(plan, name))
         if assigned is None or assigned != directory.directoryId:

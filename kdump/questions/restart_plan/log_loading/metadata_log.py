@@ -72,7 +72,9 @@ def _truncate_to_snapshot(plan: PartitionPlan, newest: SnapshotId, segments: lis
     reason = f"{ends}{why}: the log is emptied, and starts there"
     plan.steps.append(Step("truncate", plan.path, None, newest.offset, 0, reason))
     if newest.offset <= end:
-        plan.cuts += [bytes_of_deleted_segment(each, each.size, DELETED, reason) for each in segments if each.size]
+        plan.cuts += [
+            bytes_of_deleted_segment(segment, segment.size, DELETED, reason) for segment in segments if segment.size
+        ]
     plan.logStartOffset = plan.logEndOffset = plan.coveredTo = newest.offset
     plan.epochsAfter, plan.segments, plan.lastEpoch = (), 1, newest.epoch
     plan.notes.append(f"the metadata is loaded from {newest.name}; the rest is fetched from the controllers")

@@ -41,8 +41,8 @@ class _Counter(RegionObserver):
     def region(self, region: Region) -> None:
         removed = self.removed
         if isinstance(region, BatchRun):
-            run = region.run
-            removed.add(run.batches, run.records, region.size, run.first_offset, run.last_offset)
+            batches = region.run
+            removed.add(batches.batches, batches.records, region.size, batches.first_offset, batches.last_offset)
         elif isinstance(region, Batch):
             if isinstance(region, LegacyRecordBatch):
                 read_wrapper(region)
@@ -62,18 +62,18 @@ class _Counter(RegionObserver):
 
 def bytes_of_deleted_segment(segment: LogSegment, size: int, kind: str, reason: str) -> RemovedBytes:
     """Count what the `size` bytes left of a deleted segment contain, by batch headers alone. Raises SourceError."""
-    found = RemovedBytes(kind, segment.target.path, segment.first, size, reason=reason)
+    removed = RemovedBytes(kind, segment.target.path, segment.first, size, reason=reason)
     with segment.window() as window:
         if segment.first or size < (window.source.size or 0):
             # Recovery has accepted these batches, so they follow each other without damage.
             for head in read_batches(window, segment.first, segment.first + size):
                 header = head.header
                 records = header.recordCount if header and header.recordCount == header.possible_records else None
-                found.add(1, records, head.size, head.baseOffset, head.lastOffset)
+                removed.add(1, records, head.size, head.baseOffset, head.lastOffset)
         else:
             headers = summarize_headers(segment.target, window)
-            found.batches, found.records = headers.batches, None if headers.uncounted else headers.records
-            found.soundBytes = size - headers.torn - headers.junk - headers.padding
+            removed.batches, removed.records = headers.batches, None if headers.uncounted else headers.records
+            removed.soundBytes = size - headers.torn - headers.junk - headers.padding
             if headers.first is not None and headers.last is not None:
-                found.span(headers.first, headers.last)
-    return found
+                removed.span(headers.first, headers.last)
+    return removed

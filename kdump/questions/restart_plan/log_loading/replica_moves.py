@@ -34,8 +34,8 @@ def parse_name(name: str, release: KafkaRelease = NEWEST) -> tuple[str, int, str
             if not SUFFIXED.fullmatch(name):
                 return None
             state, own = suffix, name.rpartition(".")[0]
-    topic, dash, text = own.rpartition("-")
-    partition = parse_int(text)
+    topic, dash, number = own.rpartition("-")
+    partition = parse_int(number)
     return None if not (dash and topic) or partition is None else (topic, partition, state)
 
 

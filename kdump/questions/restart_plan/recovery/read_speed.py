@@ -77,13 +77,13 @@ def measure(paths: Iterable[str], streams: int = 1) -> ReadSpeed:
     """Measure with a read at the end of several files that are not in the page cache, `streams` at a time, as the
     threads of a recovery read, or past the page cache; leave the page cache as it was. A speed is assumed if too little
     can be read, or if the reads of this process are limited (--max-rate)."""
-    found = list(islice(paths if max_rate() is None else (), MAX_TRIED))
-    sample = max(SAMPLE_BYTES, SAMPLES * SAMPLE_BYTES // max(1, len(found)))
+    tried = list(islice(paths if max_rate() is None else (), MAX_TRIED))
+    sample = max(SAMPLE_BYTES, SAMPLES * SAMPLE_BYTES // max(1, len(tried)))
     read_end = _read_end
-    chosen = _chosen(found, lambda path: _uncached_end(path, sample))
+    chosen = _chosen(tried, lambda path: _uncached_end(path, sample))
     if not chosen:
         read_end = _read_direct
-        chosen = _chosen(found, lambda path: _sample_size(path, sample))
+        chosen = _chosen(tried, lambda path: _sample_size(path, sample))
     began = time.monotonic()
     with ThreadPoolExecutor(max(1, min(streams, MAX_STREAMS))) as pool:
         read = sum(pool.map(lambda path: read_end(path, sample), chosen))
@@ -141,7 +141,9 @@ def _read_end(path: str, sample: int) -> int:
         start = _begin(size, sample)
         try:
             cached = cached_pages(source.fd, start, size) * PAGE
-            read = sum(len(source.read_at(at, min(CHUNK, size - at))) for at in range(start, size, CHUNK))
+            read = sum(
+                len(source.read_at(position, min(CHUNK, size - position))) for position in range(start, size, CHUNK)
+            )
         except (OSError, SourceError):
             return 0
         return max(0, read - cached)
@@ -158,8 +160,8 @@ def _read_direct(path: str, sample: int) -> int:
         try:
             fcntl.fcntl(source.fd, fcntl.F_SETFL, fcntl.fcntl(source.fd, fcntl.F_GETFL) | DIRECT)
             with mmap.mmap(-1, CHUNK) as buffer:  # its address is a multiple of the page size, as O_DIRECT requires
-                for at in range(_begin(size, sample), size, CHUNK):
-                    read += os.preadv(source.fd, [buffer], at)
+                for position in range(_begin(size, sample), size, CHUNK):
+                    read += os.preadv(source.fd, [buffer], position)
         except OSError:
             return 0
         return read

@@ -115,23 +115,23 @@ def broker_threads(process: int, proc: str = PROC) -> BrokerThreads:
     """Return what the recovery threads of a process have done."""
     tasks = os.path.join(proc, str(process), "task")
     try:
-        numbers = os.listdir(tasks)
+        numbers = file_system.listdir(tasks)
     except OSError:
         return BrokerThreads(False)
-    threads = {number: each for number in numbers if (each := _thread(os.path.join(tasks, number))) is not None}
-    has_loaded = any(each.name.startswith(CLEANER) for each in threads.values())
-    chosen = {number: each for number, each in threads.items() if each.name.startswith(RECOVERY)}
+    threads = {number: thread for number in numbers if (thread := _thread(os.path.join(tasks, number))) is not None}
+    has_loaded = any(thread.name.startswith(CLEANER) for thread in threads.values())
+    chosen = {number: thread for number, thread in threads.items() if thread.name.startswith(RECOVERY)}
     if not chosen and not has_loaded:
-        chosen = {number: each for number, each in threads.items() if each.name.startswith(POOL)}
+        chosen = {number: thread for number, thread in threads.items() if thread.name.startswith(POOL)}
     counts = [_bytes_read(os.path.join(tasks, number)) for number in chosen]
-    known = [count for count in counts if count is not None]
+    readable = [count for count in counts if count is not None]
     return BrokerThreads(
         bool(threads),
         has_loaded,
         len(chosen),
-        sum(each.state == WAITS_FOR_DISK for each in chosen.values()),
-        sum(known) if known else None,
-        sum(each.ticks for each in chosen.values()),
+        sum(thread.state == WAITS_FOR_DISK for thread in chosen.values()),
+        sum(readable) if readable else None,
+        sum(thread.ticks for thread in chosen.values()),
     )
 
 

@@ -157,7 +157,7 @@ def estimate(
         round(least, 1),
         round(most, 1),
         [ThreadsTime(count, round(simulate(works, count, rates)[0], 1)) for count in ALTERNATIVES if count != threads],
-        [text for work in works for text in work.unread],
+        [problem for work in works for problem in work.unread],
     )
 
 
@@ -241,8 +241,8 @@ def mean_batch_size(paths: Iterable[str]) -> int:
             continue
         finally:
             source.close()
-        found = list(_batch_sizes(data))
-        size, count = size + sum(found), count + len(found)
+        batches = list(_batch_sizes(data))
+        size, count = size + sum(batches), count + len(batches)
     return size // count if count else DEFAULT
 
 

@@ -25,7 +25,7 @@ from kdump.io import file_system
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.kafka.checkpoint_file import BadLine, offsets
-from kdump.kafka.segment_recovery import first_unflushed
+from kdump.kafka.log_segment import first_unflushed
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.live_files import SeenDirectory
 from kdump.log.log_directory import CLEAN_MARK, REMOTE_CACHE
@@ -107,7 +107,9 @@ def recovery_works(paths: Iterable[str], run: Run = PLAIN_RUN, disks: Disks | No
     """Return what is to be recovered in each log directory. Raises SourceError."""
     paths = list(paths)
     directories = node_directories(paths, disks or Disks.at(paths, nested=False))
-    return [directory_work(each.path, run) for each in directories if each.logDir and not each.failed]
+    return [
+        directory_work(directory.path, run) for directory in directories if directory.logDir and not directory.failed
+    ]
 
 
 def directory_work(path: str, run: Run = PLAIN_RUN) -> DirectoryWork:

@@ -50,56 +50,56 @@ def _rounded(seconds: float) -> str:
     return duration_text(round(seconds / 600) * 600_000)
 
 
-def estimate_text(each: RecoveryTime) -> str:
+def estimate_text(estimate: RecoveryTime) -> str:
     """Return the estimate with its range: about 12 min (8 min to 17 min)."""
-    if each.secondsMost < SHORT:
+    if estimate.secondsMost < SHORT:
         return f"less than {SHORT} s"
-    return f"about {_rounded(each.seconds)} ({_rounded(each.secondsLeast)} to {_rounded(each.secondsMost)})"
+    return f"about {_rounded(estimate.seconds)} ({_rounded(estimate.secondsLeast)} to {_rounded(estimate.secondsMost)})"
 
 
 def speed_text(bytes_per_second: int) -> str:
     return f"{size_text(bytes_per_second)}/s"
 
 
-def short_line(each: RecoveryTime) -> str:
+def short_line(estimate: RecoveryTime) -> str:
     """Return one line about the estimate, for the plan."""
-    text = f"{estimate_text(each)} until {count_text(each.logs, 'log is', 'logs are')} loaded"
-    if each.secondsMost < SHORT:
-        return text
-    return f"{text}{_assumed(each)}; --estimate shows details, --follow whether a running recovery moves"
+    line = f"{estimate_text(estimate)} until {count_text(estimate.logs, 'log is', 'logs are')} loaded"
+    if estimate.secondsMost < SHORT:
+        return line
+    return f"{line}{_assumed(estimate)}; --estimate shows details, --follow whether a running recovery moves"
 
 
-def _assumed(each: RecoveryTime) -> str:
-    is_assumed = each.readSpeedFrom == ASSUMED
-    return f", if the disk delivers {speed_text(each.readSpeed)} (assumed; see --read-speed)" if is_assumed else ""
+def _assumed(estimate: RecoveryTime) -> str:
+    is_assumed = estimate.readSpeedFrom == ASSUMED
+    return f", if the disk delivers {speed_text(estimate.readSpeed)} (assumed; see --read-speed)" if is_assumed else ""
 
 
-def time_lines(each: RecoveryTime) -> Iterator[str]:
+def time_lines(estimate: RecoveryTime) -> Iterator[str]:
     """Yield what the estimate is, and what it depends on."""
     yield (
-        f"{estimate_text(each)} until {count_text(each.logs, 'log is', 'logs are')} loaded: "
-        f"{count_text(each.segments, 'segment')} of {count_text(each.recoveredLogs, 'log')} "
-        + ("is read" if each.segments == 1 else "are read")
-        + f", {size_text(each.bytes)}, and "
-        + ("its indexes rebuilt" if each.segments == 1 else "their indexes rebuilt")
+        f"{estimate_text(estimate)} until {count_text(estimate.logs, 'log is', 'logs are')} loaded: "
+        f"{count_text(estimate.segments, 'segment')} of {count_text(estimate.recoveredLogs, 'log')} "
+        + ("is read" if estimate.segments == 1 else "are read")
+        + f", {size_text(estimate.bytes)}, and "
+        + ("its indexes rebuilt" if estimate.segments == 1 else "their indexes rebuilt")
     )
-    if each.secondsMost < SHORT:
+    if estimate.secondsMost < SHORT:
         return
     origin = {
         GIVEN: "as given",
         METADATA: "as the cluster's metadata has it",
         PROPERTIES: "as server.properties has it",
         "default": "the default of num.recovery.threads.per.data.dir",
-    }[each.threadsFrom]
-    processors = "" if each.processors is None else f", on {count_text(each.processors, 'processor')}"
-    yield f"  with {count_text(each.threads, 'thread')} per log directory ({origin}){processors}"
+    }[estimate.threadsFrom]
+    processors = "" if estimate.processors is None else f", on {count_text(estimate.processors, 'processor')}"
+    yield f"  with {count_text(estimate.threads, 'thread')} per log directory ({origin}){processors}"
     measured = {
         MEASURED: "measured now",
         ASSUMED: "assumed: it could not be measured; --read-speed sets it",
-    }.get(each.readSpeedFrom, "as given")
-    cached = f"; {size_text(each.cachedBytes)} of it {'is' if each.cachedBytes else 'are'} in the page cache"
-    yield f"  from a disk that delivers {speed_text(each.readSpeed)} ({measured}){cached if each.cachedBytes else ''}"
-    others = [f"{other.threads}: {rough_duration(other.seconds)}" for other in each.otherThreads]
+    }.get(estimate.readSpeedFrom, "as given")
+    cached = f"; {size_text(estimate.cachedBytes)} of it is in the page cache" if estimate.cachedBytes else ""
+    yield f"  from a disk that delivers {speed_text(estimate.readSpeed)} ({measured}){cached}"
+    others = [f"{other.threads}: {rough_duration(other.seconds)}" for other in estimate.otherThreads]
     yield f"  with another number of threads: {', '.join(others)}"
 
 
@@ -117,8 +117,8 @@ class RecoveryTimeReport(Sink[RecoveryTime | LogWork]):
         if isinstance(answer, LogWork):
             self.logs.append(answer)
             return
-        for text in answer.unread:
-            self.output.text(f"not read: {text}")
+        for problem in answer.unread:
+            self.output.text(f"not read: {problem}")
         names = ", ".join(answer.directories)
         if not answer.segments:
             self.output.text(f"{names}: nothing is recovered: {count_text(answer.logs, 'log')} after a clean shutdown")
@@ -218,8 +218,8 @@ class RecoveryProgressReport(Sink[RecoveryProgress]):
                 self.output.text(line, indent=2)
         word = PAUSE if is_pause(answer) else WORDS[answer.state]
         rest = progress_text(answer)
-        at = time_text(answer.time)
-        first, *more = self.output.wrapped(printable(path_text(f"{at}  {word}{rest}")), len(at) + 2)
+        clock = time_text(answer.time)
+        first, *more = self.output.wrapped(printable(path_text(f"{clock}  {word}{rest}")), len(clock) + 2)
         self.output.line(
             first.replace(word, self.output.paint(word, "torn" if word == PAUSE else STYLES.get(answer.state, "")), 1)
         )
@@ -233,75 +233,80 @@ def time_text(milliseconds: float) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).strftime("%H:%M:%SZ")
 
 
-def head_lines(each: RecoveryProgress) -> Iterator[str]:
+def head_lines(progress: RecoveryProgress) -> Iterator[str]:
     """Yield what is followed, and what can be seen of it."""
-    work = f"{count_text(each.logs, 'log')}, {count_text(each.segments, 'segment')} to recover, {size_text(each.bytes)}"
-    if each.process is None:
+    logs, segments = count_text(progress.logs, "log"), count_text(progress.segments, "segment")
+    work = f"{logs}, {segments} to recover, {size_text(progress.bytes)}"
+    if progress.process is None:
         yield f"{work}; no process is known to hold the lock, so only files that change from now on are seen"
         return
-    yield f"process {each.process}: {work}; if it is killed, the next startup recovers all of this again"
-    if each.threads and COUNTERS not in each.evidence:
+    yield f"process {progress.process}: {work}; if it is killed, the next startup recovers all of this again"
+    if progress.threads and COUNTERS not in progress.evidence:
         yield (
             "what its threads have read is not visible to this user (run kdump as root or as the broker's user): "
             "inside a segment, only their CPU time shows that they move"
         )
 
 
-def progress_text(each: RecoveryProgress) -> str:
+def progress_text(progress: RecoveryProgress) -> str:
     """Return how far a recovery is."""
-    if each.state == WAITING:
+    if progress.state == WAITING:
         return ": no recovery has begun; " + (
             "no process holds the lock of these directories"
-            if each.process is None
+            if progress.process is None
             else "the broker loads its logs once it has read the cluster's metadata"
         )
-    text = f": {', '.join(_amounts(each))}"
-    if each.state == LOADED:
-        return text
-    if each.state == ENDED:
-        done = "all of them were done; " if each.logsDone == each.logs else ""
-        return f"{text}; {done}see the end of its log, and kdump restart-plan for the next startup"
-    if each.state == STALLED:
-        return f" for {duration_text(int(each.idleSeconds) * 1000)}{text}{_stalled(each)}{_current(each)}"
-    if is_pause(each):
-        return f" for {duration_text(int(each.idleSeconds) * 1000)}{text}{_current(each)}"
-    if each.bytesPerSecond:
-        text += f"; {speed_text(each.bytesPerSecond)}"
-    if each.secondsLeft is not None and each.state == MOVING:
-        text += f"; {rough_duration(each.secondsLeft)} left"
-        if each.secondsLeft >= FAR:
-            text += f", until {time_text(each.time + each.secondsLeft * 1000)[:-4]}Z"
-    return text + _current(each)
+    line = f": {', '.join(_amounts(progress))}"
+    if progress.state == LOADED:
+        return line
+    if progress.state == ENDED:
+        done = "all of them were done; " if progress.logsDone == progress.logs else ""
+        return f"{line}; {done}see the end of its log, and kdump restart-plan for the next startup"
+    if progress.state == STALLED:
+        return f" for {duration_text(int(progress.idleSeconds) * 1000)}{line}{_stalled(progress)}{_current(progress)}"
+    if is_pause(progress):
+        return f" for {duration_text(int(progress.idleSeconds) * 1000)}{line}{_current(progress)}"
+    if progress.bytesPerSecond:
+        line += f"; {speed_text(progress.bytesPerSecond)}"
+    if progress.secondsLeft is not None and progress.state == MOVING:
+        line += f"; {rough_duration(progress.secondsLeft)} left"
+        if progress.secondsLeft >= FAR:
+            line += f", until {time_text(progress.time + progress.secondsLeft * 1000)[:-4]}Z"
+    return line + _current(progress)
 
 
-def is_pause(each: RecoveryProgress) -> bool:
+def is_pause(progress: RecoveryProgress) -> bool:
     """Return True if nothing moves at the moment."""
-    return (each.state == FIRST_LOOK and each.idleSeconds > 0) or (each.state == MOVING and each.idleSeconds >= QUIET)
+    return (progress.state == FIRST_LOOK and progress.idleSeconds > 0) or (
+        progress.state == MOVING and progress.idleSeconds >= QUIET
+    )
 
 
-def _amounts(each: RecoveryProgress) -> Iterator[str]:
-    yield f"{each.logsDone:,} of {count_text(each.logs, 'log')}"
-    yield f"{each.segmentsDone:,} of {count_text(each.segments, 'segment')}"
-    if each.bytes:
-        least = "" if COUNTERS in each.evidence or each.state in ENDS else "at least "
-        yield f"{least}{100 * each.bytesDone // each.bytes}% of {size_text(each.bytes)}"
+def _amounts(progress: RecoveryProgress) -> Iterator[str]:
+    yield f"{progress.logsDone:,} of {count_text(progress.logs, 'log')}"
+    yield f"{progress.segmentsDone:,} of {count_text(progress.segments, 'segment')}"
+    if progress.bytes:
+        least = "" if COUNTERS in progress.evidence or progress.state in ENDS else "at least "
+        yield f"{least}{100 * progress.bytesDone // progress.bytes}% of {size_text(progress.bytes)}"
 
 
-def _current(each: RecoveryProgress) -> str:
-    names = [f"{log.path.rpartition('/')[2]} (number {log.number:,}, {size_text(log.bytes)})" for log in each.current]
+def _current(progress: RecoveryProgress) -> str:
+    names = [
+        f"{log.path.rpartition('/')[2]} (number {log.number:,}, {size_text(log.bytes)})" for log in progress.current
+    ]
     return f"; now {first_of(names)}" if names else ""
 
 
-def _stalled(each: RecoveryProgress) -> str:
+def _stalled(progress: RecoveryProgress) -> str:
     """Return what it means that nothing has moved, and what to look at."""
     seen = "neither its files nor what its threads have read"
-    if COUNTERS not in each.evidence:
-        seen = "neither its files nor the CPU time of its threads" if each.threads else "its files have not changed"
+    if COUNTERS not in progress.evidence:
+        seen = "neither its files nor the CPU time of its threads" if progress.threads else "its files have not changed"
     waiting = (
-        f"; {count_text(each.threadsWaiting, 'thread waits', 'threads wait')} for the disk: see dmesg"
-        if each.threadsWaiting
+        f"; {count_text(progress.threadsWaiting, 'thread waits', 'threads wait')} for the disk: see dmesg"
+        if progress.threadsWaiting
         else ""
     )
-    if each.process is None:
+    if progress.process is None:
         return f"; {seen}"
-    return f"; {seen}{waiting}; jcmd {each.process} Thread.print shows where its threads are"
+    return f"; {seen}{waiting}; jcmd {progress.process} Thread.print shows where its threads are"

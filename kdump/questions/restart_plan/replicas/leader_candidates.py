@@ -54,19 +54,19 @@ def candidates(
     if partition.leader >= 0 and partition.leader not in down:
         return Candidates({partition.leader: CURRENT}, by_order=True)
     gone = unclean_shutdowns if rules.has_elr else set()
-    found = {each: ISR for each in partition.isr if each not in gone}
+    reasons = {broker: ISR for broker in partition.isr if broker not in gone}
     # With ELR, a fenced replica stays eligible if fewer than min.insync.replicas are left in sync; without, the last
     # one in sync stays in the ISR alone.
-    is_certain = len(found) < 2
+    is_certain = len(reasons) < 2
     if rules.has_elr:
-        found |= {each: ELR for each in partition.eligibleLeaderReplicas if each not in gone}
+        reasons |= {broker: ELR for broker in partition.eligibleLeaderReplicas if broker not in gone}
         is_certain = len(partition.isr) <= rules.minInSyncReplicas
-        if not found:
+        if not reasons:
             last = partition.isr or partition.eligibleLeaderReplicas
             last = partition.lastKnownElr if len(partition.lastKnownElr) == 1 else last
-            found, is_certain = dict.fromkeys(last, LAST_KNOWN), len(last) < 2
-    by_order = rules.unclean or is_certain or len(found) < 2
+            reasons, is_certain = dict.fromkeys(last, LAST_KNOWN), len(last) < 2
+    by_order = rules.unclean or is_certain or len(reasons) < 2
     if rules.unclean:
-        for each in partition.replicas:
-            found.setdefault(each, UNCLEAN)
-    return Candidates(found, by_order)
+        for broker in partition.replicas:
+            reasons.setdefault(broker, UNCLEAN)
+    return Candidates(reasons, by_order)

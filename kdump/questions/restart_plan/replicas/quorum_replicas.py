@@ -22,17 +22,17 @@ def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> Parti
     of fewer than two voters."""
     logs = {node: replica for node, plan in plans.items() if (replica := _metadata_log(node, plan)) is not None}
     voters = _voters(plans, logs)
-    replicas = [each for node, each in logs.items() if _is_voter(plans[node], node, voters)]
+    replicas = [log for node, log in logs.items() if _is_voter(plans[node], node, voters)]
     if len(voters) < 2 or len(replicas) < 2:
         return None
     majority = len(voters) // 2 + 1
-    here = {each.broker for each in replicas}
-    absent = [each.voterId for each in voters if each.voterId not in here]
-    able = [each for each in replicas if each.starts and each.after is not None]
-    emptied = sum(each.before.end == 0 for each in replicas)
+    here = {replica.broker for replica in replicas}
+    absent = [voter.voterId for voter in voters if voter.voterId not in here]
+    able = [replica for replica in replicas if replica.starts and replica.after is not None]
+    emptied = sum(replica.before.end == 0 for replica in replicas)
     outcomes = []
     for leader in sorted(able, key=_length, reverse=True):
-        votes = sum(_length(each) <= _length(leader) for each in able) + len(absent)
+        votes = sum(_length(log) <= _length(leader) for log in able) + len(absent)
         if leader.after is None or votes < majority:
             continue
         losses, totals = replica_losses(leader, leader.after, replicas, majority - len(absent) - emptied, count)
@@ -41,10 +41,10 @@ def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> Parti
     return PartitionReplicas(
         topic=METADATA_TOPIC,
         partition=0,
-        leaderEpoch=max((each.after.epochs[-1][0] for each in able if each.after and each.after.epochs), default=0),
-        brokers=[each.voterId for each in voters],
+        leaderEpoch=max((log.after.epochs[-1][0] for log in able if log.after and log.after.epochs), default=0),
+        brokers=[voter.voterId for voter in voters],
         minInSyncReplicas=majority,
-        given=[each.given(in_sync=True, without_epochs=0) for each in replicas],
+        given=[replica.given(in_sync=True, without_epochs=0) for replica in replicas],
         outcomes=outcomes,
         notes=[
             *_notes(voters, able, absent, majority, emptied),
@@ -55,10 +55,8 @@ def quorum_replicas(plans: dict[int, RestartPlan], count: CountRecords) -> Parti
 
 
 def _metadata_log(node: int, plan: RestartPlan) -> Replica | None:
-    own = next((each for each in plan.partitions if each.topic == METADATA_TOPIC), None)
-    if own is None:
-        return None
-    return replica_of(node, own, starts=plan.votes)
+    log = plan.metadata_log
+    return None if log is None else replica_of(node, log, starts=plan.votes)
 
 
 def _length(replica: Replica) -> tuple[int, int]:
@@ -79,10 +77,10 @@ def _voters(plans: dict[int, RestartPlan], logs: dict[int, Replica]) -> list[Quo
 
 
 def _is_voter(plan: RestartPlan, node: int, voters: list[QuorumVoter]) -> bool:
-    own = next((each.directoryId for each in plan.directories if each.metadataLogDir), None)
+    own = None if plan.metadata_directory is None else plan.metadata_directory.directoryId
     return any(
-        each.voterId == node and (each.voterDirectoryId is None or own is None or each.voterDirectoryId == own)
-        for each in voters
+        voter.voterId == node and (voter.voterDirectoryId is None or own is None or voter.voterDirectoryId == own)
+        for voter in voters
     )
 
 
@@ -103,14 +101,14 @@ def _notes(voters: list[QuorumVoter], able: list[Replica], absent: list[int], ma
 
 def _halting(plans: dict[int, RestartPlan], outcomes: list[LeaderOutcome], absent: list[int]) -> list[str]:
     """Return a note if nodes have a record that no controller can apply: who is elected commits its log."""
-    halting = [str(each.leader) for each in outcomes if each.halts]
-    others = [str(each.leader) for each in outcomes if not each.halts]
+    halting = [str(outcome.leader) for outcome in outcomes if outcome.halts]
+    others = [str(outcome.leader) for outcome in outcomes if not outcome.halts]
     record = "a metadata record that no controller can apply"
     if halting and not others:
         return [f"each voter that can be elected has {record}: one after the other halts there"]
     if halting:
-        text = f"start {' and '.join(others)} first: if {' or '.join(halting)} is elected, it commits {record}, and "
-        return [f"{text}one after the other halts there; another leader's log replaces it"]
+        advice = f"start {' and '.join(others)} first: if {' or '.join(halting)} is elected, it commits {record}, and "
+        return [f"{advice}one after the other halts there; another leader's log replaces it"]
     return [
         f"{node} has {record}, and is not elected: it starts, and the leader's log replaces it"
         for node, plan in plans.items()
@@ -122,7 +120,7 @@ def _is_replaced(node: int, plan: RestartPlan, outcomes: list[LeaderOutcome]) ->
     """Return True if a node starts with a record that it cannot apply, and truncates it whoever is elected."""
     if not plan.votes or not plan.refusedAt or not outcomes:
         return False
-    ends = [loss.truncatesTo for each in outcomes for loss in each.replicas if loss.broker == node]
+    ends = [loss.truncatesTo for outcome in outcomes for loss in outcome.replicas if loss.broker == node]
     return len(ends) == len(outcomes) and all(
         offset is not None and end is not None and end <= offset for end in ends for offset in plan.refusedAt
     )
@@ -135,7 +133,7 @@ def take_back_stops(plans: dict[int, RestartPlan], quorum: PartitionReplicas) ->
         return
     for node, plan in plans.items():
         if _is_replaced(node, plan, quorum.outcomes):
-            leaders = " or ".join(str(each.leader) for each in quorum.outcomes)
+            leaders = " or ".join(str(outcome.leader) for outcome in quorum.outcomes)
             stops = [stop for stop in plan.stops if stop.kind == EXIT]
             plan.stops = [stop for stop in plan.stops if stop.kind != EXIT]
             plan.assumptions += [

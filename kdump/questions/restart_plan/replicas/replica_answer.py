@@ -113,7 +113,7 @@ class PartitionReplicas:
 
     @property
     def best_outcome(self) -> LeaderOutcome | None:
-        return min(self.outcomes, key=lambda each: (each.halts, each.cost, not each.allowed), default=None)
+        return min(self.outcomes, key=lambda outcome: (outcome.halts, outcome.cost, not outcome.allowed), default=None)
 
     @property
     def best(

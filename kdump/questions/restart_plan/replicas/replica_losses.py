@@ -65,9 +65,9 @@ def committed_end(replica: Replica, replicas: list[Replica]) -> int:
     """Return the offset below which the log on this disk was committed, according to the high watermarks of all: a
     lower bound, because a broker writes them every 5 s (replica.high.watermark.checkpoint.interval.ms)."""
     ends = [0]
-    for each in replicas:
-        if each.plan.highWatermark is not None:
-            ends.append(min(each.plan.highWatermark, each.before.common_end(replica.before)))
+    for other in replicas:
+        if other.plan.highWatermark is not None:
+            ends.append(min(other.plan.highWatermark, other.before.common_end(replica.before)))
     return max(ends)
 
 
@@ -76,7 +76,7 @@ def held_end(replica: Replica, replicas: list[Replica], count: int) -> int:
     less, because disks of other replicas were not given, its end."""
     if count < 1:
         return replica.before.end
-    ends = sorted((each.before.common_end(replica.before) for each in replicas), reverse=True)
+    ends = sorted((other.before.common_end(replica.before) for other in replicas), reverse=True)
     return ends[count - 1] if count <= len(ends) else 0
 
 
@@ -93,11 +93,11 @@ def partition_replicas(
     count: CountRecords,
 ) -> PartitionReplicas:
     """Return what the replicas of a partition lose, for each leader. `replicas`: those on the given disks."""
-    here = {each.broker: each for each in replicas}
-    absent = [each for each in partition.replicas if each not in here]
-    unclean = {each.broker for each in replicas if not each.clean}
+    here = {replica.broker: replica for replica in replicas}
+    absent = [broker for broker in partition.replicas if broker not in here]
+    unclean = {replica.broker for replica in replicas if not replica.clean}
     elected, by_order = candidates(partition, rules, set(here), unclean)
-    order = [*elected, *(each for each in partition.replicas if each not in elected)]
+    order = [*elected, *(broker for broker in partition.replicas if broker not in elected)]
     outcomes = []
     for broker in order:
         leader = here.get(broker)
@@ -105,7 +105,7 @@ def partition_replicas(
             continue
         losses, totals = replica_losses(leader, leader.after, replicas, rules.minInSyncReplicas - len(absent), count)
         outcomes.append(LeaderOutcome(broker, elected.get(broker, UNCLEAN), broker in elected, *totals, losses))
-    saved = [each.broker for each in replicas if each.plan.loses and _is_everywhere(each, outcomes)]
+    saved = [replica.broker for replica in replicas if replica.plan.loses and _is_everywhere(replica, outcomes)]
     return PartitionReplicas(
         topic=topic,
         partition=number,
@@ -117,7 +117,7 @@ def partition_replicas(
         minInSyncReplicas=rules.minInSyncReplicas,
         uncleanLeaderElection=rules.unclean,
         firstLeads=by_order,
-        given=[each.given(in_sync=each.broker in partition.isr) for each in replicas],
+        given=[replica.given(in_sync=replica.broker in partition.isr) for replica in replicas],
         outcomes=outcomes,
         saved=saved,
         notes=list(_notes(partition, replicas, elected, absent)),
@@ -131,45 +131,45 @@ def replica_losses(
     losses = []
     counted: list[Replica] = []
     lost = acknowledged = possible = 0
-    for each in sorted(replicas, key=lambda each: -each.before.end):
+    for replica in sorted(replicas, key=lambda replica: -replica.before.end):
         does = Truncation(None, None, "startup")
-        if each is not leader and each.after is not None:
-            does = truncation(led, each.after)
-        first = max(led.common_end(each.before), led.start)
-        if each.before.end <= first and not (does.loses or 0):
+        if replica is not leader and replica.after is not None:
+            does = truncation(led, replica.after)
+        first = max(led.common_end(replica.before), led.start)
+        if replica.before.end <= first and not (does.loses or 0):
             continue
-        committed = committed_end(each, replicas)
-        held = max(committed, held_end(each, replicas, count_of_holders))
-        first = min(first, each.before.end)
-        if each.before.end > first:
+        committed = committed_end(replica, replicas)
+        held = max(committed, held_end(replica, replicas, count_of_holders))
+        first = min(first, replica.before.end)
+        if replica.before.end > first:
             losses.append(
                 ReplicaLoss(
-                    each.broker,
+                    replica.broker,
                     does.offset,
                     does.by,
                     first,
-                    each.before.end - first,
-                    count(each.plan.path, first, each.before.end),
-                    max(0, min(committed, each.before.end) - first),
-                    max(0, min(held, each.before.end) - max(committed, first)),
+                    replica.before.end - first,
+                    count(replica.plan.path, first, replica.before.end),
+                    max(0, min(committed, replica.before.end) - first),
+                    max(0, min(held, replica.before.end) - max(committed, first)),
                 )
             )
         elif does.offset is not None:
             # It has nothing that the leader lacks, but truncates and fetches the same records again.
-            losses.append(ReplicaLoss(each.broker, does.offset, does.by, None, 0, 0, 0, 0))
-        start = max([first, *(each.before.common_end(other.before) for other in counted)])
-        lost += max(0, each.before.end - start)
-        acknowledged += max(0, min(committed, each.before.end) - start)
-        possible += max(0, min(held, each.before.end) - max(committed, start))
-        counted.append(each)
-    return sorted(losses, key=lambda each: each.broker), (lost, acknowledged, possible)
+            losses.append(ReplicaLoss(replica.broker, does.offset, does.by, None, 0, 0, 0, 0))
+        start = max([first, *(replica.before.common_end(other.before) for other in counted)])
+        lost += max(0, replica.before.end - start)
+        acknowledged += max(0, min(committed, replica.before.end) - start)
+        possible += max(0, min(held, replica.before.end) - max(committed, start))
+        counted.append(replica)
+    return sorted(losses, key=lambda loss: loss.broker), (lost, acknowledged, possible)
 
 
 def _is_everywhere(replica: Replica, outcomes: list[LeaderOutcome]) -> bool:
     """Return True if what the replica loses at startup is on every replica that may lead."""
-    allowed = [each for each in outcomes if each.allowed]
+    allowed = [outcome for outcome in outcomes if outcome.allowed]
     return bool(allowed) and not any(
-        loss.lost for each in allowed for loss in each.replicas if loss.broker == replica.broker
+        loss.lost for outcome in allowed for loss in outcome.replicas if loss.broker == replica.broker
     )
 
 
@@ -177,21 +177,21 @@ def _notes(
     partition: PartitionRegistration, replicas: list[Replica], elected: dict[int, str], absent: list[int]
 ) -> list[str]:
     notes = []
-    for each in replicas:
-        if each.broker not in partition.replicas:
-            notes.append(f"broker {each.broker} has {each.plan.path}, but no replica in the metadata")
-        if each.after is None:
-            notes.append(f"broker {each.broker}: how its log is loaded is unknown; see its plan")
-        elif each.after.end > each.after.start and not each.after.epochs:
+    for replica in replicas:
+        if replica.broker not in partition.replicas:
+            notes.append(f"broker {replica.broker} has {replica.plan.path}, but no replica in the metadata")
+        if replica.after is None:
+            notes.append(f"broker {replica.broker}: how its log is loaded is unknown; see its plan")
+        elif replica.after.end > replica.after.start and not replica.after.epochs:
             notes.append(
-                f"broker {each.broker} has no leader epochs: whether its records are those of the others is unknown "
+                f"broker {replica.broker} has no leader epochs: whether its records are those of the others is unknown "
                 "(kdump diff)"
             )
     if partition.leader in absent:
         notes.append(
             f"broker {partition.leader} leads, and its disk was not given: what the others truncate is unknown"
         )
-    elif not any(each.broker in elected for each in replicas):
+    elif not any(replica.broker in elected for replica in replicas):
         names = ", ".join(map(str, elected)) or "none of the replicas"
         notes.append(f"the controllers elect only {names}, whose disks were not given: the partition stays offline")
     return notes

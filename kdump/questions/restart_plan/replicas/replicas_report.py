@@ -30,16 +30,16 @@ ELECTED = {
 
 def replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
     """Return the verdict on the replicas of several brokers, and the rest of its sentence."""
-    head, text = _replicas_verdict(summary)
+    head, rest = _replicas_verdict(summary)
     if summary.hasQuorum is False:
         verdict = "NO CONTROLLER STAYS UP" if summary.halting else "NO CONTROLLER IS ELECTED"
-        return verdict, f"; once one {'does' if summary.halting else 'is'}: {head}{text}"
+        return verdict, f"; once one {'does' if summary.halting else 'is'}: {head}{rest}"
     if summary.halting:
         names = " or ".join(map(str, summary.halting))
-        return "ALL CONTROLLERS HALT IF THE WRONG ONE IS ELECTED", f" ({names}); {head}{text}"
+        return "ALL CONTROLLERS HALT IF THE WRONG ONE IS ELECTED", f" ({names}); {head}{rest}"
     if summary.quorumLoses:
-        return "MAY LOSE METADATA", f": {count_text(summary.quorumLoses, 'record')}; {head}{text}"
-    return head, text
+        return "MAY LOSE METADATA", f": {count_text(summary.quorumLoses, 'record')}; {head}{rest}"
+    return head, rest
 
 
 def _replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
@@ -51,10 +51,10 @@ def _replicas_verdict(summary: ClusterSummary) -> tuple[str, str]:
     if not summary.lost:
         amount = _amount(summary.worstLost, summary.worstAcknowledged)
         return "LOSES RECORDS IN THE WRONG ORDER", f": up to {amount} of {several} on at least two of these disks"
-    text = f" of {count_text(summary.losing, 'partition')} once the brokers have joined, {_amount(*_best(summary))}"
+    rest = f" of {count_text(summary.losing, 'partition')} once the brokers have joined, {_amount(*_best(summary))}"
     if (summary.worstLost, summary.worstAcknowledged) != _best(summary):
-        text += f"; in the worst order {_amount(summary.worstLost, summary.worstAcknowledged)}"
-    return "LOSES RECORDS", text
+        rest += f"; in the worst order {_amount(summary.worstLost, summary.worstAcknowledged)}"
+    return "LOSES RECORDS", rest
 
 
 def _best(summary: ClusterSummary) -> tuple[int, int]:
@@ -72,45 +72,44 @@ def order_lines(summary: ClusterSummary, *, everything: bool) -> Iterator[str]:
         then = ", then ".join(map(str, order[1:]))
         yield f"start broker {order[0]} first, and when it leads its partitions, {then}"
     shown = summary.chosen if everything else summary.chosen[:MAX_PARTITIONS]
-    for each in shown:
+    for topic, partition, leader in shown:
         yield (
-            f"{each.topic}-{each.partition} loses less if broker {each.leader} leads, which is not certain: start it "
-            f"alone, and if it does not lead, kafka-leader-election.sh --election-type unclean --topic {each.topic} "
-            f"--partition {each.partition}"
+            f"{topic}-{partition} loses less if broker {leader} leads, which is not certain: start it alone, and if it "
+            f"does not lead, kafka-leader-election.sh --election-type unclean --topic {topic} --partition {partition}"
         )
     if len(shown) < len(summary.chosen):
         yield f"… and {len(summary.chosen) - len(shown):,} more such partitions (--full)"
 
 
-def partition_lines(each: PartitionReplicas) -> Iterator[str]:
+def partition_lines(partition: PartitionReplicas) -> Iterator[str]:
     """Yield lines on a partition; those after the first are indented."""
-    if each.topic == METADATA_TOPIC:
-        majority = f"{each.minInSyncReplicas} of which elect a controller"
-        yield f"{each.name}: voters {_brokers(each.brokers)}, {majority}"
-        yield from _replica_lines(each)
+    if partition.topic == METADATA_TOPIC:
+        majority = f"{partition.minInSyncReplicas} of which elect a controller"
+        yield f"{partition.name}: voters {_brokers(partition.brokers)}, {majority}"
+        yield from _replica_lines(partition)
         return
-    leader = "no leader" if each.leader is None else f"leader {each.leader}"
-    text = f"{each.name}: {leader} in epoch {each.leaderEpoch}, ISR {_brokers(each.isr)}"
-    if each.eligibleLeaderReplicas:
-        text += f", ELR {_brokers(each.eligibleLeaderReplicas)}"
-    unclean = "enabled" if each.uncleanLeaderElection else "disabled"
-    yield f"{text}; min.insync.replicas {each.minInSyncReplicas}, unclean elections {unclean}"
-    yield from _replica_lines(each)
+    leader = "no leader" if partition.leader is None else f"leader {partition.leader}"
+    line = f"{partition.name}: {leader} in epoch {partition.leaderEpoch}, ISR {_brokers(partition.isr)}"
+    if partition.eligibleLeaderReplicas:
+        line += f", ELR {_brokers(partition.eligibleLeaderReplicas)}"
+    unclean = "enabled" if partition.uncleanLeaderElection else "disabled"
+    yield f"{line}; min.insync.replicas {partition.minInSyncReplicas}, unclean elections {unclean}"
+    yield from _replica_lines(partition)
 
 
-def _replica_lines(each: PartitionReplicas) -> Iterator[str]:
-    for replica in each.given:
+def _replica_lines(partition: PartitionReplicas) -> Iterator[str]:
+    for replica in partition.given:
         yield f"  {_replica_text(replica)}"
-    if each.notGiven:
-        yield f"  disks of {_brokers(each.notGiven)} were not given"
-    for outcome in each.outcomes:
-        if outcome.allowed or outcome.leader == each.best:
+    if partition.notGiven:
+        yield f"  disks of {_brokers(partition.notGiven)} were not given"
+    for outcome in partition.outcomes:
+        if outcome.allowed or outcome.leader == partition.best:
             yield from _outcome_lines(outcome)
-    if not each.firstLeads and len(each.expected) > 1 and each.topic != METADATA_TOPIC:
+    if not partition.firstLeads and len(partition.expected) > 1 and partition.topic != METADATA_TOPIC:
         yield "  of these, the one that the controllers fence last leads: the order of starting does not decide that"
-    for broker in each.saved:
+    for broker in partition.saved:
         yield f"  what broker {broker} loses at startup, it fetches again from each leader that may be elected"
-    for note in each.notes:
+    for note in partition.notes:
         yield f"  {note}"
 
 
@@ -119,25 +118,25 @@ def _brokers(numbers: list[int]) -> str:
 
 
 def _replica_text(replica: GivenReplica) -> str:
-    text = f"node {replica.broker}: "
+    line = f"node {replica.broker}: "
     if replica.logEndOffset is None:
-        return text + "how its log is loaded is unknown"
-    text += f"log end offset {replica.logEndOffset}"
-    text += "" if replica.leaderEpoch is None else f" in epoch {replica.leaderEpoch}"
-    text += "" if replica.highWatermark is None else f", high watermark {replica.highWatermark}"
-    return text + ("" if replica.starts else "; it does not start")
+        return line + "how its log is loaded is unknown"
+    line += f"log end offset {replica.logEndOffset}"
+    line += "" if replica.leaderEpoch is None else f" in epoch {replica.leaderEpoch}"
+    line += "" if replica.highWatermark is None else f", high watermark {replica.highWatermark}"
+    return line + ("" if replica.starts else "; it does not start")
 
 
 def _outcome_lines(outcome: LeaderOutcome) -> Iterator[str]:
     how = ELECTED[outcome.election] + ("" if outcome.allowed else ", by you alone")
-    lost = [each for each in outcome.replicas if each.lost]
+    lost = [loss for loss in outcome.replicas if loss.lost]
     if not lost:
         yield f"  if {outcome.leader} leads ({how}): nothing is lost"
     elif len(lost) == 1:
         yield f"  if {outcome.leader} leads ({how}): {_loss_text(lost[0])}"
     else:
         yield f"  if {outcome.leader} leads ({how}): {_amount(outcome.lost, outcome.acknowledged)} lost"
-        yield from (f"    {_loss_text(each)}" for each in lost)
+        yield from (f"    {_loss_text(loss)}" for loss in lost)
 
 
 def _loss_text(loss: ReplicaLoss) -> str:
@@ -147,7 +146,7 @@ def _loss_text(loss: ReplicaLoss) -> str:
         "logStart": f"it starts again at the leader's log start offset {loss.truncatesTo}",
     }.get(loss.by, f"it truncates to {'an unknown offset' if loss.truncatesTo is None else loss.truncatesTo}")
     records = "" if loss.records is None else f" ({count_text(loss.records, 'record')})"
-    text = f"{loss.broker} loses offsets {first}..{last}{records}: {where}"
+    line = f"{loss.broker} loses offsets {first}..{last}{records}: {where}"
     rest = loss.lost - loss.acknowledged - loss.possiblyAcknowledged
     parts = []
     if loss.acknowledged:
@@ -156,4 +155,4 @@ def _loss_text(loss: ReplicaLoss) -> str:
         parts.append(f"{loss.possiblyAcknowledged:,} on enough replicas to be acknowledged with acks=all")
     if rest:
         parts.append(f"{rest:,} acknowledged with acks=1 at most")
-    return f"{text}; {', '.join(parts)}"
+    return f"{line}; {', '.join(parts)}"

@@ -47,7 +47,7 @@ class ClusterPlan:
 
     @property
     def unread(self) -> list[str]:
-        return [text for plan in self.plans.values() for text in plan.unread]
+        return [problem for plan in self.plans.values() for problem in plan.unread]
 
     @property
     def status(self) -> int:
@@ -106,8 +106,8 @@ def _paths_by_node(paths: list[str], disks: Disks) -> dict[int, list[str]]:
     """Return the paths by node. Directories of different clusters, or that do not state a node, are not told apart: no
     broker starts with such a mixture, which is what the plan of one broker says. Raises SourceError for a path that
     states no node next to paths of several nodes."""
-    found = {path: disks.below(path) for path in paths} if len(paths) > 1 else {}
-    of_path = {path: disks.node_of(here[0]) for path, here in found.items() if len(here) == 1}
+    directories = {path: disks.below(path) for path in paths} if len(paths) > 1 else {}
+    of_path = {path: disks.node_of(here[0]) for path, here in directories.items() if len(here) == 1}
     nodes = sorted({node.node_id for node in of_path.values() if node.node_id is not None})
     if len(nodes) < 2 or len({node.cluster_id for node in of_path.values()} - {None}) != 1:
         return {nodes[0] if len(nodes) == 1 else -1: paths}
@@ -134,34 +134,34 @@ def _join(
 ) -> None:
     """Add what the replicas lose, and the summary. `metadata`: the newest, in the log directory `source`."""
     several = 0
-    for found in _replicas(made.plans):
+    for replicas in _replicas(made.plans):
         several += 1
-        each = _examined(found, metadata, counter)
-        if each is not None and _is_notable(each):
-            made.replicas.append(each)
-            options.found(each)
+        differing = _examined(replicas, metadata, counter)
+        if differing is not None and _is_notable(differing):
+            made.replicas.append(differing)
+            options.found(differing)
     committed = 0
     if quorum is not None:
-        committed = max((each.acknowledged + each.possiblyAcknowledged for each in quorum.outcomes), default=0)
+        committed = max((outcome.acknowledged + outcome.possiblyAcknowledged for outcome in quorum.outcomes), default=0)
         if committed or quorum.notes:
             options.found(quorum)
     with_logs = [
-        node for node, plan in made.plans.items() if any(each.topic != METADATA_TOPIC for each in plan.partitions)
+        node for node, plan in made.plans.items() if any(log.topic != METADATA_TOPIC for log in plan.partitions)
     ]
     able = [node for node in with_logs if made.plans[node].verdict != STOPPED]
     orders = start_orders(able or with_logs, made.replicas)
     chosen = [
-        ChosenLeader(each.topic, each.partition, each.best)
-        for each in made.replicas
-        if each.best is not None and _needs_you(each)
+        ChosenLeader(differing.topic, differing.partition, differing.best)
+        for differing in made.replicas
+        if differing.best is not None and _needs_you(differing)
     ]
     made.summary = ClusterSummary(
         nodes=list(made.plans),
         metadata=source,
         metadataOffset=None if metadata is None else metadata.end_offset,
         partitions=several,
-        hasQuorum=None if quorum is None else not all(each.halts for each in quorum.outcomes),
-        halting=[] if quorum is None else [each.leader for each in quorum.outcomes if each.halts],
+        hasQuorum=None if quorum is None else not all(outcome.halts for outcome in quorum.outcomes),
+        halting=[] if quorum is None else [outcome.leader for outcome in quorum.outcomes if outcome.halts],
         quorumLoses=committed,
         differing=len(made.replicas),
         losing=orders.losing,
@@ -177,13 +177,13 @@ def _join(
 
 def _replicas(plans: dict[int, RestartPlan]) -> Iterator[list[Replica]]:
     """Yield the replicas of each partition that at least two brokers have."""
-    found: dict[tuple[str, int], list[Replica]] = {}
+    by_partition: dict[tuple[str, int], list[Replica]] = {}
     for node, plan in plans.items():
-        for each in plan.partitions:
-            if each.topic != METADATA_TOPIC and not each.state and not each.stray:
-                replica = replica_of(node, each, starts=plan.verdict != STOPPED)
-                found.setdefault((each.topic, each.partition), []).append(replica)
-    return (found[key] for key in sorted(found) if len(found[key]) > 1)
+        for log in plan.partitions:
+            if log.topic != METADATA_TOPIC and not log.state and not log.stray:
+                replica = replica_of(node, log, starts=plan.verdict != STOPPED)
+                by_partition.setdefault((log.topic, log.partition), []).append(replica)
+    return (by_partition[key] for key in sorted(by_partition) if len(by_partition[key]) > 1)
 
 
 def _examined(
@@ -191,23 +191,23 @@ def _examined(
 ) -> PartitionReplicas | None:
     """Return what the replicas lose; None if the metadata does not have the partition."""
     topic, number = replicas[0].plan.topic, replicas[0].plan.partition
-    known = None if metadata is None else metadata.topics.get(topic)
-    partition = None if known is None else known.partitions.get(number)
+    of_topic = None if metadata is None else metadata.topics.get(topic)
+    partition = None if of_topic is None else of_topic.partitions.get(number)
     if metadata is None or partition is None:
         return None
     return partition_replicas(topic, number, partition, election_rules(metadata, topic), replicas, counter.count)
 
 
-def _is_notable(each: PartitionReplicas) -> bool:
+def _is_notable(partition_replicas: PartitionReplicas) -> bool:
     """Return True if records may be lost, or are lost at a startup and fetched again, or if something is unknown."""
-    diverge = any(outcome.lost for outcome in each.outcomes if outcome.allowed)
-    return diverge or bool(each.saved) or bool(each.notes)
+    diverge = any(outcome.lost for outcome in partition_replicas.outcomes if outcome.allowed)
+    return diverge or bool(partition_replicas.saved) or bool(partition_replicas.notes)
 
 
-def _needs_you(each: PartitionReplicas) -> bool:
+def _needs_you(differing: PartitionReplicas) -> bool:
     """Return True if the best leader is not elected for certain without an administrator."""
-    best, costs = each.best_outcome, [outcome.cost for outcome in each.expected]
-    return best is not None and bool(costs) and best.cost < (min(costs) if each.firstLeads else max(costs))
+    best, costs = differing.best_outcome, [outcome.cost for outcome in differing.expected]
+    return best is not None and bool(costs) and best.cost < (min(costs) if differing.firstLeads else max(costs))
 
 
 def _assumptions(source: str, metadata: MetadataImage | None) -> list[str]:
@@ -241,7 +241,7 @@ class RecordCounter:
 
     def _records(self, path: str, first: int, end: int) -> int | None:
         segments = [segment.log for segment in partition(path).segments if segment.log is not None]
-        bases = [each.name_offset or 0 for each in segments]
+        bases = [segment.name_offset or 0 for segment in segments]
         reader = PartitionReader(self.options.open, Run(self.options.limits))
         counted = _RecordsBetween(first, end)
         for target, (base, following) in zip(segments, pairwise([*bases, end])):
@@ -300,13 +300,13 @@ class StartOrders(NamedTuple):
 def start_orders(brokers: list[int], partitions: Iterable[PartitionReplicas]) -> StartOrders:
     """Return the best order. If the order does not decide who leads a partition, the worst that may lead counts."""
     choices: Counter[Choice] = Counter()
-    for each in partitions:
-        costs = tuple((outcome.leader, outcome.cost) for outcome in each.expected)
-        choices[Choice(costs, each.firstLeads)] += 1
+    for differing in partitions:
+        costs = tuple((outcome.leader, outcome.cost) for outcome in differing.expected)
+        choices[Choice(costs, differing.firstLeads)] += 1
     if len(brokers) <= MOST_PERMUTED:
         orders = list(permutations(brokers))
     else:
-        orders = [(first, *(each for each in brokers if each != first)) for first in brokers]
+        orders = [(first, *(broker for broker in brokers if broker != first)) for first in brokers]
     costs_of = {order: _cost(order, choices) for order in orders}
     best = min(orders, key=costs_of.__getitem__)
     losing = sum(count for choice, count in choices.items() if any(_led(best, choice)))
