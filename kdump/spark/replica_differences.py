@@ -47,12 +47,23 @@ for (kdump.format.batch_header.max_records)."""
 DIVERGED, COMPACTED, DAMAGED, MISSING = "diverged", "compacted", "damaged", "missing"
 MAX_COPIES = 63
 """Maximum number of replicas and copies of a partition that are compared: each has a bit of a long."""
-NUMBERED = """
+OF_TOPICS = """
+  select cluster, topic, partition, source, topicId,
+         max(struct(copies, topicId)) over (partition by cluster, topic, partition).topicId as known
+  from (select *, count(*) over (partition by cluster, topic, partition, topicId) as copies
+        from (select cluster, topic, partition, source, max(topicId) as topicId from units
+              where topicId is not null group by cluster, topic, partition, source))
+"""
+"""The topic ID of each directory, and the one that most with its name have: a topic may have been deleted and created
+again while a broker was down, and the directory of the old one is no replica of the new one."""
+NUMBERED = f"""
   select *, row_number() over (partition by cluster, topic, partition order by source) as number
   from (select cluster, topic, partition, source, any_value(broker) as broker, min(firstOffset) as first,
                max(lastOffset) as end
-        from segments where state = 'live' and topic is not null and lastOffset is not null {changed}
-        group by cluster, topic, partition, source)
+        from segments where state = 'live' and topic is not null and lastOffset is not null {{changed}}
+        group by cluster, topic, partition, source) s
+  where not exists (select 1 from ({OF_TOPICS}) i where i.cluster <=> s.cluster and i.topic = s.topic
+                    and i.partition = s.partition and i.source = s.source and i.topicId <> i.known)
 """
 REPLICAS = f"""
   select *, shiftleft(1L, cast(number - 1 as int)) as bit,

@@ -17,6 +17,7 @@ from kdump.check.engine.units import CheckUnit
 from kdump.check.resume_state import StateError
 from kdump.check.totals import CheckTotals
 from kdump.io.directory_listing import length
+from kdump.kafka.small_files import topic_id
 from kdump.log import file_kinds
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.partition_directory import PartitionDirectory
@@ -257,6 +258,7 @@ class UnitRead:
             "topic": place.topic if place is not None else None,
             "partition": place.partition if place is not None else None,
             "state": self.common.get("state"),
+            "topicId": topic_id(place) if isinstance(place, PartitionDirectory) and not place.state else None,
             **{name: getattr(totals, of) for name, of in COUNTS.items()},
             "unread": [path_text(text) for text in totals.unread],
             "notes": [path_text(text) for text in totals.notes],

@@ -51,7 +51,7 @@ UNITS = SparkTable(
         *IDENTITY,
         *_columns("string", "topic"),
         *_columns("int", "partition"),
-        *_columns("string", "state"),
+        *_columns("string", "state", "topicId"),
         *_columns("bigint", *COUNTS),
         *_columns("array<string>", "unread", "notes", "notInBundle"),
         *_columns("array<struct<magic:int,compression:string,batches:bigint,records:bigint,bytes:bigint>>", "formats"),
@@ -69,8 +69,8 @@ UNITS = SparkTable(
         *_columns("binary", "keptState"),
     ),
 )
-"""`group`: what it is planned with; `firstSegment`: number of segments that were not read again; `kept`: the point at
-which the check can resume, with the state `keptState`."""
+"""`group`: what it is planned with; `topicId`: in the partition.metadata of a live partition; `firstSegment`: number
+of segments that were not read again; `kept`: the point at which the check can resume, with the state `keptState`."""
 WRITTEN = {table.name: table for table in (*RESULTS.values(), UNITS) if not table.derived}
 """Tables whose files the tasks of a scan write."""
 PLANNED = ["key", "group", "fingerprint", "kept"]

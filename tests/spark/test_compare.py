@@ -32,6 +32,11 @@ SEGMENTS = """
 """
 
 
+UNITS = "cluster string, topic string, partition int, source string, topicId string"
+TOPIC_IDS = {"of a deleted topic": {"a": "X", "b": "X", "d": "W"}}
+"""The topic IDs of directories, by topic and source."""
+
+
 class Fact(NamedTuple):
     """A batch. `compacted`: it has fewer records than offsets."""
 
@@ -87,6 +92,8 @@ def views(spark: Any, cases: dict[str, Case]) -> None:
                 segments.append((*place, min(row.base for row in rows), max(row.last for row in rows)))
     spark.createDataFrame(batches, BATCHES).coalesce(1).createOrReplaceTempView("batches")
     spark.createDataFrame(segments, SEGMENTS).coalesce(1).createOrReplaceTempView("segments")
+    units = [("c", topic, 0, source, of) for topic, known in TOPIC_IDS.items() for source, of in known.items()]
+    spark.createDataFrame(units, UNITS).coalesce(1).createOrReplaceTempView("units")
 
 
 TOP = (1 << 63) - 1
@@ -105,6 +112,7 @@ CASES: dict[str, tuple[Case, list[tuple[str, int, int]]]] = {
     "two agree": ({"a": log(), "b": log(end=40) + log(40, crc=1), "c": log()}, [(DIVERGED, 40, 49)]),
     "another end": ({"a": changed(without(log(), 25), 20, last=29, crc=7), "b": log()}, [(DIVERGED, 20, 29)]),
     "inside": ({"a": [*log(end=20), Fact(18, 22, 7)], "b": log(15)}, [(DIVERGED, 18, 24)]),
+    "of a deleted topic": ({"a": log(), "b": log(), "c": log(), "d": log(crc=2)}, []),
     "damaged": ({"a": log(), "b": changed(log(), 25, crc=9, valid=False)}, [(DAMAGED, 25, 29)]),
     "damaged in its records": ({"a": log(), "b": changed(log(), 25, valid=False)}, [(DAMAGED, 25, 29)]),
     "the same base twice": ({"a": [*log(), Fact(45, 49, 3)], "b": [*log(), Fact(45, 49, 3)]}, []),
