@@ -80,7 +80,7 @@ def find_connect(paths: Iterable[str], run: Run, named: Callable[[str], bool] = 
     topics = find_topic_logs(paths, _Names(named), run, lone="")
     clusters, checkpoints = [], []
     for is_deleted, by_cluster in ((False, topics.newest), (True, topics.deleted)):
-        found: dict[tuple[str, str], list[ConnectLog]] = {}
+        by_name: dict[tuple[str, str], list[ConnectLog]] = {}
         for cluster, logs in by_cluster.items():
             kinds = {topic: _kind(topic, [each for each in logs if each.topic == topic]) for topic in _topics(logs)}
             for log in logs:
@@ -88,21 +88,21 @@ def find_connect(paths: Iterable[str], run: Run, named: Callable[[str], bool] = 
                 if kind == CHECKPOINTS and not is_deleted:
                     checkpoints.append((cluster, log))
                 elif kind in KINDS:
-                    found.setdefault((cluster, _stem(log.topic)), []).append(ConnectLog(log, kind))
-        for (cluster, name), mine in sorted(found.items()):
+                    by_name.setdefault((cluster, _stem(log.topic)), []).append(ConnectLog(log, kind))
+        for (cluster, name), mine in sorted(by_name.items()):
             mine.sort(key=lambda each: (ORDER[each.kind], each.log.topic, each.log.partition, each.log.path))
             clusters.append(ConnectCluster(cluster, name, tuple(mine), is_deleted))
     return FoundConnect(clusters, checkpoints, topics)
 
 
 def _topics(logs: Iterable[CoordinatorLog]) -> list[str]:
-    return list(dict.fromkeys(each.topic for each in logs))
+    return list(dict.fromkeys(log.topic for log in logs))
 
 
 def _stem(topic: str) -> str:
     """Return the name of a topic with * in place of the last word, which differs between the topics of a cluster."""
-    found = list(WORD.finditer(topic))
-    return topic if not found else topic[: found[-1].start()] + "*" + topic[found[-1].end() :]
+    words = list(WORD.finditer(topic))
+    return topic if not words else topic[: words[-1].start()] + "*" + topic[words[-1].end() :]
 
 
 def _kind(topic: str, logs: list[CoordinatorLog]) -> str:
@@ -115,7 +115,7 @@ def _kind(topic: str, logs: list[CoordinatorLog]) -> str:
 
 
 def _data(log: CoordinatorLog) -> Iterator[Record]:
-    return (each for each in log_records(log, AsOf(), ignore) if not each.is_control)
+    return (record for record in log_records(log, AsOf(), ignore) if not record.is_control)
 
 
 def _kind_of(record: Record) -> str:
@@ -216,26 +216,26 @@ def read_checkpoints(
     run: Run = PLAIN_RUN,
 ) -> list[Checkpoint]:
     """Return the last checkpoint of each group and partition. Source: org.apache.kafka.connect.mirror.Checkpoint."""
-    found: dict[bytes, Checkpoint] = {}
+    checkpoints: dict[bytes, Checkpoint] = {}
     room = ROOM
     for record in log_records(log, moment, note, run):
         if record.is_control or record.key is None:
             continue
         if record.value is None:
-            found.pop(record.key, None)
+            checkpoints.pop(record.key, None)
             continue
         key, key_error = try_decode(MIRROR_MESSAGES["CheckpointKey"], 0, record.key)
         value, error = try_decode(MIRROR_MESSAGES["CheckpointValue"], 0, record.value)
         if key_error or error:
             note(f"at offset {record.offset}: {key_error or error}")
             continue
-        if record.key not in found:
+        if record.key not in checkpoints:
             room -= ENTRY + 2 * len(record.key) + len(record.value)
             if room < 0:
                 note(f"at offset {record.offset}: too many checkpoints to keep in memory ({ROOM} bytes)")
                 break
         fields = value.value
-        found[record.key] = Checkpoint(
+        checkpoints[record.key] = Checkpoint(
             **key.value,
             upstreamOffset=fields["upstreamOffset"],
             offset=fields["offset"],
@@ -243,4 +243,4 @@ def read_checkpoints(
             record_offset=record.offset or 0,
             timestamp=record.timestamp,
         )
-    return list(found.values())
+    return list(checkpoints.values())

@@ -91,12 +91,12 @@ def partition_summary_in(
             return facts
         from kdump.state.effective_config import is_tiered
 
-        known = metadata()
-        if is_tiered(known, place.topic):
+        image = metadata()
+        if is_tiered(image, place.topic):
             facts.tiered = True
-            described = known.topics.get(place.topic) if known is not None else None
-            found = lacks(described.id if described else None, place.partition, start, first)
-            facts.unreadable = None if found is None else tuple(found)
+            described = image.topics.get(place.topic) if image is not None else None
+            lacking = lacks(described.id if described else None, place.partition, start, first)
+            facts.unreadable = None if lacking is None else tuple(lacking)
     return facts
 
 
@@ -151,15 +151,15 @@ def log_directory_summary(directory: LogDirectory, disks: Disks) -> LogDirectory
 def _identity(directory: LogDirectory, broken: list[str]) -> dict[str, str]:
     """Return the contents of meta.properties. Almost any text is a property to Java, so that the file also counts as
     broken if it states no node ID."""
-    found = properties(directory.files.get(META), broken)
+    values = properties(directory.files.get(META), broken)
     if META in directory.files and META not in broken:
         try:
-            states_node = meta_properties(found).node_id is not None
+            states_node = meta_properties(values).node_id is not None
         except ValueError:
             states_node = False
         if not states_node:
             broken.append(META)
-    return found
+    return values
 
 
 def _absent(directory: LogDirectory, disks: Disks, metadata: Callable[[], MetadataImage | None]) -> list[PartitionKey]:

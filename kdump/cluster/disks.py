@@ -64,8 +64,8 @@ class Node:
 
     def logs_of(self, topic: str) -> list[str]:
         """Return the paths of the live partitions of a topic."""
-        every = (each for directory in self.directories for each in directory.partitions)
-        return [each.path for each in every if each.topic == topic and not each.state]
+        every = (partition for directory in self.directories for partition in directory.partitions)
+        return [partition.path for partition in every if partition.topic == topic and not partition.state]
 
     def coordinator(self, metadata: MetadataImage | None, limits: Limits) -> TransactionCoordinatorState | None:
         """Return the transactions in the node's coordinator logs; None if it has none."""
@@ -139,13 +139,13 @@ class Disks:
     @cached_property
     def found(self) -> list[Place]:
         """Log directories, partitions and files, in the order in which they were found."""
-        return [self.described(each) for each in self._searched]
+        return [self.described(place) for place in self._searched]
 
     def configure(self, server: ServerProperties | None) -> None:
         """Take what a server.properties that was found next to the directories states of them."""
         self.server = server
-        for each in self.found:
-            self.described(each)
+        for place in self.found:
+            self.described(place)
 
     def described(self, place: Place) -> Place:
         """Return the same place, with what server.properties states of it."""
@@ -155,7 +155,7 @@ class Disks:
 
     @cached_property
     def directories(self) -> list[LogDirectory]:
-        return list({each.path: each for each in self.found if isinstance(each, LogDirectory)}.values())
+        return list({place.path: place for place in self.found if isinstance(place, LogDirectory)}.values())
 
     @property
     def unlisted(self) -> list[str]:
@@ -164,12 +164,12 @@ class Disks:
 
     @cached_property
     def _ids(self) -> dict[str, dict[str, str]]:
-        return {each.path: node_ids(each, self._open) for each in self.directories}
+        return {directory.path: node_ids(directory, self._open) for directory in self.directories}
 
     def ids(self, directory: LogDirectory) -> dict[str, str]:
         """Return what the log directory's meta.properties states."""
-        known = self._ids.get(directory.path)
-        return node_ids(directory, self._open) if known is None else known
+        stated = self._ids.get(directory.path)
+        return node_ids(directory, self._open) if stated is None else stated
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -178,7 +178,7 @@ class Disks:
         for directory in sorted(self.directories, key=_order):
             original = None
             for node in nodes:
-                apart = next((each for each in node.directories if not self._belong_together(directory, each)), None)
+                apart = next((other for other in node.directories if not self._belong_together(directory, other)), None)
                 if apart is None:
                     break
                 if original is None and self._of_one_node(directory, apart):
@@ -213,8 +213,8 @@ class Disks:
             if cluster is not None:
                 clusters[cluster].append(directory)
                 continue
-            known = self._cluster_with_topics(directory, unknown)
-            unknown.setdefault(real_path(directory.path) if known is None else known, []).append(directory)
+            other = self._cluster_with_topics(directory, unknown)
+            unknown.setdefault(real_path(directory.path) if other is None else other, []).append(directory)
         return clusters | unknown
 
     def _cluster_with_topics(
@@ -255,10 +255,10 @@ class Disks:
         """Return the cluster ID of the log directories; None if none states it. Raises SourceError for those of
         several clusters."""
         by_cluster: dict[str, str] = {}
-        for each in self.directories:
-            cluster = self.ids(each).get("cluster.id")
+        for directory in self.directories:
+            cluster = self.ids(directory).get("cluster.id")
             if cluster:
-                by_cluster.setdefault(cluster, each.path)
+                by_cluster.setdefault(cluster, directory.path)
         if len(by_cluster) > 1:
             names = ", ".join(f"{path} of {cluster}" for cluster, path in by_cluster.items())
             raise SourceError(f"these log directories are of different clusters: {names}; pass those of one")
@@ -276,12 +276,12 @@ class Disks:
 
     def node_of(self, directory: LogDirectory) -> Node:
         """Return the node of a log directory."""
-        known = self._nodes_by_path.get(real_path(directory.path))
-        return Node([directory], self.ids(directory)) if known is None else known
+        node = self._nodes_by_path.get(real_path(directory.path))
+        return Node([directory], self.ids(directory)) if node is None else node
 
     def others(self, directory: LogDirectory) -> list[LogDirectory]:
         """Return the node's other log directories."""
-        return [each for each in self.node_of(directory).directories if each.path != directory.path]
+        return [other for other in self.node_of(directory).directories if other.path != directory.path]
 
     def below(self, path: str) -> list[LogDirectory]:
         """Return the log directory at a path of the command or, if there is none, those below it."""
@@ -294,19 +294,19 @@ class Disks:
 
     @cached_property
     def _clusters_by_path(self) -> dict[str, str]:
-        return {real_path(each.path): cluster for cluster, found in self.clusters.items() for each in found}
+        return {real_path(each.path): cluster for cluster, directories in self.clusters.items() for each in directories}
 
     def of_cluster(self, *paths: str) -> list[str]:
         """Return the paths of all log directories of the clusters of these log directories, these among them."""
         clusters = {path: self.cluster_at(path) for path in paths}
         others = [path for path, cluster in clusters.items() if cluster is None]
         every = (self.clusters[cluster] for cluster in dict.fromkeys(clusters.values()) if cluster is not None)
-        return [*others, *(each.path for directories in every for each in directories)]
+        return [*others, *(directory.path for directories in every for directory in directories)]
 
     def newest_metadata(self, *paths: str, run: Run = PLAIN_RUN) -> tuple[str, MetadataImage | None]:
         """Return the newest known state of the cluster of these log directories, by default of all, and the path of the
         log directory that has it; "" and None if there is none."""
-        paths = paths or tuple(each.path for each in self.directories)
+        paths = paths or tuple(directory.path for directory in self.directories)
         return self.copies.newest(self.of_cluster(*paths), run)
 
     def watched_metadata(self, path: str) -> tuple[FileWatch, MetadataImage | None]:
@@ -324,7 +324,7 @@ class Disks:
 
     @cached_property
     def _nodes_by_path(self) -> dict[str, Node]:
-        return {real_path(each.path): node for node in self.nodes for each in node.directories}
+        return {real_path(directory.path): node for node in self.nodes for directory in node.directories}
 
     @cached_property
     def _owners(self) -> dict[str, str]:
@@ -354,7 +354,7 @@ class Disks:
         """Return True if two log directories are of one node, and not copies of each other."""
         if not self._of_one_node(one, other):
             return False
-        ids = [each.get("directory.id") for each in (self.ids(one), self.ids(other))]
+        ids = [stated.get("directory.id") for stated in (self.ids(one), self.ids(other))]
         if None not in ids:
             return ids[0] != ids[1]
         return ids == [None, None] and not _overlap(one, other)
@@ -368,7 +368,7 @@ class Disks:
             return nodes
         cluster = self.cluster_at((named or lost)[0].directories[0].path)
         lost = [node for node in lost if self.cluster_at(node.directories[0].path) == cluster]
-        joined = [each for node in (*named, *lost) for each in node.directories]
+        joined = [directory for node in (*named, *lost) for directory in node.directories]
         if any(_overlap(*pair) for pair in combinations(joined, 2)):
             return nodes
         one = Node(sorted(joined, key=_order), named[0].ids if named else {})
@@ -386,7 +386,7 @@ def unlisted(paths: Iterable[str], found: Iterable[str], collector: UnlistedColl
 
 def _is_of_node(directory: LogDirectory) -> bool:
     """Return True if files of a node's own are here, and not only copies of partitions."""
-    has_metadata = any(each.topic == METADATA_TOPIC for each in directory.candidates)
+    has_metadata = any(partition.topic == METADATA_TOPIC for partition in directory.candidates)
     return has_metadata or not directory.is_copy_of_partitions
 
 
@@ -400,7 +400,7 @@ def _overlap(one: LogDirectory, other: LogDirectory) -> bool:
 
 def _live_topics(directories: Iterable[LogDirectory]) -> dict[str, PartitionDirectory]:
     """Return a live partition of each topic in log directories."""
-    every = (each for directory in directories for each in directory.partitions)
+    every = (partition for directory in directories for partition in directory.partitions)
     return {each.topic: each for each in every if each.topic and each.topic != METADATA_TOPIC and not each.state}
 
 

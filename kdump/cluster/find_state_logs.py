@@ -31,12 +31,12 @@ def metadata_in(path: str, run: Run) -> Iterator[tuple[MetadataFiles, LogDirecto
     """Yield each copy of the cluster's metadata in `path`, with the log directory that contains it. A copy is a log
     directory, a __cluster_metadata directory, a snapshot, bootstrap.checkpoint, or a segment. Raises SourceError if
     there is none."""
-    found = False
+    is_any = False
     for place in _places(path, run):
         for copy in _metadata_of(place, path, run):
-            found = True
+            is_any = True
             yield copy
-    if not found:
+    if not is_any:
         raise SourceError(f"{path}: no cluster metadata ({METADATA_LOG} or a .checkpoint) here")
 
 
@@ -65,13 +65,13 @@ def _metadata_of(place: Place, path: str, run: Run) -> Iterator[tuple[MetadataFi
         return
     if isinstance(place, PartitionDirectory):
         # A copy may have any name if its directory is the given path.
-        known = place.topic == METADATA_TOPIC or (place.topic is None and place.path == path)
-        if known and not place.state:
+        has_metadata = place.topic == METADATA_TOPIC or (place.topic is None and place.path == path)
+        if has_metadata and not place.state:
             yield from _of_folder(place, log_directory_above(place.path), run)
         return
-    own = [each for each in place.partitions if each.topic == METADATA_TOPIC and not each.state]
-    for each in own:
-        yield from _of_folder(each, place, run)
+    own = [log for log in place.partitions if log.topic == METADATA_TOPIC and not log.state]
+    for log in own:
+        yield from _of_folder(log, place, run)
     bootstrap = place.files.get(BOOTSTRAP)
     if not own and bootstrap is not None:
         yield MetadataFiles(bootstrap.path, bootstrap=bootstrap.path), place
@@ -175,8 +175,8 @@ def find_logs(
     for path in paths:
         try:
             for place in _places(path, search):
-                found, directory = _logs_at(place, topics, lone, search)
-                logs += found
+                here, directory = _logs_at(place, topics, lone, search)
+                logs += here
                 if directory is not None:
                     directories.setdefault(real_path(directory.path), directory)
         except SourceError as error:
@@ -201,14 +201,14 @@ def _logs_at(
 
 def logs_in(directory: LogDirectory, topics: Container[str] = (OFFSETS_TOPIC, SHARE_TOPIC)) -> Iterator[CoordinatorLog]:
     """Yield the logs of `topics` in a log directory, which may be at a URL."""
-    for each in directory.partitions:
-        yield from _of_partition(each, topics)
+    for partition in directory.partitions:
+        yield from _of_partition(partition, topics)
 
 
 def deleted_logs(directory: LogDirectory, topics: Container[str]) -> Iterator[CoordinatorLog]:
     """Yield the logs of `topics` that the broker has renamed to delete them, or has found stray."""
-    for each in directory.partitions:
-        yield from _of_partition(each, topics, states=("delete", "stray"))
+    for partition in directory.partitions:
+        yield from _of_partition(partition, topics, states=("delete", "stray"))
 
 
 def _of_partition(

@@ -130,8 +130,8 @@ class LagContext:
 
     def topic_name(self, topic: str) -> str:
         """Return the name of a topic with a known ID; any other text unchanged."""
-        known = self.metadata.by_id.get(topic) if self.metadata else None
-        return known.name if known else topic
+        described = self.metadata.by_id.get(topic) if self.metadata else None
+        return described.name if described else topic
 
     def end(self, topic: str, partition: int) -> LogOffsets | None:
         return self.disks.end(topic, partition) if self.is_now else None
@@ -143,11 +143,11 @@ class LagContext:
         """Return what is wrong with the partition itself; empty if nothing is."""
         if not self.is_now:
             return ""
-        known = self.metadata.topics.get(topic) if self.metadata else None
-        if known is not None:
-            if topic_id is not None and known.id != topic_id:
+        described = self.metadata.topics.get(topic) if self.metadata else None
+        if described is not None:
+            if topic_id is not None and described.id != topic_id:
                 return OTHER_TOPIC
-            return "" if partition in known.partitions or not known.partitions else NO_PARTITION
+            return "" if partition in described.partitions or not described.partitions else NO_PARTITION
         if (topic, partition) in self.disks.found:
             return ""
         if topic in self.disks.deleted:
@@ -217,10 +217,10 @@ def truncated(commit: OffsetAndMetadata, epochs: Sequence[EpochEntry], end: LogO
     committed epoch ends (OffsetsForLeaderEpoch; SubscriptionState.maybeCompleteValidation), and an epoch whose records
     are deleted ends where the next one begins (KAFKA-19902)."""
     epoch = commit.leaderEpoch
-    found = None if epoch is None or epoch < 0 else end_offset_for(epochs, epoch, end.logEndOffset)
-    if found is None or found.startOffset >= commit.offset:
+    epoch_end = None if epoch is None or epoch < 0 else end_offset_for(epochs, epoch, end.logEndOffset)
+    if epoch_end is None or epoch_end.startOffset >= commit.offset:
         return ""
-    return TRUNCATED.format(epoch, found.startOffset)
+    return TRUNCATED.format(epoch, epoch_end.startOffset)
 
 
 def share_positions(groups: GroupCoordinatorState, group: str, context: LagContext) -> Iterator[SharePosition]:

@@ -76,8 +76,8 @@ class LogOffsetsByPartition:
         """Return the replica with the highest log end offset; None if no replica has a segment."""
         key = (topic, partition)
         if key not in self._ends:
-            found = [self._of(directory, each) for directory, each in self.found.get(key, ())]
-            known = [end for end in found if end is not None]
+            ends = [self._of(directory, place) for directory, place in self.found.get(key, ())]
+            known = [end for end in ends if end is not None]
             self._ends[key] = max(known, key=lambda end: end.logEndOffset, default=None)
         return self._ends[key]
 
@@ -99,7 +99,7 @@ class LogOffsetsByPartition:
         if offset == end.logEndOffset:
             return 0
         if (topic, partition) not in self._tails:
-            place = next(each for _, each in self.found[topic, partition] if each.path == end.path)
+            place = next(other for _, other in self.found[topic, partition] if other.path == end.path)
             if len(self._tails) >= MOST_TAILS:
                 del self._tails[next(iter(self._tails))]
             self._tails[topic, partition] = _tail(place, max(end.logStartOffset, end.logEndOffset - MOST_COUNTED), end)

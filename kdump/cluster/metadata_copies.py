@@ -115,9 +115,9 @@ class MetadataCopies:
             set(directories), key=lambda path: (file_system.tree_at(path) is not None, real_path(path), path)
         )
         for directory in ordered:
-            age, found = self._look(directory, run)
+            age, replayed = self._look(directory, run)
             if age is not None and (newest is None or age > newest):
-                source, newest, image = directory, age, found
+                source, newest, image = directory, age, replayed
         for directory in ordered:
             self._kept.pop(directory, None)
         if newest is None:

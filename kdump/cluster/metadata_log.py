@@ -85,10 +85,10 @@ def replay_metadata(
     start = files.log_start
     if files.bootstrap is not None and not files.snapshots and start is None:
         return reader.read(((0, files.bootstrap),))
-    fitting = [each for each in files.snapshots if moment.offset is None or each[0] <= moment.offset + 1]
+    fitting = [snapshot for snapshot in files.snapshots if moment.offset is None or snapshot[0] <= moment.offset + 1]
     if on_change is not None:
         # As little as possible from a snapshot, because it contains no history.
-        usable = [] if start == 0 else [each for each in fitting if start is None or each[0] >= start]
+        usable = [] if start == 0 else [snapshot for snapshot in fitting if start is None or snapshot[0] >= start]
     else:
         usable = fitting[::-1]
     is_limited = moment != AsOf()

@@ -54,14 +54,14 @@ def problem_texts(metadata: MetadataImage, release: KafkaRelease) -> list[str]:
     """Return the problems of a replay; those with a record that nodes of this release refuse state the exception and
     the byte."""
     problems = list(metadata.problems)
-    for each in refusals(metadata, release):
-        start = f"at offset {each.offset}: "
-        place = next((number for number, text in enumerate(problems) if text.startswith(start)), None)
+    for refusal in refusals(metadata, release):
+        start = f"at offset {refusal.offset}: "
+        place = next((number for number, problem in enumerate(problems) if problem.startswith(start)), None)
         if place is not None:
-            where = f" (byte {each.position} of {os.path.basename(each.file)})" if each.file else ""
-            problems[place] += f"; a node cannot apply it: {each.exception}{where}"
-        elif each.record:
-            problems.append(f"{refused_text(each, metadata)}: a node cannot apply it: {each.exception}")
+            where = f" (byte {refusal.position} of {os.path.basename(refusal.file)})" if refusal.file else ""
+            problems[place] += f"; a node cannot apply it: {refusal.exception}{where}"
+        elif refusal.record:
+            problems.append(f"{refused_text(refusal, metadata)}: a node cannot apply it: {refusal.exception}")
     return problems
 
 
@@ -145,7 +145,7 @@ def record_rule(value: bytes, release: KnownRelease) -> Rule | None:
     values = decode_metadata_record(value).values or {}
     if name == FEATURE_LEVEL and "featureLevel" in values:
         return _level_rule(values["name"], values["featureLevel"], release)
-    is_nested = any(values.get(each) for each in NESTED.get(name, ()))
+    is_nested = any(values.get(field) for field in NESTED.get(name, ()))
     return _frame_rule(frame.apiKey, frame.version, is_nested, release)[1]
 
 

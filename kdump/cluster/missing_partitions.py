@@ -125,13 +125,13 @@ def checkpointed_partitions(checkpoints: Mapping[str, Target], opener: Opener | 
         if target is None:
             continue
         try:
-            found = read_checkpoint(target.path, opener=opener)
+            checkpoint = read_checkpoint(target.path, opener=opener)
         except SourceError:
             is_unread = True
             continue
-        keys = frozenset(key for key in found.offsets if is_legal(key))
+        keys = frozenset(key for key in checkpoint.offsets if is_legal(key))
         # A broker's first startup creates it empty, and reads such a file without an error.
-        if found.error is None and (found.lines or 0) > 1:
+        if checkpoint.error is None and (checkpoint.lines or 0) > 1:
             return CheckpointedPartitions(keys, True)
         named |= keys
     return CheckpointedPartitions(frozenset(named), is_unread)
@@ -167,10 +167,12 @@ def may_be_missing(path: str, checkpointed: CheckpointedPartitions) -> bool:
     """Return False if `missing_partitions` reports nothing lost, whatever the metadata and other log directories have:
     each partition in the log directory's checkpoints has its directory, and nothing else has a partition's name."""
     try:
-        found, in_place = _states(path)
+        states, in_place = _states(path)
     except OSError:
         return False
-    return not checkpointed.is_whole or bool(in_place) or any("" not in found.get(key, ()) for key in checkpointed.keys)
+    return (
+        not checkpointed.is_whole or bool(in_place) or any("" not in states.get(key, ()) for key in checkpointed.keys)
+    )
 
 
 def is_legal(key: PartitionKey) -> bool:
@@ -198,7 +200,7 @@ def _ordered(keys: Iterable[PartitionKey]) -> list[PartitionKey]:
 def _states(path: str) -> tuple[dict[PartitionKey, set[str]], dict[PartitionKey, str]]:
     """Return the partitions that a log directory contains, each with the states of its directories: "" is a live one;
     and the paths of what else has a live partition's name. Raises OSError."""
-    found: dict[PartitionKey, set[str]] = {}
+    states: dict[PartitionKey, set[str]] = {}
     in_place: dict[PartitionKey, str] = {}
     for item in items(path):
         match = PARTITION.match(item.name)
@@ -206,7 +208,7 @@ def _states(path: str) -> tuple[dict[PartitionKey, set[str]], dict[PartitionKey,
             continue
         key = match["topic"], int(match["partition"])
         if item.is_directory:
-            found.setdefault(key, set()).add(match["state"] or "")
+            states.setdefault(key, set()).add(match["state"] or "")
         elif item.name == name_of(key):
             in_place[key] = item.path
-    return found, in_place
+    return states, in_place

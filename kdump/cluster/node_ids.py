@@ -18,10 +18,10 @@ if TYPE_CHECKING:  # most commands ask for IDs alone
 def node_ids(directory: LogDirectory, open_: Open = open_window) -> dict[str, str]:
     """Return what meta.properties states, with the name node.id, which was broker.id before KRaft; empty if the file is
     missing or cannot be read."""
-    found = properties(directory.files.get(META), open_=open_)
-    if "broker.id" in found:
-        found.setdefault("node.id", found["broker.id"])
-    return found
+    values = properties(directory.files.get(META), open_=open_)
+    if "broker.id" in values:
+        values.setdefault("node.id", values["broker.id"])
+    return values
 
 
 def may_be_broker(
@@ -57,7 +57,7 @@ def has_controller_role(
     neither does. `nodes`: as for may_be_broker; `voters`: of the quorum, none if they are not known."""
     if server is not None and server.roles is not None:
         return "controller" in server.roles
-    if any(each in voters or each in metadata.controllers for each in nodes):
+    if any(node in voters or node in metadata.controllers for node in nodes):
         return True
     others = voters or metadata.controllers
-    return False if others and any(each in metadata.brokers for each in nodes) else None
+    return False if others and any(node in metadata.brokers for node in nodes) else None

@@ -138,17 +138,17 @@ def log_records(
 def merged(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
     """Merge logs in the same directory into one: the caller may have given several of its segments, or the directory
     and one of them."""
-    found: dict[tuple[str, int, str], CoordinatorLog] = {}
+    by_place: dict[tuple[str, int, str], CoordinatorLog] = {}
     for log in logs:
         folder = os.path.dirname(log.segments[0]) if log.segments else log.path
         key = (log.topic, log.partition, real_path(folder))
-        known = found.get(key)
-        if known is not None:
-            paths = {real_path(path): path for path in (*log.segments, *known.segments)}
+        other = by_place.get(key)
+        if other is not None:
+            paths = {real_path(path): path for path in (*log.segments, *other.segments)}
             segments = sorted(paths.values(), key=lambda path: (target(path).name_offset or 0, path))
             log = log._replace(path=folder, segments=tuple(segments))
-        found[key] = log
-    return [found[key] for key in sorted(found)]
+        by_place[key] = log
+    return [by_place[key] for key in sorted(by_place)]
 
 
 def newest(logs: Sequence[CoordinatorLog]) -> list[CoordinatorLog]:
@@ -190,7 +190,7 @@ def apply_share(replay: GroupReplay, record: Record) -> None:
         replay.room += size
         if not states:
             del replay.groups.share[group]
-    old, new = ({} if each is None else each._asdict() for each in (before, after))
+    old, new = ({} if state is None else state._asdict() for state in (before, after))
     replay.report_change(
         "shareState", f"{at[0]}-{at[1]}", group, old, new, quiet=("recordOffset", "writeTimestamp", "snapshotOffset")
     )

@@ -122,8 +122,8 @@ def first_release(name: str, level: int) -> Line:
 
 def highest_level(name: str, line: Line) -> int:
     """Return the highest level of a feature that a release supports; 0 if it does not have the feature."""
-    known = at_most(line).features.get(name)
-    return 0 if known is None else known.highest
+    level = at_most(line).features.get(name)
+    return 0 if level is None else level.highest
 
 
 def level_name(name: str, level: int) -> str:
@@ -187,7 +187,7 @@ def disk_release(paths: Sequence[str], metadata: MetadataImage | None) -> DiskRe
 
 def _metadata_facts(metadata: MetadataImage, nodes: set[int | None]) -> list[ReleaseFact]:
     """Return what the metadata states, with the registrations of these nodes."""
-    newer = [ReleaseFact(text, NEWER, None) for text in metadata.newer]
+    newer = [ReleaseFact(reason, NEWER, None) for reason in metadata.newer]
     return [*_registrations(metadata, nodes), *_levels(metadata), *newer]
 
 
@@ -195,8 +195,8 @@ def newer_in(metadata: MetadataImage, *nodes: int | None) -> dict[str, int | Non
     """Return what in the metadata only a release newer than the newest known one writes, with the offset in the log if
     a single record is meant. `nodes`: those whose registrations count, None for one that is unknown."""
     facts = _metadata_facts(metadata, {*nodes} - {None})
-    found = [fact.text for fact in facts if fact.since is not None and fact.since > LAST]
-    return {text: metadata.newer.get(text) for text in found}
+    reasons = [fact.text for fact in facts if fact.since is not None and fact.since > LAST]
+    return {reason: metadata.newer.get(reason) for reason in reasons}
 
 
 def completed(requested: KafkaRelease, disk: DiskRelease) -> KafkaRelease:
@@ -226,7 +226,7 @@ def _mode(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], metad
     if not of_brokers or any(meta.get("version", "0").strip() != "0" for meta in metas if "node.id" in meta):
         return KRAFT
     state = "" if metadata is None else metadata.zk_migration.get("", "")
-    has_log = any(each.topic == METADATA_TOPIC for place in places for each in place.partitions)
+    has_log = any(partition.topic == METADATA_TOPIC for place in places for partition in place.partitions)
     return KRAFT if has_log and state not in ("PRE_MIGRATION", "MIGRATION") else ZOOKEEPER
 
 
@@ -243,17 +243,17 @@ def _registrations(metadata: MetadataImage, nodes: set[int | None]) -> list[Rele
                 continue
             if top is not None:
                 line = first_release(LEVEL, top)
-                text = f"{kind} {number} registered with {LEVEL} up to {level_name(LEVEL, top)}"
-                found.append(ReleaseFact(text, line, line))
-            for each in registration.features:
-                if each.name != LEVEL and first_release(each.name, each.maxSupportedVersion) > LAST:
-                    text = f"{kind} {number} registered with {level_text(each.name, each.maxSupportedVersion)}"
-                    found.append(ReleaseFact(text, NEWER, None))
+                reason = f"{kind} {number} registered with {LEVEL} up to {level_name(LEVEL, top)}"
+                found.append(ReleaseFact(reason, line, line))
+            for feature in registration.features:
+                if feature.name != LEVEL and first_release(feature.name, feature.maxSupportedVersion) > LAST:
+                    reason = f"{kind} {number} registered with {level_text(feature.name, feature.maxSupportedVersion)}"
+                    found.append(ReleaseFact(reason, NEWER, None))
     return found
 
 
 def _level(features: Sequence[SupportedFeature]) -> int | None:
-    return next((each.maxSupportedVersion for each in features if each.name == LEVEL), None)
+    return next((feature.maxSupportedVersion for feature in features if feature.name == LEVEL), None)
 
 
 def all_levels(metadata: MetadataImage) -> dict[tuple[str, int], int | None]:
@@ -272,8 +272,8 @@ def _levels(metadata: MetadataImage) -> Iterator[ReleaseFact]:
         if since == FIRST:
             continue
         is_final = level == (metadata.kraft_version if name == "kraft.version" else metadata.features.get(name))
-        text = f"{name} is {level_name(name, level)}" if is_final else earlier_level_text(name, level, offset)
-        yield ReleaseFact(text, since, None)
+        reason = f"{name} is {level_name(name, level)}" if is_final else earlier_level_text(name, level, offset)
+        yield ReleaseFact(reason, since, None)
     for name, level in metadata.formatted.items():
         since = max(first_release(name, level), WITH_FORMAT_IN_CHECKPOINT)
         yield ReleaseFact(formatted_level_text(name, level), since, None)
@@ -289,15 +289,15 @@ def _versions(places: Sequence[LogDirectory]) -> Iterator[ReleaseFact]:
         for name, file in files.items():
             if file.kind is None or file.kind not in READERS:
                 continue
-            if text := newer_version(file.kind, _version(file), f"{name} version"):
-                yield ReleaseFact(text, NEWER, None)
+            if reason := newer_version(file.kind, _version(file), f"{name} version"):
+                yield ReleaseFact(reason, NEWER, None)
 
 
 def _version(file: Target) -> int | None:
     """Return the version that a small file states; None if it cannot be read."""
     if file.kind is not OFFSET_CHECKPOINT:
-        found = properties(file)
-        return parse_int(found.get("version", found.get("data_version")))
+        values = properties(file)
+        return parse_int(values.get("version", values.get("data_version")))
     try:
         window = open_window(file)
     except SourceError:
@@ -310,38 +310,38 @@ def _version(file: Target) -> int | None:
 
 def _small_files(places: Sequence[LogDirectory], metas: Sequence[dict[str, str]], mode: str) -> list[ReleaseFact]:
     """Return what the formats of small files state."""
-    found = []
+    facts = []
     if any("directory.id" in meta for meta in metas):
-        found.append(ReleaseFact("meta.properties has a directory.id", (3, 7), None))
+        facts.append(ReleaseFact("meta.properties has a directory.id", (3, 7), None))
     elif mode == KRAFT and any("node.id" in meta and "cluster.id" in meta for meta in metas):
-        found.append(ReleaseFact("meta.properties has no directory.id", None, (3, 6)))
+        facts.append(ReleaseFact("meta.properties has no directory.id", None, (3, 6)))
     for place in places:
         mark = place.files.get(CLEAN_MARK)
         if mark is None or not file_system.isfile(mark.path):
             continue
         if "brokerEpoch" in properties(mark):
-            found.append(ReleaseFact(f"{CLEAN_MARK} has a broker epoch", (3, 7), None))
+            facts.append(ReleaseFact(f"{CLEAN_MARK} has a broker epoch", (3, 7), None))
         elif file_system.stat(mark.path).st_size == 0:
-            found.append(ReleaseFact(f"{CLEAN_MARK} is empty", None, (3, 6)))
+            facts.append(ReleaseFact(f"{CLEAN_MARK} is empty", None, (3, 6)))
         break
     if mode == ZOOKEEPER:
-        found += _topic_ids(places)
-    return found
+        facts += _topic_ids(places)
+    return facts
 
 
 def _topic_ids(places: Sequence[LogDirectory]) -> list[ReleaseFact]:
     """Return what the presence of partition.metadata states. A broker up to 2.7, or with an older
     inter.broker.protocol.version, has none."""
-    live = [each for place in places for each in place.partitions if each.topic != METADATA_TOPIC]
+    live = [partition for place in places for partition in place.partitions if partition.topic != METADATA_TOPIC]
     looked_at = live[:MAX_LOOKED_AT]
     if not looked_at:
         return []
-    if any(file_system.exists(os.path.join(each.path, "partition.metadata")) for each in looked_at):
+    if any(file_system.exists(os.path.join(partition.path, "partition.metadata")) for partition in looked_at):
         return []
-    text = (
+    reason = (
         "no partition has a partition.metadata (2.8 and later write it, unless inter.broker.protocol.version is older)"
     )
-    return [ReleaseFact(text, None, FIRST)]
+    return [ReleaseFact(reason, None, FIRST)]
 
 
 def _oldest(places: Sequence[LogDirectory]) -> str:

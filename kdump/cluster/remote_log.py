@@ -53,12 +53,12 @@ class RemoteLog:
         if topic_id is None or partition is None or not self.is_complete:
             return None
         here = sorted((first, last) for place, first, last in self.copied.values() if place == (topic_id, partition))
-        found, offset = [], start
+        lacking, offset = [], start
         for first, last in [*here, (stop, stop)]:
             if offset < min(first, stop):
-                found.append((offset, min(first, stop) - 1))
+                lacking.append((offset, min(first, stop) - 1))
             offset = max(offset, last + 1)
-        return found
+        return lacking
 
 
 def read_remote_log(
@@ -66,12 +66,12 @@ def read_remote_log(
 ) -> RemoteLog:
     """Read `directories`, the partitions of __remote_log_metadata on the disk. `partition_count`: how many the cluster
     has (None: unknown). Never raises: what cannot be read is listed in `problems`."""
-    found = RemoteLog()
+    log = RemoteLog()
     begun: dict[str, tuple[int, int]] = {}
 
     def note(problem: str) -> None:
-        if len(found.problems) < MAX_PROBLEMS:
-            found.problems.append(problem)
+        if len(log.problems) < MAX_PROBLEMS:
+            log.problems.append(problem)
 
     for directory in directories:
         try:
@@ -89,14 +89,14 @@ def read_remote_log(
                 elif decoded.values is None or decoded.problem is not None:
                     note(f"{REMOTE_METADATA_TOPIC}: the record at offset {record.offset} cannot be decoded")
                 if decoded.values is not None and decoded.problem is None:
-                    _apply(found, begun, decoded.values)
+                    _apply(log, begun, decoded.values)
     numbers = {directory.rpartition("-")[2] for directory in directories}
     whole = partition_count is not None and len(numbers) >= partition_count
-    found.is_complete = whole and not found.problems and len(found.copied) < MAX_KEPT
-    return found
+    log.is_complete = whole and not log.problems and len(log.copied) < MAX_KEPT
+    return log
 
 
-def _apply(found: RemoteLog, begun: dict[str, tuple[int, int]], values: dict[str, Any]) -> None:
+def _apply(log: RemoteLog, begun: dict[str, tuple[int, int]], values: dict[str, Any]) -> None:
     segment = values.get("remoteLogSegmentId")
     if segment is None:
         return
@@ -104,13 +104,13 @@ def _apply(found: RemoteLog, begun: dict[str, tuple[int, int]], values: dict[str
     key = (place["id"], place["partition"])
     if "endOffset" in values and len(begun) < MAX_KEPT:
         begun[segment["id"]] = values["startOffset"], values["endOffset"]
-    if len(found.ends) < MAX_KEPT:
-        found.ends.setdefault(key, -1)
+    if len(log.ends) < MAX_KEPT:
+        log.ends.setdefault(key, -1)
     state = values.get("remoteLogSegmentState")
-    if state == COPIED and key in found.ends:
+    if state == COPIED and key in log.ends:
         first, last = begun.pop(segment["id"], (0, -1))
-        found.ends[key] = max(found.ends[key], last)
-        if last >= 0 and len(found.copied) < MAX_KEPT:
-            found.copied[segment["id"]] = key, first, last
+        log.ends[key] = max(log.ends[key], last)
+        if last >= 0 and len(log.copied) < MAX_KEPT:
+            log.copied[segment["id"]] = key, first, last
     elif state in DELETED:
-        found.copied.pop(segment["id"], None)
+        log.copied.pop(segment["id"], None)

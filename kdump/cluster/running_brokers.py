@@ -50,8 +50,8 @@ class RunningBroker(NamedTuple):
 
 def running_brokers(root: str = "") -> list[RunningBroker]:
     """Return the brokers whose command lines can be read. `root`: what precedes every path."""
-    found = (_broker(f"{root}{PROC}/{name}", int(name)) for name in _numbers(f"{root}{PROC}"))
-    return [each for each in found if each is not None]
+    brokers = (_broker(f"{root}{PROC}/{name}", int(name)) for name in _numbers(f"{root}{PROC}"))
+    return [broker for broker in brokers if broker is not None]
 
 
 def _broker(place: str, process: int) -> RunningBroker | None:

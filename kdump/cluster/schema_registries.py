@@ -43,33 +43,33 @@ def find_registries(paths: Iterable[str], topic: str, run: Run) -> FoundRegistri
 
 def registries_in(disks: Disks) -> list[RegistryLog]:
     """Return the registry of each cluster to which these log directories belong, if its topic is there."""
-    found = _registries(topic_logs(disks, (SCHEMAS_TOPIC,)), SCHEMAS_TOPIC).registries
-    return list({each.cluster: each for each in reversed(found)}.values())[::-1]
+    registries = _registries(topic_logs(disks, (SCHEMAS_TOPIC,)), SCHEMAS_TOPIC).registries
+    return list({registry.cluster: registry for registry in reversed(registries)}.values())[::-1]
 
 
-def _registries(found: TopicLogs, topic: str) -> FoundRegistries:
+def _registries(logs: TopicLogs, topic: str) -> FoundRegistries:
     registries = []
-    for cluster in found.clusters:
-        mine, gone = found.newest.get(cluster, []), tuple(found.deleted.get(cluster, []))
+    for cluster in logs.clusters:
+        mine, gone = logs.newest.get(cluster, []), tuple(logs.deleted.get(cluster, []))
         if not mine and gone:
             mine = [CoordinatorLog(topic, gone[0].partition, gone[0].path, ())]
         registries += [RegistryLog(cluster, log, gone if number == 0 else ()) for number, log in enumerate(mine)]
-    return FoundRegistries(registries, found)
+    return FoundRegistries(registries, logs)
 
 
 def read_registry(
-    found: RegistryLog, moment: AsOf | None = None, *, keep_gone: bool = False, run: Run = PLAIN_RUN
+    source: RegistryLog, moment: AsOf | None = None, *, keep_gone: bool = False, run: Run = PLAIN_RUN
 ) -> SchemaRegistry:
     """Read a registry as of `moment` (None: the end of its log). Never raises for what is on the disk: what cannot be
     read, and what a registry skips, is listed in `problems`."""
     registry = SchemaRegistry()
-    for _ in registry_changes(found, registry, moment or AsOf(), keep_gone=keep_gone, run=run):
+    for _ in registry_changes(source, registry, moment or AsOf(), keep_gone=keep_gone, run=run):
         pass
     return registry
 
 
 def registry_changes(
-    found: RegistryLog,
+    source: RegistryLog,
     registry: SchemaRegistry,
     moment: AsOf,
     *,
@@ -81,14 +81,14 @@ def registry_changes(
     replay = RegistryReplay(registry, keep_gone=keep_gone)
     changes: list[Change] = []
     replay.on_change = changes.append if reports else None
-    place = log_name(found.log)
-    if not found.log.segments:
+    place = log_name(source.log)
+    if not source.log.segments:
         registry.problems.append(f"{place}: no segments")
 
     def note(problem: str) -> None:
         replay.note(within(place, problem))
 
-    for record in log_records(found.log, moment, note, run):
+    for record in log_records(source.log, moment, note, run):
         replay.apply(record)
         if changes:
             yield from changes
@@ -101,17 +101,17 @@ def versions_in_deleted_logs(
 ) -> list[tuple[CoordinatorLog, SchemaVersion]]:
     """Return what only the logs that a broker was to delete still have: versions that are neither in the registry's
     state nor among those that its log has lost."""
-    found: list[tuple[CoordinatorLog, SchemaVersion]] = []
+    versions: list[tuple[CoordinatorLog, SchemaVersion]] = []
     seen: set[tuple[str, int, int, str]] = set()
     for log in logs:
         other = read_registry(RegistryLog("", log, ()), keep_gone=True, run=run)
-        for each in (*other.versions(), *other.removed()):
-            known = registry.find(each.subject, each.version)
-            place = (each.subject, each.version, each.id, each.text)
-            if (known is None or known.text != each.text) and place not in seen:
+        for version in (*other.versions(), *other.removed()):
+            current = registry.find(version.subject, version.version)
+            place = (version.subject, version.version, version.id, version.text)
+            if (current is None or current.text != version.text) and place not in seen:
                 seen.add(place)
-                found.append((log, each._replace(state=HARD_DELETED)))
-    return found
+                versions.append((log, version._replace(state=HARD_DELETED)))
+    return versions
 
 
 def carved_logs(path: str, run: Run) -> list[CoordinatorLog]:

@@ -65,17 +65,17 @@ class TransactionCoordinatorState:
         """
         if self._open is None:
             self._open = {}
-            for known in self.by_id.values():
-                if known.state in UNENDED:
-                    self._open.setdefault(known.producerId, []).append(known)
-        for known in self._open.get(producer_id, ()):
-            if producer_epoch <= known.producerEpoch and partition in known.partitions.get(topic, ()):
+            for transaction in self.by_id.values():
+                if transaction.state in UNENDED:
+                    self._open.setdefault(transaction.producerId, []).append(transaction)
+        for transaction in self._open.get(producer_id, ()):
+            if producer_epoch <= transaction.producerEpoch and partition in transaction.partitions.get(topic, ()):
                 return True
         return False if self.is_complete else None
 
     def prepared(self) -> list[TransactionMetadata]:
         """Return the transactions that the coordinators have decided to end, and not recorded as ended."""
-        return [each for each in self.by_id.values() if each.state in PREPARED]
+        return [transaction for transaction in self.by_id.values() if transaction.state in PREPARED]
 
     def of_producer(self, producer_id: int) -> TransactionMetadata | None:
         """Return the coordinator's last record of the transactional ID that the producer ID belongs to; None if
@@ -92,17 +92,17 @@ def read_coordinator(
     `partition_count`: how many partitions the topic has in the cluster (see Metadata.topics). Never raises: what cannot
     be read is listed in `problems`, and reading continues after it, because the records are independent of each other.
     """
-    found = TransactionCoordinatorState(partition_count=partition_count)
-    replay = _Replay(found)
+    state = TransactionCoordinatorState(partition_count=partition_count)
+    replay = _Replay(state)
     for directory in directories:
         match = DIRECTORY.fullmatch(os.path.basename(os.path.abspath(directory)))
         if not match:
             continue
         replay.name = ""
         number = int(match[1])
-        if number in found.partitions:
+        if number in state.partitions:
             replay.note(f"{directory}: partition {number} is also in another log directory")
-        found.partitions.add(number)
+        state.partitions.add(number)
         try:
             names = segments_in(directory)
         except OSError as error:
@@ -111,19 +111,19 @@ def read_coordinator(
         if not names:
             replay.note(f"{directory}: no segments")
         replay.name = match[0]
-        found.sources[match[0]] = os.path.dirname(directory)
+        state.sources[match[0]] = os.path.dirname(directory)
         for name in names:
             for record in read_records(os.path.join(directory, name), replay.note, Run(bounded(limits))):
                 if record is not None and not record.is_control:
                     replay.apply(record)
-    return found if found.partitions else None
+    return state if state.partitions else None
 
 
 class _Replay:
     """Replays records into the last value of each transactional ID, with bounded memory."""
 
-    def __init__(self, found: TransactionCoordinatorState) -> None:
-        self.found = found
+    def __init__(self, state: TransactionCoordinatorState) -> None:
+        self.found = state
         self.name = ""
         self.room = ROOM
         self.is_full = False
@@ -163,8 +163,8 @@ class _Replay:
             self.note(f"offset {record.offset}: too many transactions to keep in memory ({ROOM} bytes)")
 
 
-def _size(known: TransactionMetadata) -> int:
+def _size(transaction: TransactionMetadata) -> int:
     """Return about how many bytes of memory `known` takes."""
-    assert known.transactionalId is not None
-    listed = sum(ENTRY + sys.getsizeof(topic) + 40 * len(numbers) for topic, numbers in known.partitions.items())
-    return ENTRY + 200 + sys.getsizeof(known.transactionalId) + listed
+    assert transaction.transactionalId is not None
+    listed = sum(ENTRY + sys.getsizeof(topic) + 40 * len(numbers) for topic, numbers in transaction.partitions.items())
+    return ENTRY + 200 + sys.getsizeof(transaction.transactionalId) + listed

@@ -86,11 +86,11 @@ class CommittedOffsets(Mapping[str, dict[PartitionName, OffsetAndMetadata]]):
         row = self._row(group, at)
         if row < 0:
             return None
-        found = self._at(row)
+        offset = self._at(row)
         self._is_kept[row] = False
         self._count[self._groups.find(group)] -= 1
         self._forget(row)
-        return found
+        return offset
 
     def _forget(self, row: int) -> None:
         self._metadata.pop(row, None)
@@ -117,7 +117,7 @@ class CommittedOffsets(Mapping[str, dict[PartitionName, OffsetAndMetadata]]):
 
     def __getitem__(self, group: str) -> dict[PartitionName, OffsetAndMetadata]:
         """Return the offsets of a group, the one whose partition came last first."""
-        number, found = self._groups.find(group), {}
+        number, offsets = self._groups.find(group), {}
         if number < 0 or not self._count[number]:
             raise KeyError(group)
         row = self._first[number]
@@ -127,9 +127,9 @@ class CommittedOffsets(Mapping[str, dict[PartitionName, OffsetAndMetadata]]):
                 topic = self._pairs.id_of(place >> 32) & 0xFFFFFFFF
                 partition = place & 0xFFFFFFFF
                 partition -= (partition & 0x80000000) << 1
-                found[self._topics.texts[topic], partition] = self._at(row)
+                offsets[self._topics.texts[topic], partition] = self._at(row)
             row = self._next[row]
-        return found
+        return offsets
 
     def __contains__(self, group: object) -> bool:
         number = self._groups.find(group) if isinstance(group, str) else NONE

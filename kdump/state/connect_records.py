@@ -42,9 +42,9 @@ def connect_value(data: bytes) -> Any:
     if len(data) > MAX_RECORD_BYTES:
         raise BadRecord(f"too large: {len(data)} bytes")
     try:
-        found = json.loads(data.decode(), parse_constant=_no_constant)
-        found = found["payload"] if isinstance(found, dict) and found.keys() == {"schema", "payload"} else found
-        _check_depth(found, 0)
+        value = json.loads(data.decode(), parse_constant=_no_constant)
+        value = value["payload"] if isinstance(value, dict) and value.keys() == {"schema", "payload"} else value
+        _check_depth(value, 0)
     except RecursionError:
         raise BadRecord("JSON nested too deeply") from None
     except UnicodeDecodeError:
@@ -53,7 +53,7 @@ def connect_value(data: bytes) -> Any:
         raise
     except ValueError as error:
         raise BadRecord(f"not JSON: {error}"[:200]) from None
-    return found
+    return value
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -63,15 +63,17 @@ def _no_constant(name: str) -> NoReturn:
 def _check_depth(value: Any, depth: int) -> None:
     if depth > MAX_DEPTH:
         raise BadRecord(f"JSON nested deeper than {MAX_DEPTH} levels")
-    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _check_depth(each, depth + 1)
+    for member in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_depth(member, depth + 1)
 
 
 def without_secrets(value: Any, key: str = "") -> Any:
     """Return a value with [hidden] in place of its secrets; `key` is that of its record."""
     if isinstance(value, dict):
-        return {name: HIDDEN if hides(name, each, key) else without_secrets(each, key) for name, each in value.items()}
-    return [without_secrets(each, key) for each in value] if isinstance(value, list) else value
+        return {
+            name: HIDDEN if hides(name, member, key) else without_secrets(member, key) for name, member in value.items()
+        }
+    return [without_secrets(member, key) for member in value] if isinstance(value, list) else value
 
 
 def hides(name: str, value: Any, key: str = "") -> bool:
@@ -92,10 +94,10 @@ def text_key(key: bytes | None, decoder: str) -> tuple[str, str]:
         text = key.decode()
     except UnicodeDecodeError:
         raise BadRecord("its key is not UTF-8") from None
-    found = PREFIXES[decoder].match(text)
-    if found is None:
+    match = PREFIXES[decoder].match(text)
+    if match is None:
         raise BadRecord(f"invalid key {text[:80]!r}")
-    return (found[1] or text, text[found.end() :])
+    return (match[1] or text, text[match.end() :])
 
 
 def offset_key(key: bytes | None) -> tuple[str, dict[str, Any] | None]:
@@ -103,9 +105,9 @@ def offset_key(key: bytes | None) -> tuple[str, dict[str, Any] | None]:
     BadRecord."""
     if key is None:
         raise BadRecord("no key")
-    found = connect_value(key)
-    if not isinstance(found, list) or len(found) != 2 or not isinstance(found[0], str):
+    value = connect_value(key)
+    if not isinstance(value, list) or len(value) != 2 or not isinstance(value[0], str):
         raise BadRecord("its key is not a list of a connector and a partition")
-    if found[1] is not None and not isinstance(found[1], dict):
+    if value[1] is not None and not isinstance(value[1], dict):
         raise BadRecord("the partition in its key is not an object")
-    return found[0], found[1]
+    return value[0], value[1]

@@ -63,7 +63,7 @@ class ConnectReplay:
         self.room -= size
 
     def _free(self, *old: Stored | None) -> None:
-        self.room += sum(ENTRY + memory(each.value) for each in old if each is not None)
+        self.room += sum(ENTRY + memory(entry.value) for entry in old if entry is not None)
 
     # Configs
 
@@ -87,8 +87,8 @@ class ConnectReplay:
         if config is not None:
             state.removed[name] = RemovedConnector(config, Stored(None, self.offset, self.timestamp, self.log))
         self._free(state.task_counts.pop(name, None))
-        for each in (state.tasks, state.deferred):
-            self._free(*each.pop(name, {}).values())
+        for states in (state.tasks, state.deferred):
+            self._free(*states.pop(name, {}).values())
         state.applied.pop(name, None)
 
     def _task(self, rest: str, value: Any) -> None:
@@ -133,11 +133,11 @@ class ConnectReplay:
             new = Stored("STARTED", self.offset, self.timestamp, self.log) if name in state.configs else None
         else:
             fields = _mapping(value)
-            found = fields.get("state.v2")
-            found = found if isinstance(found, str) else fields.get("state")
-            if found not in TARGET_STATES:
-                raise BadRecord(f"invalid target state {str(found)[:40]!r}")
-            new = Stored(found, self.offset, self.timestamp, self.log)
+            target = fields.get("state.v2")
+            target = target if isinstance(target, str) else fields.get("state")
+            if target not in TARGET_STATES:
+                raise BadRecord(f"invalid target state {str(target)[:40]!r}")
+            new = Stored(target, self.offset, self.timestamp, self.log)
         if new is not None:
             state.target_states[name] = new
         self._change("targetState", name, old, new)
@@ -221,13 +221,13 @@ class ConnectReplay:
 
     def _change(self, entity: str, name: str, old: Stored | None, new: Stored | None) -> None:
         if self.on_change is not None and (old is not None or new is not None):
-            self._report(entity, name, *({} if each is None else _as_fields(each.value) for each in (old, new)))
+            self._report(entity, name, *({} if entry is None else _as_fields(entry.value) for entry in (old, new)))
 
     def _report(self, entity: str, name: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if self.on_change is None:
             return
-        found = differences(old or None, new or None)
-        hidden = {field: tuple(without_secrets({field: each})[field] for each in pair) for field, pair in found.items()}
+        pairs = differences(old or None, new or None)
+        hidden = {field: tuple(without_secrets({field: each})[field] for each in pair) for field, pair in pairs.items()}
         action = "created" if not old else "removed" if not new else "changed"
         self.on_change(Change(self.offset, self.timestamp, self.record, entity, name, action, hidden))
 
@@ -245,8 +245,8 @@ def _as_fields(value: Any) -> dict[str, Any]:
 
 
 def _offset_fields(value: bytes) -> dict[str, Any]:
-    found = connect_value(value)
-    return found if isinstance(found, dict) else {"offset": found}
+    offset = connect_value(value)
+    return offset if isinstance(offset, dict) else {"offset": offset}
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -256,14 +256,14 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _properties(value: Any) -> dict[str, Any]:
-    found = _mapping(value).get("properties")
-    if not isinstance(found, dict):
+    properties = _mapping(value).get("properties")
+    if not isinstance(properties, dict):
         raise BadRecord("its properties are not a JSON object")
-    return found
+    return properties
 
 
 def _number(value: dict[str, Any], name: str, least: int = 0) -> int:
-    found = value.get(name)
-    if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= HIGHEST:
+    number = value.get(name)
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= HIGHEST:
         raise BadRecord(f"its {name} is not a number from {least} to {HIGHEST}")
-    return found
+    return number

@@ -49,11 +49,11 @@ def effective(metadata: MetadataImage, topic: str, key: str, node_id: int | None
     """Return the value of topic config `key` on broker `node_id` (None: unknown broker): the topic's own, else the
     broker's dynamic config, else the cluster-wide one. None if none of these is set or the topic is unknown: then the
     value is that in server.properties, or Kafka's default."""
-    found = metadata.topics.get(topic)
-    if found is None:
+    described = metadata.topics.get(topic)
+    if described is None:
         return None
-    if key in found.configs:
-        return found.configs[key]
+    if key in described.configs:
+        return described.configs[key]
     synonym = dynamic_synonyms().get(key)
     if synonym is None:
         return None
@@ -70,16 +70,16 @@ def broker_config(metadata: MetadataImage | None, name: str, node_id: int | None
 
 def replication_limits(metadata: MetadataImage, topic: str, partition: int, info: PartitionRegistration) -> list[str]:
     """Return the rates that limit the replicas that are not in sync, each with its broker (ReplicationQuotaManager)."""
-    lagging = [each for each in info.replicas if each not in info.isr]
-    found = []
+    lagging = [replica for replica in info.replicas if replica not in info.isr]
+    limits = []
     for role, brokers in (("leader", [info.leader] if lagging else []), ("follower", lagging)):
         listed = effective(metadata, topic, f"{role}.replication.throttled.replicas", None) or ""
         for broker in brokers:
             rate = broker_config(metadata, f"{role}.replication.throttled.rate", broker)
             is_listed = listed.strip() == "*" or f"{partition}:{broker}" in re.split(r"\s*,\s*", listed.strip())
             if is_listed and rate is not None:
-                found.append(f"{role}.replication.throttled.rate={rate} of broker {broker}")
-    return found
+                limits.append(f"{role}.replication.throttled.rate={rate} of broker {broker}")
+    return limits
 
 
 def is_public(values: dict[str, object]) -> bool:

@@ -31,8 +31,8 @@ def classic(value: Values, problem: Callable[[str], None]) -> Iterator[Member]:
             assignment = _protocol("assignment", member_values, problem)
             subscribed = tuple(subscription.get("topics") or ())
             assigned = tuple(
-                Assigned(each["topic"], tuple(each["partitions"]))
-                for each in assignment.get("assignedPartitions") or ()
+                Assigned(topic["topic"], tuple(topic["partitions"]))
+                for topic in assignment.get("assignedPartitions") or ()
             )
         yield Member(
             member_values["memberId"],
@@ -128,8 +128,8 @@ def _assigned(value: Values, *names: str) -> tuple[Assigned, ...]:
     """Return the list in the first of the fields `names` that the message has; empty if it has none."""
     assigned = next((value[name] for name in names if name in value), ())
     return tuple(
-        Assigned(each["topicId"] if "topicId" in each else each["subtopologyId"], tuple(each["partitions"]))
-        for each in assigned
+        Assigned(topic["topicId"] if "topicId" in topic else topic["subtopologyId"], tuple(topic["partitions"]))
+        for topic in assigned
     )
 
 
@@ -148,4 +148,4 @@ def share_topics(group: Group, key: Values, value: Values | None) -> None:
 
 def topology(group: Group, key: Values, value: Values | None) -> None:
     group.topologyEpoch = value["epoch"] if value else None
-    group.subtopologies = tuple(each["subtopologyId"] for each in value["subtopologies"]) if value else ()
+    group.subtopologies = tuple(subtopology["subtopologyId"] for subtopology in value["subtopologies"]) if value else ()

@@ -166,7 +166,7 @@ class GroupReplay(OffsetReplay):
 
     def report_members(self, group: str, old: dict[str, Member], new: dict[str, Member]) -> None:
         for name in {**old, **new}:
-            before, after = (each[name]._asdict() if name in each else {} for each in (old, new))
+            before, after = (members[name]._asdict() if name in members else {} for members in (old, new))
             self.report_change("member", name, group, before, after)
 
 

@@ -158,8 +158,8 @@ class GroupCoordinatorState:
 
     def pending_by_group(self) -> dict[str, dict[PartitionName, list[tuple[int, OffsetAndMetadata]]]]:
         """Return the pending commits by group and partition, each with the producer ID of its transaction."""
-        found: dict[str, dict[PartitionName, list[tuple[int, OffsetAndMetadata]]]] = {}
+        pending: dict[str, dict[PartitionName, list[tuple[int, OffsetAndMetadata]]]] = {}
         for (_, producer_id), commits in self.pending.items():
             for (group, topic, partition), commit in commits.items():
-                found.setdefault(group, {}).setdefault((topic, partition), []).append((producer_id, commit))
-        return found
+                pending.setdefault(group, {}).setdefault((topic, partition), []).append((producer_id, commit))
+        return pending

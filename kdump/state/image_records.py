@@ -107,7 +107,7 @@ def _settings(image: MetadataImage, level: int) -> Iterator[tuple[str, int, Valu
 
 def _first(level: int, *since: int) -> int:
     """Return the version of a record: as many as the changes of its versions, newest first, up to this level."""
-    return sum(level >= each for each in since)
+    return sum(level >= first for first in since)
 
 
 def _broker(broker: BrokerRegistration) -> Values:
@@ -116,7 +116,7 @@ def _broker(broker: BrokerRegistration) -> Values:
         "logDirs": list(broker.logDirs),
         "cordonedLogDirs": None if cordoned is None else list(cordoned),
         "endPoints": _endpoints(broker.endPoints),
-        "features": [each._asdict() for each in broker.features],
+        "features": [feature._asdict() for feature in broker.features],
     }
 
 

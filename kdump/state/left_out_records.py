@@ -65,7 +65,7 @@ class RecordChoice:
 
     def last_before(self, offset: int) -> int:
         """Return the offset before the next record, from `offset` on, that is left out on request."""
-        return min([each for each in self.asked if each >= offset], default=LONG_MAX + 1) - 1
+        return min([asked for asked in self.asked if asked >= offset], default=LONG_MAX + 1) - 1
 
     def refused(self, refusal: Refusal, value: bytes | None) -> None:
         """Note that a record is left out."""
@@ -73,7 +73,7 @@ class RecordChoice:
             return
         values = decode_metadata_record(value).values or {}
         subjects = about(refusal.record, values)
-        cause = next((self._about[each] for each in subjects if each in self._about), None)
+        cause = next((self._about[subject] for subject in subjects if subject in self._about), None)
         if cause is not None:
             cause.dependents += 1
         last = self.left_out[-1] if self.left_out else None
@@ -103,9 +103,9 @@ class RecordChoice:
         """Note that the replay has passed a record to its handler, which may have refused it."""
         if not self._about or self._is_last(offset):
             return
-        for each in about(name, values)[:1]:
-            if each in self._about:
-                self._about[each].later += 1
+        for subject in about(name, values)[:1]:
+            if subject in self._about:
+                self._about[subject].later += 1
 
     def _is_last(self, offset: int | None) -> bool:
         return bool(self.left_out) and offset is not None and self.left_out[-1].last == offset

@@ -92,14 +92,14 @@ def _config_size(name: str, value: str) -> int:
 
 def quota(replay: ReplayState, values: dict[str, Any]) -> None:
     entity: QuotaEntityKey = tuple(sorted((part["entityType"], part["entityName"]) for part in values["entity"]))
-    key, known = values["key"], replay.metadata.quotas
+    key, quotas = values["key"], replay.metadata.quotas
     if values["remove"]:
-        if key in known.get(entity, ()):
-            replay.drop(known[entity], key, "quota", f"{quota_name(entity)} {key}")
-            if not known[entity]:
-                del known[entity]
-    elif entity in known or replay.charge(ENTRY + sum(getsizeof(name or "") for _, name in entity)):
-        replay.keep(known.setdefault(entity, {}), key, values["value"], "quota", f"{quota_name(entity)} {key}")
+        if key in quotas.get(entity, ()):
+            replay.drop(quotas[entity], key, "quota", f"{quota_name(entity)} {key}")
+            if not quotas[entity]:
+                del quotas[entity]
+    elif entity in quotas or replay.charge(ENTRY + sum(getsizeof(name or "") for _, name in entity)):
+        replay.keep(quotas.setdefault(entity, {}), key, values["value"], "quota", f"{quota_name(entity)} {key}")
 
 
 def quota_name(entity: QuotaEntityKey) -> str:
@@ -125,16 +125,16 @@ def acl(replay: ReplayState, values: dict[str, Any]) -> None:
 
 def remove_acl(replay: ReplayState, values: dict[str, Any]) -> None:
     number = values["id"]
-    known = replay.metadata.acls.get(number)
-    if known is None:
+    acl = replay.metadata.acls.get(number)
+    if acl is None:
         if not replay.is_full:
             replay.at(f"there is no ACL with the ID {number}")
         replay.refuse(replay.for_controller(NO_ACL, number), **values)
         return
-    if known[1:] not in replay.acls:
+    if acl[1:] not in replay.acls:
         replay.refuse(SAME_ACL)
         replay.at("an ACL with the same content has been removed")
-    replay.acls.discard(known[1:])
+    replay.acls.discard(acl[1:])
     replay.removed(number)
     replay.drop(replay.metadata.acls, number, "acl", number)
 
@@ -142,15 +142,15 @@ def remove_acl(replay: ReplayState, values: dict[str, Any]) -> None:
 def scram(replay: ReplayState, values: dict[str, Any]) -> None:
     mechanism = enum_name(SCRAM_MECHANISM, values["mechanism"])
     entry = ScramCredential(values["name"], mechanism, values["iterations"])
-    known, key, name = replay.metadata.scram, (entry.name, mechanism), f"{entry.name} {mechanism}"
-    if known.get(key) == entry:
+    credentials, key, name = replay.metadata.scram, (entry.name, mechanism), f"{entry.name} {mechanism}"
+    if credentials.get(key) == entry:
         # Salt and keys are not kept, so a new password would not show as a change.
         replay.report_change(
             "scram", name, entry._asdict() | {"password": "before"}, entry._asdict() | {"password": "set again"}
         )
-    replay.keep(known, key, entry, "scram", name)
+    replay.keep(credentials, key, entry, "scram", name)
     if replay.choice is not None:
-        replay.metadata.scram_keys[key] = ScramKeys(*(values[each] for each in ScramKeys._fields))
+        replay.metadata.scram_keys[key] = ScramKeys(*(values[field] for field in ScramKeys._fields))
 
 
 def remove_scram(replay: ReplayState, values: dict[str, Any]) -> None:

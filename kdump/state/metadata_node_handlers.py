@@ -87,13 +87,13 @@ TRANSACTION_TYPES = {
 def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
     cordoned, number = values.get("cordonedLogDirs"), values["brokerId"]
     log_dirs = values.get("logDirs") or []
-    for each in values["endPoints"]:
-        if each["securityProtocol"] not in SECURITY_PROTOCOL:
-            replay.refuse(UNKNOWN_PROTOCOL, **each)
-            replay.at(f"security protocol {each['securityProtocol']} of listener {each['name']} is unknown")
+    for endpoint in values["endPoints"]:
+        if endpoint["securityProtocol"] not in SECURITY_PROTOCOL:
+            replay.refuse(UNKNOWN_PROTOCOL, **endpoint)
+            replay.at(f"security protocol {endpoint['securityProtocol']} of listener {endpoint['name']} is unknown")
             replay.left_out(_id(number))
             return
-    if any(not each["name"] for each in values["endPoints"]):
+    if any(not endpoint["name"] for endpoint in values["endPoints"]):
         replay.refuse(UNNAMED_LISTENER)
         replay.at("a listener has no name")
         return
@@ -118,14 +118,14 @@ def register_broker(replay: ReplayState, values: dict[str, Any]) -> None:
 def _own(replay: ReplayState, number: int, log_dirs: Sequence[str]) -> bool:
     """Note that the log directories are the broker's, and no others are; return False if one is another broker's."""
     owners, before = replay.directory_owners, replay.metadata.brokers.get(number)
-    for each in log_dirs:
-        if owners.get(each, number) != number:
-            replay.refuse(OTHER_OWNER, directory=each, owner=owners[each])
-            replay.at(f"log directory {each} is one of broker {owners[each]}")
+    for directory in log_dirs:
+        if owners.get(directory, number) != number:
+            replay.refuse(OTHER_OWNER, directory=directory, owner=owners[directory])
+            replay.at(f"log directory {directory} is one of broker {owners[directory]}")
             replay.left_out(_id(number))
             return False
-    for each in before.logDirs if before is not None else ():
-        owners.pop(each, None)
+    for directory in before.logDirs if before is not None else ():
+        owners.pop(directory, None)
     owners.update(dict.fromkeys(log_dirs, number))
     return True
 
@@ -140,17 +140,17 @@ def unregister_broker(replay: ReplayState, values: dict[str, Any]) -> None:
 def _registered(replay: ReplayState, number: int, epoch: int, verb: str) -> BrokerRegistration | None:
     """Return the broker that a record changes; None if it is unknown, or has another epoch. `verb`: what MetadataLoader
     calls the change, empty if it does not check the broker."""
-    known = replay.metadata.brokers.get(number)
-    if known is not None and known.brokerEpoch == epoch:
-        return known
-    if known is None and not replay.is_full:
+    broker = replay.metadata.brokers.get(number)
+    if broker is not None and broker.brokerEpoch == epoch:
+        return broker
+    if broker is None and not replay.is_full:
         replay.at(f"broker {number} is not registered")
-    elif known is not None:
-        replay.at(f"broker {number} is registered with epoch {known.brokerEpoch}, but the record has epoch {epoch}")
-    rule = NO_BROKER if known is None else OTHER_EPOCH
+    elif broker is not None:
+        replay.at(f"broker {number} is registered with epoch {broker.brokerEpoch}, but the record has epoch {epoch}")
+    rule = NO_BROKER if broker is None else OTHER_EPOCH
     names = {"record": replay.record, "verb": verb, "number": number, "epoch": epoch}
     rule = replay.for_controller(rule, _id(number)) if verb else rule._replace(loader="")
-    replay.refuse(rule, known=known and known.brokerEpoch, **names)
+    replay.refuse(rule, known=broker and broker.brokerEpoch, **names)
     return None
 
 
@@ -186,16 +186,16 @@ def broker_change(replay: ReplayState, values: dict[str, Any]) -> None:
 
 
 def _change(replay: ReplayState, number: int, epoch: int, verb: str, **changed: Any) -> None:
-    known = _registered(replay, number, epoch, verb)
-    if known is not None and ("logDirs" not in changed or _own(replay, number, changed["logDirs"])):
-        replay.keep(replay.metadata.brokers, number, known._replace(**changed), "broker", str(number))
+    broker = _registered(replay, number, epoch, verb)
+    if broker is not None and ("logDirs" not in changed or _own(replay, number, changed["logDirs"])):
+        replay.keep(replay.metadata.brokers, number, broker._replace(**changed), "broker", str(number))
 
 
 def register_controller(replay: ReplayState, values: dict[str, Any]) -> None:
-    for each in values["endPoints"]:
-        if each["securityProtocol"] not in SECURITY_PROTOCOL:
-            replay.refuse(CONTROLLER_PROTOCOL, **each)
-            replay.at(f"security protocol {each['securityProtocol']} of listener {each['name']} is unknown")
+    for endpoint in values["endPoints"]:
+        if endpoint["securityProtocol"] not in SECURITY_PROTOCOL:
+            replay.refuse(CONTROLLER_PROTOCOL, **endpoint)
+            replay.at(f"security protocol {endpoint['securityProtocol']} of listener {endpoint['name']} is unknown")
             return
     controller = ControllerRegistration(
         values["controllerId"],

@@ -92,7 +92,7 @@ class MetadataReplay(ReplayState):
                 return
             values = decoded.values
         if handler is not None and values is not None:
-            if name in NESTED and value is not None and any(values[each] for each in NESTED[name]):
+            if name in NESTED and value is not None and any(values[field] for field in NESTED[name]):
                 self.metadata.frames.setdefault((value[1], value[2], True), self.log_offset)
             handler(self, values)
             if self.choice is not None:

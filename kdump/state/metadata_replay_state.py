@@ -74,7 +74,7 @@ class ReplayState:
         """Note that a node cannot apply the record. The caller leaves it out."""
         if self.is_full or self.is_partial or (self.choice is None and len(self.metadata.refusals) == MAX_PROBLEMS):
             return
-        controller, loader, reader = (text.format(**values) for text in (rule.controller, rule.loader, rule.reader))
+        controller, loader, reader = (end.format(**values) for end in (rule.controller, rule.loader, rule.reader))
         refusal = Refusal(self.record, self.log_offset, self.file, self.position, controller, loader, reader)
         refusal = refusal._replace(since=rule.since, until=rule.until)
         if len(self.metadata.refusals) < MAX_PROBLEMS:
@@ -122,12 +122,12 @@ class ReplayState:
         """Keep the place of the record being applied, for what is decided later."""
         self.metadata.places.setdefault(self.log_offset, (self.file, self.position))
 
-    def note_newer(self, text: str) -> None:
+    def note_newer(self, reason: str) -> None:
         """Note that the record being applied is of a newer release than the newest known one: what it changes is not
         known."""
         if len(self.metadata.newer) < MAX_PROBLEMS:
-            self.metadata.newer.setdefault(text, self.log_offset)
-        self.at(text)
+            self.metadata.newer.setdefault(reason, self.log_offset)
+        self.at(reason)
 
     def charge(self, size: int, reserve: int = 0) -> bool:
         """Take `size` bytes from the memory budget, leaving `reserve` free. Returns False if there is no room; the
@@ -163,7 +163,7 @@ class ReplayState:
         if self.on_change is None or self.offset is None or old == new:
             return
         action = "created" if old is None else "removed" if new is None else "changed"
-        before, after = (_as_fields(each, entity) for each in (old, new))
+        before, after = (_as_fields(image, entity) for image in (old, new))
         change = Change(self.offset, self.timestamp, self.record, entity, name, action, differences(before, after))
         self.on_change(change)
 

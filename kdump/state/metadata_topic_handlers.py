@@ -64,15 +64,15 @@ OTHER_LENGTHS_AFTER = Rule(
 def topic(replay: ReplayState, values: dict[str, Any]) -> None:
     name, topic_id = values["name"], values["topicId"]
     metadata = replay.metadata
-    known = metadata.topics.get(name)
-    if known is not None:
-        replay.refuse(DUPLICATE_TOPIC if known.id == topic_id else OTHER_TOPIC, known=known.id, **values)
-        replay.at(f"there is a topic {name} with the ID {known.id}, which no record has removed")
+    image = metadata.topics.get(name)
+    if image is not None:
+        replay.refuse(DUPLICATE_TOPIC if image.id == topic_id else OTHER_TOPIC, known=image.id, **values)
+        replay.at(f"there is a topic {name} with the ID {image.id}, which no record has removed")
         replay.left_out(topic_id)
         return
-    known = metadata.by_id.get(topic_id)
-    if known is not None:
-        _forget(replay, known)
+    image = metadata.by_id.get(topic_id)
+    if image is not None:
+        _forget(replay, image)
     if replay.charge(2 * ENTRY + 2 * getsizeof(name)):
         # Configs refer to a topic by name, and their records may precede the topic's.
         configs = metadata.configs.get((TOPIC, name), NO_CONFIGS)
@@ -83,34 +83,34 @@ def topic(replay: ReplayState, values: dict[str, Any]) -> None:
 
 
 def remove_topic(replay: ReplayState, values: dict[str, Any]) -> None:
-    known = replay.find(values, TOPIC_TO_REMOVE)
-    if known is None:
+    image = replay.find(values, TOPIC_TO_REMOVE)
+    if image is None:
         return
-    _forget(replay, known)
-    replay.removed(known.id)
-    gone = replay.metadata.configs.pop((TOPIC, known.name), {})
+    _forget(replay, image)
+    replay.removed(image.id)
+    gone = replay.metadata.configs.pop((TOPIC, image.name), {})
     replay.room += sum(ENTRY + getsizeof(name) + getsizeof(value) for name, value in gone.items())
-    replay.report_change("topic", known.name, {"topicId": known.id, "partitions": len(known.partitions)}, None)
+    replay.report_change("topic", image.name, {"topicId": image.id, "partitions": len(image.partitions)}, None)
 
 
-def _forget(replay: ReplayState, known: TopicImage) -> None:
-    replay.room += 2 * ENTRY + 2 * getsizeof(known.name) + sum(map(_size, known.partitions.values()))
-    replay.metadata.topics.pop(known.name, None)
-    replay.metadata.by_id.pop(known.id, None)
+def _forget(replay: ReplayState, image: TopicImage) -> None:
+    replay.room += 2 * ENTRY + 2 * getsizeof(image.name) + sum(map(_size, image.partitions.values()))
+    replay.metadata.topics.pop(image.name, None)
+    replay.metadata.by_id.pop(image.id, None)
     replay.partition_records.forget()
 
 
 def partition(replay: ReplayState, values: dict[str, Any]) -> None:
-    known = replay.find(values, NO_TOPIC)
-    if known is None or _is_refused(replay, values, (), (0, 1)):
+    image = replay.find(values, NO_TOPIC)
+    if image is None or _is_refused(replay, values, (), (0, 1)):
         return
     replicas = tuple(values["replicas"])
     isr = tuple(values["isr"])
     _put(
         replay,
-        known,
+        image,
         values["partitionId"],
-        known.partitions.get(values["partitionId"]),
+        image.partitions.get(values["partitionId"]),
         PartitionRegistration(
             replicas,
             replay.ids(values.get("directories")),
@@ -128,18 +128,18 @@ def partition(replay: ReplayState, values: dict[str, Any]) -> None:
 
 
 def partition_change(replay: ReplayState, values: dict[str, Any]) -> None:
-    known = replay.find(values, NO_TOPIC)
-    if known is None:
+    image = replay.find(values, NO_TOPIC)
+    if image is None:
         return
-    before = known.partitions.get(values["partitionId"])
+    before = image.partitions.get(values["partitionId"])
     if before is None:
         if not replay.is_full:
-            replay.at(f"{known.name} has no partition {values['partitionId']}")
-            replay.refuse(replay.for_controller(NO_PARTITION, known.id), **values)
+            replay.at(f"{image.name} has no partition {values['partitionId']}")
+            replay.refuse(replay.for_controller(NO_PARTITION, image.id), **values)
         return
     if _is_refused(replay, values, before.directories, (NO_RECOVERY_CHANGE, 0, 1)):
         return
-    _put(replay, known, values["partitionId"], before, _merge(replay, before, values))
+    _put(replay, image, values["partitionId"], before, _merge(replay, before, values))
 
 
 def _is_refused(replay: ReplayState, values: dict[str, Any], before: tuple[str, ...], states: tuple[int, ...]) -> bool:
@@ -189,18 +189,18 @@ def _merge(replay: ReplayState, before: PartitionRegistration, values: dict[str,
 
 def _put(
     replay: ReplayState,
-    known: TopicImage,
+    image: TopicImage,
     number: int,
     before: PartitionRegistration | None,
     after: PartitionRegistration,
 ) -> None:
     # In a snapshot the configs follow the partitions and matter more: reserve memory for them.
     if replay.charge(_size(after) - (_size(before) if before else 0), reserve=replay.all_room // 3):
-        known.partitions[number] = after
+        image.partitions[number] = after
         if after.eligibleLeaderReplicas or after.lastKnownElr:
-            replay.with_elr.setdefault(known.name, set()).add(number)
+            replay.with_elr.setdefault(image.name, set()).add(number)
         if replay.on_change is not None:
-            replay.report_change("partition", f"{known.name}-{number}", before, after)
+            replay.report_change("partition", f"{image.name}-{number}", before, after)
 
 
 def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
@@ -210,20 +210,20 @@ def clear_elr(replay: ReplayState, values: dict[str, Any]) -> None:
         replay.at(f"there is no topic {name}")
         replay.refuse(TOPIC_TO_CLEAR, **values)
     for topic_name in [name] if name else list(replay.with_elr):
-        known = topics.get(topic_name)
+        image = topics.get(topic_name)
         for number in sorted(replay.with_elr.pop(topic_name, ())):
-            before = known.partitions.get(number) if known else None
-            if known is not None and before is not None and (before.eligibleLeaderReplicas or before.lastKnownElr):
+            before = image.partitions.get(number) if image else None
+            if image is not None and before is not None and (before.eligibleLeaderReplicas or before.lastKnownElr):
                 after = before._replace(
                     eligibleLeaderReplicas=(), lastKnownElr=(), partitionEpoch=int32(before.partitionEpoch + 1)
                 )
-                _put(replay, known, number, before, after)
+                _put(replay, image, number, before, after)
 
 
 def _size(info: PartitionRegistration) -> int:
     shared = 0 if info.isr == info.replicas else OWN_ISR
     lists = info[5:9]
-    moving = sum([MOVING_LIST + 8 * len(each) for each in lists if each]) if lists != _NO_LISTS else 0
+    moving = sum([MOVING_LIST + 8 * len(brokers) for brokers in lists if brokers]) if lists != _NO_LISTS else 0
     return ENTRY + 8 * (len(info.replicas) + len(info.directories)) + shared + moving
 
 

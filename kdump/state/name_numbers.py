@@ -10,13 +10,13 @@ class Names:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
 
-    def add(self, text: str) -> int:
+    def add(self, name: str) -> int:
         """Return the number of a text, the next one if it has none."""
-        number = self._numbers.setdefault(text, len(self.texts))
+        number = self._numbers.setdefault(name, len(self.texts))
         if number == len(self.texts):
-            self.texts.append(text)
+            self.texts.append(name)
         return number
 
-    def find(self, text: str) -> int:
+    def find(self, name: str) -> int:
         """Return the number of a text, -1 if it has none."""
-        return self._numbers.get(text, -1)
+        return self._numbers.get(name, -1)

@@ -159,11 +159,11 @@ class OffsetReplay:
             at = (topic, partition)
             self.room += _size(commit)
             self.open.get(group, set()).discard(producer_id)
-            known = self.groups.offsets.find(group, at)
+            committed = self.groups.offsets.find(group, at)
             if marker == "ABORT":
-                self.report_offset(group, at, commit, known, "aborted")
+                self.report_offset(group, at, commit, committed, "aborted")
             # The newer record wins, whatever the order in which transactions end.
-            elif known is None or commit.recordOffset > known.recordOffset:
+            elif committed is None or commit.recordOffset > committed.recordOffset:
                 self.put_offset(group, at, commit)
 
     def report_offset(
@@ -175,7 +175,7 @@ class OffsetReplay:
         action: str = "",
     ) -> None:
         if self.on_change is not None:
-            before, after = ({} if each is None else each._asdict() for each in (old, new))
+            before, after = ({} if offset is None else offset._asdict() for offset in (old, new))
             self.report_change("offset", f"{at[0]}-{at[1]}", group, before, after, action, quiet=QUIET)
 
     def report_change(
@@ -192,11 +192,11 @@ class OffsetReplay:
         `quiet` fields are not passed."""
         if self.on_change is None:
             return
-        found = {n: pair for n, pair in differences(old or None, new or None).items() if n not in quiet}
-        if old and new and not found and not action:
+        changed = {n: pair for n, pair in differences(old or None, new or None).items() if n not in quiet}
+        if old and new and not changed and not action:
             return
         action = action or ("created" if not old else "removed" if not new else "changed")
-        change = Change(self.offset, self.timestamp, self.record, entity, name, action, found, group, self.partition)
+        change = Change(self.offset, self.timestamp, self.record, entity, name, action, changed, group, self.partition)
         self.on_change(change)
 
 

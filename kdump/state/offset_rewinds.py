@@ -47,6 +47,6 @@ class OffsetRewinds:
     def of(self, group: str, offsets: Mapping[PartitionName, OffsetAndMetadata]) -> list[Rewind]:
         """Return those of a group, in the order of their records, unless it has caught up since by its committed
         `offsets`."""
-        found = self.found.get(group, {}).items()
-        left = [each for at, each in found if at not in offsets or offsets[at].offset < each.before]
-        return sorted(left, key=lambda each: (each.record, each.topic, each.partition))
+        rewinds = self.found.get(group, {}).items()
+        left = [rewind for at, rewind in rewinds if at not in offsets or offsets[at].offset < rewind.before]
+        return sorted(left, key=lambda rewind: (rewind.record, rewind.topic, rewind.partition))

@@ -37,11 +37,11 @@ def other_replicas(
     """Return the other replicas of a partition of the broker `node`; None if the metadata does not assign it to the
     broker, or there is none."""
     described = metadata.topics.get(topic) if metadata is not None else None
-    found = described.partitions.get(partition) if described is not None else None
-    if found is None or node not in found.replicas:
+    info = described.partitions.get(partition) if described is not None else None
+    if info is None or node not in info.replicas:
         return None
-    others = tuple(each for each in found.replicas if each != node)
-    return OtherReplicas(others, tuple(each for each in others if each in found.isr))
+    others = tuple(replica for replica in info.replicas if replica != node)
+    return OtherReplicas(others, tuple(replica for replica in others if replica in info.isr))
 
 
 def who_has_it(others: OtherReplicas | None) -> str:

@@ -16,15 +16,15 @@ def least_isr(metadata: MetadataImage, topic: TopicImage) -> int:
 
 def trouble(info: PartitionRegistration, least: int) -> list[str]:
     """Return the problems of a partition that matter to an operator, in words. `least` is its `least_isr`."""
-    found = []
+    problems = []
     if info.is_offline:
-        found.append("offline")
+        problems.append("offline")
     if info.is_under_replicated:
-        found.append("under-replicated")
+        problems.append("under-replicated")
     if len(info.isr) < least:
-        found.append("under-min-isr")
+        problems.append("under-min-isr")
     if info.is_reassigning:
-        found.append("reassigning")
+        problems.append("reassigning")
     if info.leaderRecoveryState != "RECOVERED":
-        found.append("recovering")
-    return found
+        problems.append("recovering")
+    return problems

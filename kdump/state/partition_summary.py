@@ -171,18 +171,18 @@ class PartitionSummary:
 
     def sum_up(self) -> None:
         """Combine what was read of the segments, after all have been read."""
-        self._segments = found = [segment for segment in self.segments if not segment.is_deleted]
-        self.segment_sizes = array("q", (segment.size for segment in found))
-        self.first_offset = found[0].segment.offset if found else None
+        self._segments = segments = [segment for segment in self.segments if not segment.is_deleted]
+        self.segment_sizes = array("q", (segment.size for segment in segments))
+        self.first_offset = segments[0].segment.offset if segments else None
         self.headers = HeaderTotals()
         self.damage = ""
-        for segment in found:
+        for segment in segments:
             self.headers.add(segment.headers)
             damage = segment_damage(segment, self.clean)
             if damage and not self.damage:
-                self.damage = damage if len(found) == 1 else f"{damage}, in {segment.segment.name}.log"
-        self.unread = [segment.error for segment in found if segment.error]
-        self.log_end = found[-1].end if found and not found[-1].error else None
+                self.damage = damage if len(segments) == 1 else f"{damage}, in {segment.segment.name}.log"
+        self.unread = [segment.error for segment in segments if segment.error]
+        self.log_end = segments[-1].end if segments and not segments[-1].error else None
         self.was_read = True
 
 

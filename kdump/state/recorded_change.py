@@ -62,14 +62,14 @@ def change_answer(
     fields = []
     for name, (old, new) in change.fields.items():
         if change.entity == "config" and not show_secrets and is_secret(name):
-            old, new = (HIDDEN if each is not None else None for each in (old, new))
+            old, new = (HIDDEN if value is not None else None for value in (old, new))
         fields.append(ChangedField(name, _named(old, topic_name), _named(new, topic_name)))
     return of_fact(RecordedChange, change, source=source, groupId=change.group, fields=tuple(fields))
 
 
 def _named(value: Any, topic_name: Callable[[str], str]) -> Any:
     if isinstance(value, tuple) and value and isinstance(value[0], Assigned):
-        value = tuple(each._replace(topic=topic_name(each.topic)) for each in value)
+        value = tuple(partition._replace(topic=topic_name(partition.topic)) for partition in value)
     return plain(value)
 
 

@@ -58,14 +58,14 @@ class SchemaVersion(NamedTuple):
     @property
     def references(self) -> list[dict[str, Any]]:
         found = self.value.get("references")
-        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        return [reference for reference in found if isinstance(reference, dict)] if isinstance(found, list) else []
 
     def referenced(self) -> Iterator[tuple[str, tuple[str, int]]]:
         """Yield the name of each reference, and the subject and version that it means."""
-        for each in self.references:
-            subject, number = each.get("subject"), each.get("version")
+        for reference in self.references:
+            subject, number = reference.get("subject"), reference.get("version")
             if isinstance(subject, str) and isinstance(number, int):
-                yield str(each.get("name")), (qualified(subject, self.subject), number)
+                yield str(reference.get("name")), (qualified(subject, self.subject), number)
 
     @property
     def guid(self) -> str:
@@ -165,24 +165,24 @@ class SchemaRegistry:
     def put_id(self, row: int) -> None:
         subject, version = self._subjects[row], self._versions[row]
         ids = self._by_id.setdefault(context_of(subject), {})
-        known = ids.get(self._ids[row])
-        if known is None or (not isinstance(known, dict) and self._subjects[known] == subject):
+        others = ids.get(self._ids[row])
+        if others is None or (not isinstance(others, dict) and self._subjects[others] == subject):
             ids[self._ids[row]] = row
-        elif isinstance(known, dict):
-            known[subject] = version
+        elif isinstance(others, dict):
+            others[subject] = version
         else:
-            ids[self._ids[row]] = {self._subjects[known]: self._versions[known], subject: version}
+            ids[self._ids[row]] = {self._subjects[others]: self._versions[others], subject: version}
 
     def _drop_id(self, row: int) -> None:
         subject, version, schema_id = self._subjects[row], self._versions[row], self._ids[row]
         ids = self._by_id.get(context_of(subject), {})
-        known = ids.get(schema_id)
-        if isinstance(known, dict):
-            if known.get(subject) == version:
-                del known[subject]
-            if not known:
+        rows = ids.get(schema_id)
+        if isinstance(rows, dict):
+            if rows.get(subject) == version:
+                del rows[subject]
+            if not rows:
                 del ids[schema_id]
-        elif known is not None and (self._subjects[known], self._versions[known]) == (subject, version):
+        elif rows is not None and (self._subjects[rows], self._versions[rows]) == (subject, version):
             del ids[schema_id]
 
     def offset_of(self, row: int) -> int:
@@ -218,17 +218,17 @@ class SchemaRegistry:
     def find_id(self, context: str, schema_id: int) -> SchemaVersion | None:
         """Return a version with this ID in a context, live or soft-deleted; None if there is none."""
         for subject, version in self.versions_of_id(context, schema_id):
-            found = self.find(subject, version)
-            if found is not None and found.id == schema_id:
-                return found
+            schema = self.find(subject, version)
+            if schema is not None and schema.id == schema_id:
+                return schema
         return None
 
     def versions_of_id(self, context: str, schema_id: int) -> tuple[tuple[str, int], ...]:
         """Return the last version of each subject that has had this ID in a context, and is still there."""
-        found = self._by_id.get(context, {}).get(schema_id)
-        if found is None:
+        rows = self._by_id.get(context, {}).get(schema_id)
+        if rows is None:
             return ()
-        return tuple(found.items()) if isinstance(found, dict) else ((self._subjects[found], self._versions[found]),)
+        return tuple(rows.items()) if isinstance(rows, dict) else ((self._subjects[rows], self._versions[rows]),)
 
     def versions(self) -> Iterator[SchemaVersion]:
         """Yield the versions in the state, sorted by subject and version."""
@@ -300,8 +300,8 @@ def guid_of(value: dict[str, Any]) -> str:
 
 
 def _uuid(digest: bytes) -> str:
-    text = digest.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    digits = digest.hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 HASHED = ("references", "metadata", "ruleSet")
@@ -309,10 +309,10 @@ HASHED = ("references", "metadata", "ruleSet")
 
 def _hashed(value: dict[str, Any]) -> Iterator[bytes]:
     """Yield what a GUID is the hash of, after the text."""
-    for each in _list(value.get("references")):
-        if isinstance(each, dict):
-            yield _bytes(each.get("name")) + _bytes(each.get("subject"))
-            version = each.get("version")
+    for reference in _list(value.get("references")):
+        if isinstance(reference, dict):
+            yield _bytes(reference.get("name")) + _bytes(reference.get("subject"))
+            version = reference.get("version")
             if isinstance(version, int):
                 yield (version & 0xFFFFFFFF).to_bytes(4, "big")
     metadata = value.get("metadata")
@@ -320,8 +320,8 @@ def _hashed(value: dict[str, Any]) -> Iterator[bytes]:
         yield b"\1"
         for tag, names in sorted(_dict(metadata.get("tags")).items()):
             yield _bytes(tag) + b"".join(map(_bytes, sorted(map(str, _list(names)))))
-        for name, text in sorted(_dict(metadata.get("properties")).items()):
-            yield _bytes(name) + _bytes(text)
+        for name, setting in sorted(_dict(metadata.get("properties")).items()):
+            yield _bytes(name) + _bytes(setting)
         yield from map(_bytes, sorted(map(str, _list(metadata.get("sensitive")))))
     rules = value.get("ruleSet")
     if isinstance(rules, dict):
@@ -336,8 +336,8 @@ def _hashed_rule(rule: dict[str, Any]) -> Iterator[bytes]:
     for name in ("name", "doc", "kind", "mode", "type"):
         yield _bytes(rule.get(name))
     yield from map(_bytes, sorted(map(str, _list(rule.get("tags")))))
-    for name, text in sorted(_dict(rule.get("params")).items()):
-        yield _bytes(name) + _bytes(text)
+    for name, setting in sorted(_dict(rule.get("params")).items()):
+        yield _bytes(name) + _bytes(setting)
     for name in ("expr", "onSuccess", "onFailure"):
         yield _bytes(rule.get(name))
     if rule.get("disabled") is True:
@@ -393,5 +393,5 @@ class PackedTexts:
         return self._packed + len(self._open)
 
     def _decompress(self, number: int) -> bytes:
-        found: bytes = self._codec.decompress(self._chunks[number])
-        return found
+        chunk: bytes = self._codec.decompress(self._chunks[number])
+        return chunk

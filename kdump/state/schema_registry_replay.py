@@ -194,7 +194,7 @@ class RegistryReplay:
         name = key.get("context" if kind == "context" else "subject")
         if name is not None and not isinstance(name, str):
             raise SkippedRecord("its key has no subject")
-        names = [str(key.get(each)) for each in ASSOCIATION_KEY] if kind == "association" else [name or ""]
+        names = [str(key.get(field)) for field in ASSOCIATION_KEY] if kind == "association" else [name or ""]
         place = (kind, *names)
         before = settings.pop(place, None)
         if value is not None:
@@ -205,8 +205,8 @@ class RegistryReplay:
             self._change(kind, name or "(global)", action, fields)
 
     def _fields(self, row: int) -> dict[str, Any]:
-        found = self.registry.version(row)
-        return {"state": found.state} | {name: found.value[name] for name in FIELDS if name in found.value}
+        version = self.registry.version(row)
+        return {"state": version.state} | {name: version.value[name] for name in FIELDS if name in version.value}
 
     def _report(self, subject: str, version: int, old: dict[str, Any] | None, new: dict[str, Any] | None) -> None:
         action = "removed" if new is None else "created" if old is None else "changed"
@@ -226,33 +226,33 @@ def _object(data: bytes | None, part: str) -> dict[str, Any] | None:
     if not data:
         return None
     try:
-        found = jsonl.parsed(data)
+        value = jsonl.parsed(data)
     except RecursionError:
         raise SkippedRecord(f"its {part} is nested too deeply") from None
     except ValueError as error:
         raise SkippedRecord(f"its {part} is not JSON: {error}"[:200]) from None
-    if found is None or found == "":
+    if value is None or value == "":
         return None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise SkippedRecord(f"its {part} is not a JSON object")
-    if data.count(b"[") + data.count(b"{") > DEEPEST and _is_deeper(found, DEEPEST):
+    if data.count(b"[") + data.count(b"{") > DEEPEST and _is_deeper(value, DEEPEST):
         raise SkippedRecord(f"its {part} is nested too deeply")
-    return found
+    return value
 
 
 def _is_deeper(value: Any, depth: int) -> bool:
     if not isinstance(value, (dict, list)):
         return False
     return not depth or any(
-        _is_deeper(each, depth - 1) for each in (value.values() if isinstance(value, dict) else value)
+        _is_deeper(member, depth - 1) for member in (value.values() if isinstance(value, dict) else value)
     )
 
 
 def _number(value: dict[str, Any], name: str) -> int:
     """Return a number that a registry reads as an int of Java."""
-    found = value.get(name)
-    if not isinstance(found, int) or isinstance(found, bool):
+    number = value.get(name)
+    if not isinstance(number, int) or isinstance(number, bool):
         raise SkippedRecord(f"its {name} is not a number")
-    if not 0 <= found <= HIGHEST:
-        raise SkippedRecord(f"its {name} {str(found)[:40]} is not between 0 and {HIGHEST}")
-    return found
+    if not 0 <= number <= HIGHEST:
+        raise SkippedRecord(f"its {name} {str(number)[:40]} is not between 0 and {HIGHEST}")
+    return number
