@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import struct
 import sys
+import termios
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 
@@ -43,3 +48,20 @@ def become_kdump(*arguments: str) -> NoReturn:
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     sys.argv = ["kdump", *arguments]
     run_and_exit(main)
+
+
+def in_terminal(*arguments: object, columns: int = 80, environment: dict[str, str] | None = None) -> str:
+    """Return what a command of kdump writes to a terminal of that width."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):
+            os.environ.pop(name, None)
+        os.environ.update({"TERM": "xterm-256color", **(environment or {})})
+        become_kdump(*map(str, arguments))
+    parts = []
+    with suppress(OSError):  # the other end is closed
+        while part := os.read(terminal, 65536):
+            parts.append(part)
+    os.waitpid(pid, 0)
+    return b"".join(parts).decode().replace("\r\n", "\n")

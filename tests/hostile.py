@@ -108,9 +108,6 @@ def offset_commit() -> bytes:
     return _v2(value_record(100 * MIB, key), "zstd")
 
 
-FIELDS_OF_A_BATCH = struct.Struct(">qiibIhiqqqhii")
-
-
 def claiming(**fields: int) -> bytes:
     """Return a batch with false header fields, but a matching checksum, followed by a valid batch."""
     return craft.patch(craft.one(b"before"), **fields) + craft.one(b"behind", 1)

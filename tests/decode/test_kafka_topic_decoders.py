@@ -21,7 +21,6 @@ from kdump.decode.id_names import IdNames
 from kdump.decode.kafka_topic_decoders import kafka_decoder
 from kdump.decode.kafka_topics import KAFKA
 from kdump.decode.record_decoder import DecodeOptions, RecordDecoder
-from kdump.format.enum_names import MEANINGS
 from kdump.format.schema import load_folder
 from kdump.format.versioned_messages import try_decode
 from kdump.log.batch_records import records
@@ -29,7 +28,7 @@ from kdump.log.paths import target
 from kdump.log.record import Record
 from kdump.render.decoded_values import add_decoded
 from tests import command
-from tests.conftest import FIXTURES, SEED, batches, numbers_in, oracle_files, read_regions, sample, segments
+from tests.conftest import FIXTURES, SEED, batches, numbers_in, read_regions, sample, segments
 from tests.craft import batch, flip, record, write_file
 from tests.each_case import each_case
 from tests.format.test_plain_messages import written
@@ -46,40 +45,6 @@ def objects(*arguments: str | Path, stdin: bytes | None = None) -> list[dict[str
     result = run(*arguments, "--json", "--records", stdin=stdin)
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def pairs() -> Iterator[Any]:
-    """Return the files of Kafka's own topics, each with kafka-dump-log's output for it."""
-    for name, printed, path in oracle_files("kafka-4.3-clean-1", "kafka-4.3-tiered"):
-        internal = "/__" in name and path.suffix == ".log" and "remote_log" not in name
-        if internal or path.suffix == ".checkpoint":
-            yield pytest.param(path, printed, id=name)
-
-
-def test_remote_log_metadata() -> None:
-    """Compare with the output of kafka-dump-log 4.3.1 for the same file, which is the toString of each object."""
-    said = (Path(__file__).parent / "remote_log_metadata.txt").read_text().splitlines()
-    found = [at["valueDecoded"] for at in objects(FIXTURES / "tiered" / "__remote_log_metadata-0")]
-    assert [printed(at["name"], at["data"]) for at in found] == said
-
-
-def printed(name: str, data: dict[str, Any]) -> str:
-    """Return a record in the form of toString of RemoteLogSegmentMetadata and RemoteLogSegmentMetadataUpdate."""
-    of = data["remoteLogSegmentId"]["topicIdPartition"]
-    where = f"{of['id']}:{of['name']}-{of['partition']}"
-    identity = (
-        f"remoteLogSegmentId=RemoteLogSegmentId{{topicIdPartition={where}, id={data['remoteLogSegmentId']['id']}}}"
-    )
-    assert data["customMetadata"] is None
-    state = f"customMetadata=Optional.empty, state={MEANINGS['remoteLogSegmentState'][data['remoteLogSegmentState']]}"
-    if name == "RemoteLogSegmentMetadataUpdateRecord":
-        last = f"eventTimestampMs={data['eventTimestampMs']}, brokerId={data['brokerId']}"
-        return f"RemoteLogSegmentMetadataUpdate{{{identity}, {state}, {last}}}"
-    numbers = ("startOffset", "endOffset", "brokerId", "maxTimestampMs", "eventTimestampMs")
-    epochs = ", ".join(f"{epoch['leaderEpoch']}={epoch['offset']}" for epoch in data["segmentLeaderEpochs"])
-    parts = [identity, *(f"{key}={data[key]}" for key in numbers), f"segmentLeaderEpochs={{{epochs}}}"]
-    parts += [f"segmentSizeInBytes={data['segmentSizeInBytes']}", state]
-    return f"RemoteLogSegmentMetadata{{{', '.join(parts)}, txnIdxEmpty={str(data['txnIndexEmpty']).lower()}}}"
 
 
 # Which decoder is chosen.

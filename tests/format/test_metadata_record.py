@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from kdump.format.errors import DecodeError, FrameVersionError, LeftOverError, TooLargeError
 from kdump.format.metadata_record import MetadataRecord, decode_metadata_record, metadata_json, metadata_record_name
 from kdump.format.schema import load, load_folder
-from kdump.format.versioned_messages import Decoded, _json, kafka_json
+from kdump.format.versioned_messages import _json
 from kdump.log.batch_records import records
 from tests.conftest import FIXTURES, batches, numbers_in, read_regions, sample
 from tests.each_case import each_case
@@ -27,15 +26,6 @@ TOPIC = bytes.fromhex("01 02 00 02 61") + ID + b"\0"
 def kafkas_name(name: str) -> str:
     """Return the name in the spelling of MetadataRecordType."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
-
-
-def printed(record: MetadataRecord) -> dict[str, Any]:
-    """Return the form that kafka-dump-log prints."""
-    assert record.values is not None
-    assert record.version is not None
-    decoded = Decoded(record.values, record.version, 0, "", b"")
-    data = kafka_json(load(record.name), decoded)
-    return {"type": kafkas_name(record.name), "version": record.version, "data": data}
 
 
 def values_of(path: Path) -> dict[int, bytes | None]:

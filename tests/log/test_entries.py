@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from kdump.cli import cli
-from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from kdump.format.producer_snapshot import PRODUCER_ENTRY
 from kdump.log.entries import Entry, entries
 from kdump.log.file_kinds import KINDS, by_content, by_name
@@ -228,7 +227,6 @@ def test_declared_like_the_schema() -> None:
 
 
 FIELD = re.compile(r"(\w+): (?:OptionalLong\[)?(-?\d+|OptionalLong.empty)\]?")
-LAYOUTS = {".index": INDEX_ENTRY, ".timeindex": TIME_INDEX_ENTRY, ".txnindex": TXN_INDEX_ENTRY}
 
 
 def with_entries() -> Iterator[tuple[str, Path, Path]]:

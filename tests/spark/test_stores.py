@@ -30,8 +30,6 @@ from tests.conftest import DISKS, FIXTURES
 from tests.spark import same
 from tests.spark.test_incremental import Here
 
-PLACES = ("file", "source", "logDirectory", "copyOf")
-
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:

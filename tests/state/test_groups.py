@@ -346,9 +346,6 @@ def test_the_versions_of_a_commit(tmp_path: Path) -> None:
 
 EPOCH_2 = int32(2) + b"\0"
 MEMBER = b"\0\0" + compact("client") + compact("/10.0.0.1") + b"\x02" + compact("t") + b"\0" + int32(300) + b"\0\0"
-NO_TARGET = b"\x01\0"
-
-
 BEGUN = [modern(3, "g", EPOCH_2), modern(5, "g", MEMBER, "m")]
 
 

@@ -16,6 +16,7 @@ from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY, TXN_INDEX_ENTRY
 from tests import craft
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import batch, fix_crc, flip, message, one, overwrite, patch, record, sized, split, varint, wrapper
+from tests.damages import entry
 
 GOLDEN = ROOT / "tests" / "golden" / "dump-log"
 SEGMENT = "00000000000000000000"
@@ -288,15 +289,6 @@ CRAFTED_DECODERS = {
 def _null_header() -> bytes:
     body = b"\0" + varint(0) + varint(0) + sized(b"k") + sized(b"v") + varint(1) + varint(-1) + sized(b"x")
     return batch([varint(len(body)) + body], offset=1)
-
-
-def entry(layout: object, index: int, **fields: int) -> Callable[[bytes], bytes]:
-    def change(data: bytes) -> bytes:
-        start = index * layout.size  # type: ignore[attr-defined]
-        row = layout.read(data, start)._replace(**fields)  # type: ignore[attr-defined]
-        return overwrite(data, start, layout.struct.pack(*row))  # type: ignore[attr-defined]
-
-    return change
 
 
 INDEXES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {

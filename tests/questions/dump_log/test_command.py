@@ -4,10 +4,8 @@ Kafka's tool ends with an exception, kdump's output starts with the complete lin
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import pty
 import random
 import re
 import subprocess
@@ -30,6 +28,7 @@ from kdump.questions.dump_log.decoders import DECODERS
 from kdump.questions.dump_log.java import double, file_text, jackson
 from tests import craft
 from tests.conftest import DISKS, FIXTURES, ORACLE_DISKS, few, oracle_files, sample, seeded
+from tests.forks import in_terminal
 from tests.questions.dump_log.dump_log_cases import GOLDEN, SEGMENT, Case, build, cases
 from tests.test_damaged_disks import DAMAGES, LARGE, files
 
@@ -298,22 +297,9 @@ def test_a_read_only_directory(tmp_path: Path) -> None:
         directory.chmod(0o755)
 
 
-def in_terminal(*arguments: str | Path) -> str:
-    """Return what is written to a terminal."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execv(sys.executable, [sys.executable, "-m", "kdump", "dump-log", *map(str, arguments)])
-    parts = []
-    with contextlib.suppress(OSError):
-        while part := os.read(terminal, 65536):
-            parts.append(part)
-    os.waitpid(pid, 0)
-    return b"".join(parts).decode().replace("\r\n", "\n")
-
-
 def test_a_terminal_gets_no_control_character(built: Path) -> None:
     """In a pipe, the bytes of a value are exact; on a terminal they are escaped, and each record stays on its line."""
-    said = in_terminal("--files", built / "utf8" / f"{SEGMENT}.log", "--print-data-log")
+    said = in_terminal("dump-log", "--files", built / "utf8" / f"{SEGMENT}.log", "--print-data-log")
     assert not {character for character in said if ord(character) < 32 or ord(character) == 127} - {"\n"}
     assert "\\x1b[31m" in said
     exact = dump("--files", built / "utf8" / f"{SEGMENT}.log", "--print-data-log").stdout_bytes

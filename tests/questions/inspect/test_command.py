@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import gzip
 import json
 import os
-import pty
 import random
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 import unicodedata
 from pathlib import Path
@@ -31,14 +27,12 @@ from kdump.cli import cli
 from kdump.format.index import INDEX_ENTRY, TIME_INDEX_ENTRY
 from kdump.io.source import FileSource
 from kdump.questions.inspect.views import JsonView
-from tests import craft
+from tests import craft, forks
 from tests.conftest import FIXTURES, SEED, each_segment, numbers_in, sample, seeded, segment, some_segments
 from tests.disks import data
-from tests.forks import become_kdump
 
 PAYMENTS = segment("clean-1/payments-0")
 UPGRADED = segment("legacy/upgraded-gzip-0")
-DELETE_HORIZON = 0x40
 
 
 def run(*arguments: str | Path, data: bytes | None = None) -> Result:
@@ -62,22 +56,7 @@ def records(*arguments: str | Path) -> list[dict[str, Any]]:
 
 
 def in_terminal(columns: int, *arguments: str | Path, environment: dict[str, str] | None = None) -> str:
-    """Return what is written to a terminal of that width."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        for name in ("NO_COLOR", "COLUMNS", "LINES"):
-            os.environ.pop(name, None)
-        os.environ.update({"TERM": "xterm-256color", **(environment or {})})
-        become_kdump("inspect", *map(str, arguments))
-    parts = []
-    try:
-        while part := os.read(terminal, 65536):
-            parts.append(part)
-    except OSError:
-        pass
-    os.waitpid(pid, 0)
-    return b"".join(parts).decode().replace("\r\n", "\n")
+    return forks.in_terminal("inspect", *arguments, columns=columns, environment=environment)
 
 
 def plain(text: str) -> str:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -48,13 +47,6 @@ def objects(*arguments: str | Path, code: int = 0) -> list[dict[str, Any]]:
 
 def of_type(found: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [each for each in found if each["type"] == name]
-
-
-def copied(disk: Path, to: Path) -> Path:
-    target = to / disk.name
-    subprocess.run(["cp", "-r", "--sparse=always", str(disk), str(target)], check=True)
-    subprocess.run(["chmod", "-R", "u+w", str(target)], check=True)
-    return target
 
 
 def test_a_filter_counts_for_each_kind_of_path() -> None:

@@ -105,11 +105,6 @@ def test_naive_sums(path: Path) -> None:
     assert {each["producerId"]: each["records"] for each in said["topProducers"]["producers"]} == producers
 
 
-def verified(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(command.run("verify", path, "--json", "--only", "bytes").stdout.splitlines()[-1])
-    return found
-
-
 def test_total_is_the_sum() -> None:
     *parts, total = stats(FIXTURES / "clean-1", "--top", "1000")
     assert [each["scope"] for each in parts] == ["partition"] * len(parts)
