@@ -127,6 +127,6 @@ def _run(options: DoctorOptions) -> int:
     output.flush()
     if ended is not None:
         raise ended
-    for text in page.unread if not sink.shows_unread else ():
-        print_error(text)
+    for unread in page.unread if not sink.shows_unread else ():
+        print_error(unread)
     return page.status

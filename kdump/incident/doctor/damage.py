@@ -260,7 +260,7 @@ class DamageExamination:
 
     def _only_suspects(self) -> None:
         """Report what the headers show of partitions that were not reached."""
-        for name, text in self._suspects.items():
+        for name, reason in self._suspects.items():
             unit = self._left.get(name)
             if unit is None or unit.partition is None:
                 continue
@@ -274,7 +274,7 @@ class DamageExamination:
                 "the batch headers show damage; the time was over before it was examined",
                 topic=place.topic,
                 partition=place.partition,
-                evidence=(f"{place.path}: {text}",),
+                evidence=(f"{place.path}: {reason}",),
                 file=place.path,
                 commands=(command("verify", place.path),),
                 commandForAll=command("verify", place.source),
@@ -286,8 +286,8 @@ class DamageExamination:
         question = self.on.question
         for totals in self._newest.values():
             self.totals.add(totals)
-        for text in self.totals.unread:
-            self.on.unread(text)
+        for unread in self.totals.unread:
+            self.on.unread(unread)
         question.partitions = parts - len(self._left)
         question.partitionsLeft = len(self._left)
         question.headersLeft = self._no_headers
@@ -320,7 +320,7 @@ class DamageExamination:
     def _in_remote_storage(self) -> list[str]:
         """Return the partitions whose log starts below their first segment here, with these offsets, and what
         __remote_log_metadata has of them; report those that it lacks. No disk shows whether the store has a segment."""
-        found = []
+        lines = []
         for unit in self.disks.units:
             place, start = unit.partition, unit.known.log_start
             if place is None or place.state or start is None or not unit.known.tiered or not place.segments:
@@ -331,16 +331,16 @@ class DamageExamination:
             name = f"{place.topic}-{place.partition}"
             lacks = self._remote(place).lacks(unit.known.topic_id, place.partition, start, first)
             if lacks is None:
-                found.append(f"{name} {start}..{first - 1} (what remote storage has of them is unknown)")
+                lines.append(f"{name} {start}..{first - 1} (what remote storage has of them is unknown)")
                 continue
             if lacks:
                 self._unreadable(place, lacks, unit.known.topic_id or "")
             offset = start
             for begin, end in [*lacks, (first, first)]:
                 if offset < begin:
-                    found.append(f"{name} {offset}..{begin - 1} (in remote storage)")
+                    lines.append(f"{name} {offset}..{begin - 1} (in remote storage)")
                 offset = end + 1
-        return found
+        return lines
 
     def _remote(self, place: PartitionDirectory) -> RemoteLog:
         node = next(each for each in self.disks.nodes if place.source in [one.path for one in each.directories])

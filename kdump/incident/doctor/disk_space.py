@@ -70,7 +70,7 @@ class SpaceExamination:
     def _sizes(self) -> list[tuple[int, PartitionDirectory]]:
         """Emit the largest topics; return the partitions with their sizes, the largest first."""
         by_topic: dict[tuple[str, str], Size] = {}
-        found: list[tuple[int, PartitionDirectory]] = []
+        sizes: list[tuple[int, PartitionDirectory]] = []
         try:
             for unit in self.disks.units:
                 place = unit.partition
@@ -83,7 +83,7 @@ class SpaceExamination:
                 by_topic[key] = by_topic.get(key, Size()) + size
                 self.total += size
                 self.leftovers.add(place.source, length if place.state == "delete" else facts.deleted)
-                found.append((size.bytes, place))
+                sizes.append((size.bytes, place))
                 self.on.question.partitions += 1
                 self.on.limit.raise_if_over()
         except OutOfTime:
@@ -94,7 +94,7 @@ class SpaceExamination:
                 self.on.emit(LargestTopic(source, topic, *size))
             count = count_text(len({topic for _, topic in by_topic}), "topic")
             self.on.question.answer = f"{count_text(self.total.partitions, 'partition')} of {count}"
-        return sorted(found, key=lambda item: (-item[0], item[1].path))
+        return sorted(sizes, key=lambda item: (-item[0], item[1].path))
 
     def _retention(self, sizes: list[tuple[int, PartitionDirectory]]) -> int:
         """Examine the largest partitions; return of how many the retention is known."""
@@ -180,13 +180,13 @@ class Leftovers:
 
     def _left_over(self, directory: LogDirectory, run: str, measured: int) -> None:
         others = root_usage(directory, Run(unreadable=self.on.unreadable)).others
-        others.sort(key=lambda each: (-each.files.size, each.path))
-        deleted, foreign = self.deleted.get(directory.path, 0), sum(each.files.size for each in others)
+        others.sort(key=lambda other: (-other.files.size, other.path))
+        deleted, foreign = self.deleted.get(directory.path, 0), sum(other.files.size for other in others)
         if deleted + foreign <= LEAST_SHARE * (measured + foreign):
             return
         parts = [f"{size_text(deleted)} deleted (.deleted, -delete)"] if deleted else []
         if foreign:
-            names = [f"{os.path.basename(each.path)} {size_text(each.files.size)}" for each in others]
+            names = [f"{os.path.basename(other.path)} {size_text(other.files.size)}" for other in others]
             parts.append(f"{size_text(foreign)} that is not Kafka's ({first_of(names, NAMED)})")
         self.on.item(
             self.priority(directory.path),
@@ -194,7 +194,7 @@ class Leftovers:
             "space-leftovers",
             directory.path,
             f"{size_text(deleted + foreign)} that no broker reads: {' and '.join(parts)}",
-            evidence=tuple(each.path for each in others[:NAMED]) or (directory.path,),
+            evidence=tuple(other.path for other in others[:NAMED]) or (directory.path,),
             file=others[0].path if others else None,
             commands=(run,),
             actions=("see in kdump space what may be deleted, in which order, and what it costs",),
@@ -202,10 +202,10 @@ class Leftovers:
         )
 
     def _file_system(self, directory: LogDirectory, run: str) -> None:
-        found = file_system_of(directory)
-        if found is None or found.free >= LOW * found.total:
+        file_system = file_system_of(directory)
+        if file_system is None or file_system.free >= LOW * file_system.total:
             return
-        is_full = found.free < FULL * found.total
+        is_full = file_system.free < FULL * file_system.total
         if is_full:
             self.full.add(directory.path)
         self.on.item(
@@ -213,9 +213,9 @@ class Leftovers:
             "error" if is_full else "warning",
             "disk-full" if is_full else "disk-nearly-full",
             directory.path,
-            f"{size_text(found.free)} of {size_text(found.total)} are free on its file system",
+            f"{size_text(file_system.free)} of {size_text(file_system.total)} are free on its file system",
             impact="a broker that cannot write takes the log directory offline; one that is down needs room to start",
-            evidence=(f"{found.mount or directory.path} ({found.fileSystem or 'type unknown'})",),
+            evidence=(f"{file_system.mount or directory.path} ({file_system.fileSystem or 'type unknown'})",),
             commands=(run,),
             actions=("free space as kdump space lists it, before you start the broker",),
             never=BY_HAND,

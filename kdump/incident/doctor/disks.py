@@ -53,11 +53,11 @@ class Disks(cluster.Disks):
         self._collector = UnlistedCollector(self.options)
         self._empty: list[str] = []
         """Paths without files of Kafka's: one of them may be a log directory that failed, or a new one."""
-        found = [place for path in self.paths for place in self._places(path)]
-        if not found:
+        places = [place for path in self.paths for place in self._places(path)]
+        if not places:
             raise self._nothing()
-        maybe = cluster.unlisted(self.paths, (place.path for place in found), self._collector)
-        super().__init__(found, self.options.open, options, maybe, options.server)
+        maybe = cluster.unlisted(self.paths, (place.path for place in places), self._collector)
+        super().__init__(places, self.options.open, options, maybe, options.server)
         self.brokers = [Broker(node.directories, node.ids, node.copy_of, self._paths_of(node)) for node in self.nodes]
         if len(self.brokers) != 1:
             self.unread += [f"{path}: no files of Kafka's, or missing" for path in self._empty]
@@ -98,19 +98,19 @@ class Disks(cluster.Disks):
     def disks(self) -> Iterator[ExaminedDisk]:
         """Yield what the root of each log directory shows."""
         for broker in self.brokers:
-            own = [each.path for each in broker.directories]
+            own = [directory.path for directory in broker.directories]
             newer = disk_release(own, self.newest_metadata(*own)[1]).newer
-            for each in broker.directories:
-                ids = self.ids(each)
+            for directory in broker.directories:
+                ids = self.ids(directory)
                 yield ExaminedDisk(
-                    each.path,
+                    directory.path,
                     ids.get("cluster.id"),
                     ids.get("node.id"),
-                    had_clean_shutdown(each),
-                    len(each.candidates),
-                    lock_holder(each.path),
+                    had_clean_shutdown(directory),
+                    len(directory.candidates),
+                    lock_holder(directory.path),
                     newer,
-                    broker.copy_of.get(each.path),
+                    broker.copy_of.get(directory.path),
                 )
 
     def cluster_label(self, path: str) -> str:
@@ -119,13 +119,13 @@ class Disks(cluster.Disks):
 
     def brokers_of(self, directories: Sequence[LogDirectory]) -> list[Broker]:
         """Return the brokers of a cluster, given all its log directories."""
-        paths = {each.path for each in directories}
-        return [broker for broker in self.brokers if all(each.path in paths for each in broker.directories)]
+        paths = {directory.path for directory in directories}
+        return [broker for broker in self.brokers if all(directory.path in paths for directory in broker.directories)]
 
     def metadata(self, directories: Sequence[LogDirectory]) -> tuple[str, MetadataImage | None]:
         """Return the newest metadata with topics of the cluster of these log directories, and the path of the one that
         has it; "" and None if there is none."""
-        source, newest = self.newest_metadata(*(each.path for each in directories))
+        source, newest = self.newest_metadata(*(directory.path for directory in directories))
         return (source, newest) if newest is not None and newest.topics else ("", None)
 
     def note_listing(self, path: str, seen: SeenDirectory) -> None:
@@ -140,7 +140,7 @@ class Disks(cluster.Disks):
 
     @cached_property
     def _not_listed(self) -> dict[str, PartitionDirectory]:
-        return {each.path: each for directory in self.directories for each in directory.candidates}
+        return {partition.path: partition for directory in self.directories for partition in directory.candidates}
 
     # --- the brokers ---
 
@@ -161,16 +161,16 @@ class Disks(cluster.Disks):
 
     def _paths_of(self, node: Node) -> list[str]:
         """Return the paths as they were given, where each stands for one log directory of the node."""
-        found = []
+        paths = []
         for path in self.paths:
             here = self.below(path)
-            own = [each for each in here if each in node.directories]
-            found += [path] if len(own) == len(here) == 1 else [each.path for each in own]
+            own = [directory for directory in here if directory in node.directories]
+            paths += [path] if len(own) == len(here) == 1 else [directory.path for directory in own]
             if path in self._empty and len(self.nodes) == 1:
-                found.append(path)
-        return found
+                paths.append(path)
+        return paths
 
     def _note_unread(self, error: SourceError) -> None:
-        text = str(error)
-        if not is_gone(error) and text not in self.unread:
-            self.unread.append(text)
+        unread = str(error)
+        if not is_gone(error) and unread not in self.unread:
+            self.unread.append(unread)

@@ -36,7 +36,7 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
         if place.source in owner and place.segments:
             key = (cluster[place.source], place.topic, place.partition)
             copies.setdefault(key, {}).setdefault(owner[place.source], copy_of(place, unit.known))
-    several = [same for found in copies.values() for same in _of_one_topic([*found.values()]) if len(same) > 1]
+    several = [same for replicas in copies.values() for same in _of_one_topic([*replicas.values()]) if len(same) > 1]
     several.sort(key=lambda same: (sum(length(log.path) or 0 for copy in same for log in copy.segments), same[0].key))
     options = on.reporting(Options(disks.options.limits, only=LITTLE, open_source=disks.options.open_source))
     question.partitionsLeft = len(several)
@@ -51,8 +51,8 @@ def examine_divergence(disks: Disks, on: Examination) -> None:
                 diverged += 1
                 _item(made, same, disks, on)
             for each in made.copies:
-                for text in each.unread:
-                    on.unread(text)
+                for unread in each.unread:
+                    on.unread(unread)
     except OutOfTime:
         left = count_text(question.partitionsLeft, "partition")
         run = command("diff", *(broker.paths[0] for broker in disks.brokers))
@@ -72,8 +72,8 @@ def _of_one_topic(copies: list[Copy]) -> Iterator[list[Copy]]:
     """Yield the copies that are replicas of one partition: a topic may have been deleted and created again while a
     broker was down, with another topic ID."""
     ids: list[str | None] = [*dict.fromkeys(copy.topic_id for copy in copies if copy.topic_id)]
-    for each in ids or [None]:
-        yield [copy for copy in copies if copy.topic_id in (each, None)]
+    for topic_id in ids or [None]:
+        yield [copy for copy in copies if copy.topic_id in (topic_id, None)]
 
 
 def _item(made: Diff, copies: list[Copy], disks: Disks, on: Examination) -> None:

@@ -45,10 +45,10 @@ class Examination:
         self.question.items += 1
         self.emit(Item(priority, self.question.question, severity, code, source, title, **more))
 
-    def unread(self, text: str) -> None:
+    def unread(self, what: str) -> None:
         """Note what could not be read."""
-        if text not in self.question.unread:
-            self.question.unread.append(text)
+        if what not in self.question.unread:
+            self.question.unread.append(what)
 
     def unreadable(self, error: SourceError) -> None:
         """Note an error, unless the file has gone away: a broker is at work."""

@@ -69,7 +69,7 @@ class GroupsExamination:
     def __init__(self, disks: Disks, directories: Sequence[LogDirectory], on: Examination) -> None:
         self.disks = disks
         self.directories = directories
-        self.paths = disks.paths if len(disks.clusters) == 1 else [each.path for each in directories]
+        self.paths = disks.paths if len(disks.clusters) == 1 else [directory.path for directory in directories]
         self.on = on
         self._removed: dict[tuple[str, str], Removal] = {}
         """By group and partition, unless an offset was committed again."""
@@ -78,7 +78,7 @@ class GroupsExamination:
 
     def run(self) -> None:
         question = self.on.question
-        logs = merged([log for each in self.directories for log in logs_in(each)])
+        logs = merged([log for directory in self.directories for log in logs_in(directory)])
         chosen = newest(logs)
         self._source = os.path.dirname(chosen[0].path) if chosen else ""
         if not chosen:
@@ -124,30 +124,30 @@ class GroupsExamination:
             every: Iterable[CommittedPosition | SharePosition] = chain(
                 positions(groups, group, waiting, context), share_positions(groups, group, context)
             )
-            for each in every:
-                counted = each.recordsBehind if isinstance(each, CommittedPosition) else None
-                lag += (each.lag or 0) if counted is None else counted
-                if each.remark and not each.remark.startswith("not started"):
-                    bad.append(each)
+            for position in every:
+                counted = position.recordsBehind if isinstance(position, CommittedPosition) else None
+                lag += (position.lag or 0) if counted is None else counted
+                if position.remark and not position.remark.startswith("not started"):
+                    bad.append(position)
             lags.append((lag, group))
             troubled += bool(bad)
             if bad:
                 self._out_of_range(group, bad)
             self._went_back(group, groups.rewinds.of(group, groups.offsets.get(group, {})))
             self._gone(group, context)
-        lags.sort(key=lambda each: (-each[0], each[1]))
-        text = count_text(len(groups.groups), "group")
+        lags.sort(key=lambda item: (-item[0], item[1]))
+        answer = count_text(len(groups.groups), "group")
         behind = [f"{group} ({lag:,})" for lag, group in lags[:BEHIND] if lag]
-        text += f"; most behind: {', '.join(behind)}" if behind else "; none is behind"
-        text += f"; {troubled:,} with offsets that cannot be used" if troubled else ""
+        answer += f"; most behind: {', '.join(behind)}" if behind else "; none is behind"
+        answer += f"; {troubled:,} with offsets that cannot be used" if troubled else ""
         if self._deleted:
-            text += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
-        text += AS_READ if groups.problems or self.on.is_partial else ""
-        self.on.answer(not_known(groups.problems) + text, self.disks.cluster_label(self._source))
+            answer += f"; {count_text(self._deleted, 'offset was', 'offsets were')} deleted or expired"
+        answer += AS_READ if groups.problems or self.on.is_partial else ""
+        self.on.answer(not_known(groups.problems) + answer, self.disks.cluster_label(self._source))
 
     def _out_of_range(self, group: str, bad: list[CommittedPosition | SharePosition]) -> None:
         evidence = [f"{each.topic}-{each.partition}: offset {_offset(each)}: {each.remark}" for each in bad]
-        resets = any("auto.offset.reset" in each.remark for each in bad)
+        resets = any("auto.offset.reset" in position.remark for position in bad)
         title = f"{count_text(len(bad), 'committed offset')} that it cannot continue from"
         self.on.item(
             Priority.GROUPS if resets else Priority.WARNING,
@@ -170,9 +170,9 @@ class GroupsExamination:
         """Report offsets that went back."""
         if not moves:
             return
-        evidence = [f"{each.text} at {iso(each.time)}, by offset {each.record} of {OFFSETS_TOPIC}" for each in moves]
+        evidence = [f"{move.text} at {iso(move.time)}, by offset {move.record} of {OFFSETS_TOPIC}" for move in moves]
         self.on.item(
-            self._priority([each.time for each in moves]),
+            self._priority([move.time for move in moves]),
             "warning",
             "group-offsets-went-back",
             self._source,
@@ -204,7 +204,7 @@ class GroupsExamination:
             for each in gone
         ]
         self.on.item(
-            self._priority([each.time for each in gone]),
+            self._priority([removal.time for removal in gone]),
             "warning",
             "group-offsets-removed",
             self._source,
@@ -236,5 +236,5 @@ def _partition_exists(name: str, context: LagContext) -> bool:
     return not context.missing(topic, int(number), None)
 
 
-def _offset(each: CommittedPosition | SharePosition) -> int | None:
-    return each.offset if isinstance(each, CommittedPosition) else each.startOffset
+def _offset(position: CommittedPosition | SharePosition) -> int | None:
+    return position.offset if isinstance(position, CommittedPosition) else position.startOffset

@@ -35,31 +35,31 @@ def find_log_directories(root: str = "") -> FoundLogDirectories:
     none, or if it is not clear which: those of several brokers."""
     brokers = running_brokers(root)
     if len(brokers) > 1:
-        ids = ", ".join(str(each.process) for each in brokers)
+        ids = ", ".join(str(broker.process) for broker in brokers)
         raise SourceError(f"{len(brokers)} brokers are running (processes {ids}): pass the log directories of one")
     if brokers:
         return _of_broker(brokers[0])
-    found = sorted({path for place in PLACES for path in glob.glob(root + place) if _is_log_directory(path)})
-    closed = _closed(root, found)
-    if not found and closed:
+    directories = sorted({path for place in PLACES for path in glob.glob(root + place) if _is_log_directory(path)})
+    closed = _closed(root, directories)
+    if not directories and closed:
         denials = ", ".join(f"{path}: {why}" for path, why in closed.items())
         raise SourceError(f"no path given, no broker is running, and {denials}; or pass the directories in log.dirs")
-    if not found:
+    if not directories:
         raise SourceError(
             f"no path given, no broker is running, and no log directory in {root}/var/lib/kafka or another usual place:"
             " pass the directories in log.dirs"
         )
     unread = f"; {', '.join(closed)} may not be read" if closed else ""
-    return FoundLogDirectories(tuple(found), f"with {META}, in the usual places; no broker is running{unread}")
+    return FoundLogDirectories(tuple(directories), f"with {META}, in the usual places; no broker is running{unread}")
 
 
-def _closed(root: str, found: list[str]) -> dict[str, str]:
+def _closed(root: str, directories: list[str]) -> dict[str, str]:
     """Return those of the usual places, or directories above them, that this user may not read, and why."""
     closed = {}
     for place in PLACES:
         for path in (root + re.split(r"/[^/]*\*", place)[0], *glob.glob(root + place)):
             try:
-                if path not in found:
+                if path not in directories:
                     os.listdir(path)
             except PermissionError as error:
                 closed[path] = reason(error, path)
@@ -82,7 +82,7 @@ def _of_broker(broker: RunningBroker) -> FoundLogDirectories:
         )
     note = f", of which {count_text(len(missing), 'is', 'are')} missing: {', '.join(missing)}" if missing else ""
     why = f"log.dirs of {broker.name}, {server.path}{note}"
-    return FoundLogDirectories(tuple(each for each in directories if each not in missing), why)
+    return FoundLogDirectories(tuple(directory for directory in directories if directory not in missing), why)
 
 
 def _is_log_directory(path: str) -> bool:

@@ -74,7 +74,7 @@ class LogMessages:
             except SourceError as error:
                 question.unread.append(str(error))
             except OutOfTime:
-                rest = [_name(each) for each in self.paths[number + 1 :]]
+                rest = [_name(other) for other in self.paths[number + 1 :]]
                 left = f" and of {', '.join(rest)}" if rest else ""
                 question.notExamined.append(
                     f"the time was over before the end of {_name(path)}{left}: run {_explain(self.paths[number:])}"
@@ -87,35 +87,35 @@ class LogMessages:
                 self._take(log)
 
     def _take(self, log: ReadLog) -> None:
-        for each in log.groups.explanations():
-            message = by_name().get(each.message or "")
-            if message is None or each.level not in SEVERE:
+        for explanation in log.groups.explanations():
+            message = by_name().get(explanation.message or "")
+            if message is None or explanation.level not in SEVERE:
                 continue  # a routine message is of interest only next to others
-            self._of_log[id(each)] = log.path
-            self._open.append(each)
-            self._by_name.setdefault(message.name, []).append(each)
+            self._of_log[id(explanation)] = log.path
+            self._open.append(explanation)
+            self._by_name.setdefault(message.name, []).append(explanation)
             for code in message.codes:
-                self._by_code.setdefault(code, []).append(each)
+                self._by_code.setdefault(code, []).append(explanation)
             if message.plan:
-                self._of_startup.append(each)
+                self._of_startup.append(explanation)
 
     def joined(self, item: Item) -> Item:
         """Return an item with the messages whose cause it states as evidence. If the log has them as errors, the item
         is as urgent as they are."""
         predicted = messages_of(item)
         of_startup = self._of_startup if item.question == STARTUP else []
-        named = (each for name in predicted for each in self._by_name.get(name, ()))
+        named = (message for name in predicted for message in self._by_name.get(name, ()))
         near = [*self._by_code.get(item.code, ()), *of_startup, *named]
         stated = {id(each): each for each in near if states(item, predicted, each, several=self.several_brokers)}
-        new = [each for each in self._open if id(each) in stated]
+        new = [message for message in self._open if id(message) in stated]
         if not new:
             return item
-        self._open = [each for each in self._open if id(each) not in stated]
+        self._open = [message for message in self._open if id(message) not in stated]
         self._stated += len(new)
-        lines = [self._line(each) for each in new[:JOINED]]
+        lines = [self._line(message) for message in new[:JOINED]]
         if len(new) > JOINED:
             lines.append(f"and {count_text(len(new) - JOINED, 'more kind')} of messages in the log")
-        priority = min((item.priority, *(_priority(each) for each in new)))
+        priority = min((item.priority, *(_priority(message) for message in new)))
         return item._replace(evidence=(*item.evidence, *lines), priority=priority)
 
     def report(self, disks: Disks, on: Examination, *, looks: bool = True) -> None:
@@ -124,17 +124,17 @@ class LogMessages:
         disk = self._disk(disks, on) if looks else None
         not_looked = 0
         while self._open:
-            each = self._open[0]
+            message = self._open[0]
             try:
                 if disk is not None:
                     on.limit.raise_if_over()
-                paths = look_up(each, disk)
+                paths = look_up(message, disk)
             except OutOfTime:
                 disk = None
-                paths = look_up(each, None)
+                paths = look_up(message, None)
             not_looked += disk is None
             self._open.pop(0)
-            self._item(each, paths, disks, on)
+            self._item(message, paths, disks, on)
         if not_looked and looks:
             question.notExamined.append(
                 f"the time was over: {count_text(not_looked, 'kind')} of messages not looked up on the disks; run "
@@ -160,7 +160,7 @@ class LogMessages:
         name = PARTITION.match(logged.about.get("partition", ""))
         file = paths.get("file") or paths.get("path")
         place: Evidence | None = next(
-            (each for each in logged.evidence if each.path == file and each.position is not None), None
+            (fact for fact in logged.evidence if fact.path == file and fact.position is not None), None
         )
         on.item(
             _priority(logged),
@@ -173,7 +173,7 @@ class LogMessages:
             topic=name["topic"] if name is not None else None,
             partition=int(name["partition"]) if name is not None else None,
             group=logged.about.get("group"),
-            evidence=(self._line(logged), *(each.shown for each in logged.evidence)),
+            evidence=(self._line(logged), *(fact.shown for fact in logged.evidence)),
             file=file,
             position=None if place is None else place.position,
             offset=None if place is None else place.offset,
@@ -193,7 +193,7 @@ class LogMessages:
             until = f" to {iso(logged.last, self.zone)}" if logged.last != logged.first else ""
             parts.append(iso(logged.first, self.zone) + until)
         texts = [logged.text, *logged.exceptions[-1:]]  # the innermost exception says why
-        shown = "; ".join(text if len(text) <= SHORT else text[:SHORT] + "…" for text in dict.fromkeys(texts))
+        shown = "; ".join(part if len(part) <= SHORT else part[:SHORT] + "…" for part in dict.fromkeys(texts))
         return f"{', '.join(parts)}: {shown}"
 
     def _of_other_disks(self, places: DiskPlaces, question: Question) -> None:
@@ -220,20 +220,20 @@ class LogMessages:
         for log in self.logs:
             if not log.lines:
                 continue
-            explained = [each for each in log.groups.explanations() if each.message is not None]
-            errors = sum(each.level in ERRORS for each in explained)
-            warnings = sum(each.level in SEVERE for each in explained) - errors
-            text = f"{_name(log.path)}: {count_text(log.lines, 'line')}, "
-            text += (
+            explained = [explanation for explanation in log.groups.explanations() if explanation.message is not None]
+            errors = sum(explanation.level in ERRORS for explanation in explained)
+            warnings = sum(explanation.level in SEVERE for explanation in explained) - errors
+            answer = f"{_name(log.path)}: {count_text(log.lines, 'line')}, "
+            answer += (
                 f"{count_text(log.groups.known, 'message')} explained as {len(explained):,}"
                 if explained
                 else "none explained"
             )
             if explained:
-                text += f" ({count_text(errors, 'error')}, {count_text(warnings, 'warning')})"
+                answer += f" ({count_text(errors, 'error')}, {count_text(warnings, 'warning')})"
             if log.groups.first is not None:
-                text += f", {iso(log.groups.first, self.zone)} to {iso(log.groups.last, self.zone)}"
-            texts.append(text)
+                answer += f", {iso(log.groups.first, self.zone)} to {iso(log.groups.last, self.zone)}"
+            texts.append(answer)
         if self._stated:
             is_are = "is" if self._stated == 1 else "are"
             texts.append(f"{self._stated:,} of them {is_are} evidence of what other questions found")
@@ -242,7 +242,7 @@ class LogMessages:
 
 def _partitions(messages: Iterable[Explanation]) -> set[str]:
     """Return the partitions that messages name; without internal topics, which are on most disks."""
-    named = {each.about["partition"] for each in messages if "partition" in each.about}
+    named = {message.about["partition"] for message in messages if "partition" in message.about}
     return {name for name in named if not name.startswith("__")}
 
 
@@ -299,14 +299,14 @@ def states(item: Item, predicted: frozenset[str], found: Explanation, *, several
     return "file" not in found.about and item.code in OF_DIRECTORY and len(names) == 1
 
 
-def _same_place(item: Item, found: Explanation, *, several: bool) -> bool:
-    about = found.about
+def _same_place(item: Item, message: Explanation, *, several: bool) -> bool:
+    about = message.about
     path = about.get("file") or about.get("directory") or ""
     if several and os.path.basename(item.source.rstrip("/")) not in path.split("/"):
         return False
     if about.get("transactionalId", "") not in item.title:
         return False
-    named, own = _partition(found), _partition_of_item(item)
+    named, own = _partition(message), _partition_of_item(item)
     if named is not None and named != own:
         return False
     file, of_item = _file(about.get("file")), _file(item.file)

@@ -66,26 +66,26 @@ class TransactionsExamination:
     def _answer(self) -> None:
         question = self.on.question
         parts = [f"{self.hanging:,} HANGING" if self.hanging else "", f"{self.open:,} open" if self.open else ""]
-        found = " and ".join(filter(None, parts))
+        counts = " and ".join(filter(None, parts))
         count = count_text(question.partitions, "partition")
         coordinators = (place.known.coordinator for place in self.places)
         problems = (each.problems for each in coordinators if isinstance(each, TransactionCoordinatorState))
         begin = next(filter(None, map(not_known, problems)), "")
         if self.prepared:
             begin += f"{self.prepared:,} NOT COMPLETED by the coordinator; "
-        if not found and self.on.is_partial:
+        if not counts and self.on.is_partial:
             read = f"no open transaction in what could be read of {count}"
             question.answer = begin + (read if question.partitions else "not known: no partition could be read")
-        elif not found:
+        elif not counts:
             question.answer = f"{begin}no open transaction in {count}: no read_committed consumer waits for one"
         else:
             stopped = f"read_committed consumers stop below the log end in {self.blocked:,} of {count}"
-            question.answer = f"{begin}{found}; {stopped}"
+            question.answer = f"{begin}{counts}; {stopped}"
 
     def _prepared(self) -> None:
         """Report the transactions that their coordinators have decided to end, and not completed."""
-        known = (place.known.coordinator for place in self.places)
-        coordinators = {id(each): each for each in known if isinstance(each, TransactionCoordinatorState)}
+        states = (place.known.coordinator for place in self.places)
+        coordinators = {id(each): each for each in states if isinstance(each, TransactionCoordinatorState)}
         for coordinator in coordinators.values():
             for each in coordinator.prepared():
                 last = coordinator.history.last_records.get(each.transactionalId or "")

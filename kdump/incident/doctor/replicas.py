@@ -55,7 +55,7 @@ class ReplicasExamination:
         self.stopped = {
             broker.node_id
             for broker in disks.brokers_of(directories)
-            if not broker.is_copy and all(lock_holder(each.path) is None for each in broker.directories)
+            if not broker.is_copy and all(lock_holder(directory.path) is None for directory in broker.directories)
         } - {None}
         """IDs of the nodes of these disks that are not running."""
         self.found: Counter[str] = Counter()
@@ -90,19 +90,19 @@ class ReplicasExamination:
         names = ("offline", "under-min-isr", "under-replicated", "reassigning")
         parts = [f"{self.found[name]:,} {name}" for name in names if self.found[name]]
         if self.waiting:
-            stopped = _ids(sorted(each for each in self.stopped if each is not None))
+            stopped = _ids(sorted(node for node in self.stopped if node is not None))
             parts.append(f"{self.waiting:,} lack a leader or replicas until a stopped broker starts ({stopped})")
         state = ", ".join(parts) or "each has a leader, and all replicas are in sync"
-        text = f"{count_text(partitions, 'partition')} in the metadata up to offset {metadata.end_offset}: {state}"
-        self.on.answer(text, self.label)
+        answer = f"{count_text(partitions, 'partition')} in the metadata up to offset {metadata.end_offset}: {state}"
+        self.on.answer(answer, self.label)
 
     def _ends_with_startup(self, info: PartitionRegistration) -> bool:
         if info.is_reassigning:
             return False
         if info.is_offline:
             candidates = info.isr or info.eligibleLeaderReplicas or info.lastKnownElr
-            return any(each in self.stopped for each in candidates)
-        return all(each in self.stopped for each in info.replicas if each not in info.isr)
+            return any(node in self.stopped for node in candidates)
+        return all(node in self.stopped for node in info.replicas if node not in info.isr)
 
     def _partition(
         self,
@@ -116,7 +116,7 @@ class ReplicasExamination:
         state = f"replicas {_ids(info.replicas)}, in sync {_ids(info.isr)}, leader epoch {info.leaderEpoch}"
         if info.eligibleLeaderReplicas:
             state += f", eligible {_ids(info.eligibleLeaderReplicas)}"
-        lagging = _ids([each for each in info.replicas if each not in info.isr])
+        lagging = _ids([node for node in info.replicas if node not in info.isr])
         actions: tuple[str, ...]
         never: tuple[str, ...]
         if "offline" in problems:
@@ -184,8 +184,8 @@ class ReplicasExamination:
 
 def _state_topics(disks: Disks, on: Examination) -> None:
     """Report the topics whose retention deletes records that must stay."""
-    partitions = (each for directory in disks.directories for each in directory.partitions)
-    topics = {each.topic for each in partitions if each.topic is not None and state_in(each.topic)}
+    partitions = (place for directory in disks.directories for place in directory.partitions)
+    topics = {place.topic for place in partitions if place.topic is not None and state_in(place.topic)}
     if not topics:
         return
     every = retention(disks.paths, now=on.now, topics=topics, deep=False, run=Run(unreadable=on.unreadable))

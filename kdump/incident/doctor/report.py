@@ -106,21 +106,21 @@ class DoctorReport(Sink[DoctorAnswer]):
     def _question(self, question: Question) -> None:
         texts = question.byBroker or [question.answer or "not examined"]
         if question.question == SPACE and self._largest:
-            total = f"{size_text(sum(each.bytes for each in self._largest))} ({self._allocated()})"
-            named = ", ".join(f"{each.topic} {size_text(each.bytes)}" for each in self._largest)
+            total = f"{size_text(sum(topic.bytes for topic in self._largest))} ({self._allocated()})"
+            named = ", ".join(f"{topic.topic} {size_text(topic.bytes)}" for topic in self._largest)
             shown = " ".join(map(shlex.quote, map(path_text, self.paths)))
             texts[-1] += f"; the largest have {total}: {named}; more: kdump ls {shown} --sort size"
         label = f"  {question.question:<13}"
         style = "bad" if question.question in self._questions_with_errors else ""
-        for text in texts:
-            lines = self.output.wrapped(printable(path_text(label + text)), len(label))
+        for answer in texts:
+            lines = self.output.wrapped(printable(path_text(label + answer)), len(label))
             for number, line in enumerate(lines):
                 self.output.line(self.output.paint(line, style) if style and number == 0 else line)
             label = " " * len(label)
         self.output.tick()
 
     def _allocated(self) -> str:
-        occupied = sum(each.onDisk for each in self._largest)
+        occupied = sum(topic.onDisk for topic in self._largest)
         return f"{size_text(occupied)} allocated" if occupied else "allocated size unknown"
 
     # --- the page ---
@@ -153,16 +153,18 @@ class DoctorReport(Sink[DoctorAnswer]):
 
     def _not_examined(self, page: Page) -> None:
         lines = [f"not read: {text}" for text in page.unread]
-        for each in self._questions:
-            lines += [f"{each.question}: {text}" for text in each.notExamined]
-            if each.question == DAMAGE and each.bytesLeft:
-                segments = count_text(each.segmentsLeft, "segment")
-                partitions = count_text(each.partitionsLeft, "partition")
-                text = f"the records of {size_text(each.bytesLeft)} in {segments} of {partitions}"
+        for question in self._questions:
+            lines += [f"{question.question}: {text}" for text in question.notExamined]
+            if question.question == DAMAGE and question.bytesLeft:
+                segments = count_text(question.segmentsLeft, "segment")
+                partitions = count_text(question.partitionsLeft, "partition")
+                text = f"the records of {size_text(question.bytesLeft)} in {segments} of {partitions}"
                 headers = (
-                    f", and the headers of {count_text(each.headersLeft, 'partition')}" if each.headersLeft else ""
+                    f", and the headers of {count_text(question.headersLeft, 'partition')}"
+                    if question.headersLeft
+                    else ""
                 )
-                lines.append(f"{each.question}: {text}{headers}; kdump verify reads everything")
+                lines.append(f"{question.question}: {text}{headers}; kdump verify reads everything")
         if page.interrupted:
             self.output.text("ENDED BY A SIGNAL: this is what was known by then", "ENDED BY A SIGNAL", "bad")
         if lines:
@@ -174,7 +176,7 @@ class DoctorReport(Sink[DoctorAnswer]):
 
     def _verdict(self, page: Page, entries: int) -> tuple[str, str, str]:
         to_do = count_text(entries, "thing to do", "things to do, in this order")
-        again = "RESTART" if any(each.process is not None for each in self._disks) else "START"
+        again = "RESTART" if any(disk.process is not None for disk in self._disks) else "START"
         if page.verdict == STOPS:
             head = "THE BROKER DOES NOT START"
             return f"{head}: {to_do}", head, "bad"
@@ -213,31 +215,31 @@ class DoctorReport(Sink[DoctorAnswer]):
         if item.impact:
             self._labelled("impact", item.impact)
         of_first = "" if entry.count == 1 or not item.name else f"{item.name}: "
-        for text in item.evidence:
-            is_clear = entry.has_one_evidence or item.name in text
-            self._labelled("evidence", text if is_clear else of_first + text)
+        for line in item.evidence:
+            is_clear = entry.has_one_evidence or item.name in line
+            self._labelled("evidence", line if is_clear else of_first + line)
         commands = list(item.commands)
         if entry.count > 1 and item.commandForAll:
             commands = [item.commandForAll, *commands[:1]]
-        for text in dict.fromkeys(commands):
-            self._command(text)
-        for text in item.actions:
-            is_clear = entry.has_same_actions or item.name in text
-            self._labelled("do", text if is_clear else of_first + text)
-        for text in item.never:
-            if text not in self._nevers:
-                self._labelled("never", text)
-        before = sorted({self._nevers[text] for text in item.never if text in self._nevers})
+        for line in dict.fromkeys(commands):
+            self._command(line)
+        for line in item.actions:
+            is_clear = entry.has_same_actions or item.name in line
+            self._labelled("do", line if is_clear else of_first + line)
+        for line in item.never:
+            if line not in self._nevers:
+                self._labelled("never", line)
+        before = sorted({self._nevers[line] for line in item.never if line in self._nevers})
         if before:
             self._labelled("never", f"as in {' and '.join(map(str, before))}")
-        for text in item.never:
-            self._nevers.setdefault(text, number)
+        for line in item.never:
+            self._nevers.setdefault(line, number)
 
     def _labelled(self, label: str, text: str) -> None:
         start = f"   {label:<{LABEL}}"
         for number, line in enumerate(self.output.wrapped(printable(path_text(start + text)), len(start))):
             self.output.line(line.replace(label, self.output.paint(label, "head"), 1) if not number else line)
 
-    def _command(self, text: str) -> None:
+    def _command(self, line: str) -> None:
         """Write a command on one line, so that it can be copied."""
-        self.output.line(f"   {self.output.paint('more', 'head')}{'':<{LABEL - 4}}{printable(path_text(text))}")
+        self.output.line(f"   {self.output.paint('more', 'head')}{'':<{LABEL - 4}}{printable(path_text(line))}")

@@ -246,15 +246,15 @@ def doctor(
     told, options = options.found, replace(options, found=ignore)  # what its parts find is not its answer
     if isinstance(kafka_version, str):
         kafka_version = parse_release(kafka_version)
-    found: dict[type, list[Any]] = {ExaminedDisk: [], Item: [], Question: [], LargestTopic: []}
+    answers: dict[type, list[Any]] = {ExaminedDisk: [], Item: [], Question: [], LargestTopic: []}
 
     def take(answer: Any) -> None:
-        found[type(answer)].append(answer)
+        answers[type(answer)].append(answer)
         told(answer)
 
     query = DoctorQuery(list(paths), options, budget, now, timeout, kafka_version, [os.fspath(each) for each in logs])
     examination = Doctor(query, take)
     examination.run()
     page = examination.page()
-    items = sorted(found[Item], key=lambda each: each.priority)
-    return DoctorResult(found[ExaminedDisk], items, found[Question], found[LargestTopic], page)
+    items = sorted(answers[Item], key=lambda each: each.priority)
+    return DoctorResult(answers[ExaminedDisk], items, answers[Question], answers[LargestTopic], page)

@@ -34,9 +34,9 @@ class SchemasExamination:
 
     def run(self) -> None:
         question = self.on.question
-        for found in registries_in(self.disks):
+        for registry in registries_in(self.disks):
             try:
-                self._registry(found)
+                self._registry(registry)
             except OutOfTime:
                 question.notExamined.append(
                     f"the time was over before the records were read: run {self._command('--usage')}"
@@ -48,22 +48,22 @@ class SchemasExamination:
         question.answer += AS_READ if question.notExamined or self.on.is_partial else ""
         question.isComplete = not question.notExamined
 
-    def _registry(self, found: RegistryLog) -> None:
+    def _registry(self, registry: RegistryLog) -> None:
         run = Run(self.disks.options.limits, more=self.on.read_some)
-        state = read_registry(found, keep_gone=True, run=run)
+        state = read_registry(registry, keep_gone=True, run=run)
         self._known += sum(len(state.rows(each)) for each in state.subjects)
         for problem in state.problems[:1]:
             if not state.duplicates or problem.startswith("_schemas"):
                 self.on.question.notExamined.append(f"the registry's topic: {problem}")
-        mine = [each for each in self.disks.clusters[found.cluster] if each.path not in self.disks.copy_of]
-        gone = [version for _, version in versions_in_deleted_logs(found.deleted, state, run)]
-        known = KnownSchemas(state, mine[0].path, gone)
-        self._given_twice(found.log.path, known)
+        mine = [each for each in self.disks.clusters[registry.cluster] if each.path not in self.disks.copy_of]
+        gone = [version for _, version in versions_in_deleted_logs(registry.deleted, state, run)]
+        schemas = KnownSchemas(state, mine[0].path, gone)
+        self._given_twice(registry.log.path, schemas)
         unresolved: list[SchemaUsage] = []
         logs = list(logs_with_records(mine, lambda topic: True))
         self.on.question.partitions += len(logs)
         for log in logs:
-            ids = list(usage([log], known, lambda path, problem: None, run, LAST_BYTES))
+            ids = list(usage([log], schemas, lambda path, problem: None, run, LAST_BYTES))
             sure = [each for each in ids if each.doubt is None or each.state == HARD_DELETED]
             self._used |= {(each.id, each.guid) for each in sure}
             bad = [each for each in sure if each.state in (NONE, HARD_DELETED)]
@@ -71,17 +71,17 @@ class SchemasExamination:
                 unresolved += bad
         self._unresolved += len({(each.id, each.guid) for each in unresolved})
         if unresolved:
-            self._without_schema(found.log.path, unresolved)
+            self._without_schema(registry.log.path, unresolved)
 
-    def _given_twice(self, source: str, known: KnownSchemas) -> None:
+    def _given_twice(self, source: str, schemas: KnownSchemas) -> None:
         """Report IDs that stand, or stood, for two schemas in a context."""
         evidence = [
             f"offset {offset}: {subject} version {version} with ID {schema_id}, which is that of another schema"
-            for offset, subject, version, schema_id in known.registry.duplicates
+            for offset, subject, version, schema_id in schemas.registry.duplicates
         ]
-        for schema_id, gone in sorted(known.gone.items()):
+        for schema_id, gone in sorted(schemas.gone.items()):
             for each in gone:
-                now = known.registry.find_id(each.context, schema_id)
+                now = schemas.registry.find_id(each.context, schema_id)
                 if now is not None and now.text != each.text:
                     evidence.append(
                         f"ID {schema_id}: {each.subject} version {each.version} at offset {each.offset}, deleted, then "
@@ -105,12 +105,12 @@ class SchemasExamination:
 
     def _without_schema(self, source: str, unresolved: list[SchemaUsage]) -> None:
         evidence = [
-            f"{each.topic}-{each.partition}: {each.part} with {_name(each)}, {count_text(each.records, 'record')} in "
-            f"offsets {each.firstOffset}..{each.lastOffset}"
-            + (": only a deleted schema has it" if each.state == HARD_DELETED else "")
-            for each in unresolved
+            f"{used.topic}-{used.partition}: {used.part} with {_name(used)}, {count_text(used.records, 'record')} in "
+            f"offsets {used.firstOffset}..{used.lastOffset}"
+            + (": only a deleted schema has it" if used.state == HARD_DELETED else "")
+            for used in unresolved
         ]
-        count = count_text(len({(each.id, each.guid) for each in unresolved}), "schema ID")
+        count = count_text(len({(used.id, used.guid) for used in unresolved}), "schema ID")
         self.on.item(
             Priority.GROUPS,
             "warning",
@@ -133,8 +133,8 @@ class SchemasExamination:
         return command("registry", *self.disks.paths, *options)
 
 
-def _name(each: SchemaUsage) -> str:
-    return f"ID {each.id}" if each.guid is None else f"GUID {each.guid}"
+def _name(used: SchemaUsage) -> str:
+    return f"ID {used.id}" if used.guid is None else f"GUID {used.guid}"
 
 
 def _first(evidence: list[str]) -> tuple[str, ...]:

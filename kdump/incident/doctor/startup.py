@@ -87,12 +87,12 @@ class StartupExamination:
     def _mixed_clusters(self) -> None:
         """Report directories with one node ID and different cluster IDs: those of one broker, if a volume of another
         cluster is mounted, or those of two brokers, if clusters are compared."""
-        found: dict[str, dict[str, str]] = {}
+        by_node: dict[str, dict[str, str]] = {}
         for broker in self.disks.brokers:
             node, cluster = broker.ids.get("node.id"), broker.ids.get("cluster.id")
             if node and cluster:
-                found.setdefault(node, {}).setdefault(cluster, broker.paths[0])
-        for node, clusters in found.items():
+                by_node.setdefault(node, {}).setdefault(cluster, broker.paths[0])
+        for node, clusters in by_node.items():
             if len(clusters) > 1:
                 paths = [*clusters.values()]
                 self.on.item(
@@ -120,9 +120,9 @@ class StartupExamination:
             plan = made
             self.plans.append(made)
 
-        def add(each: PartitionPlan) -> None:
+        def add(partition: PartitionPlan) -> None:
             on.question.partitions += 1
-            self._partition(each, broker)
+            self._partition(partition, broker)
 
         try:
             plan = predict_startup(
@@ -150,8 +150,8 @@ class StartupExamination:
             self._directories(plan, broker)
             raise
         self._directories(plan, broker)
-        for text in plan.unread:
-            on.unread(text)
+        for unread in plan.unread:
+            on.unread(unread)
         self._finish(broker, plan)
         return True
 
@@ -188,14 +188,14 @@ class StartupExamination:
             for stop in directory.stops:
                 self._stop(stop, broker, plan)
             is_held = lock_holder(directory.path) is not None
-            for text in directory.warnings:
-                if not (is_held and text.startswith("process ")):  # which is in the line of the disk
+            for warning in directory.warnings:
+                if not (is_held and warning.startswith("process ")):  # which is in the line of the disk
                     self.on.item(
                         Priority.WARNING,
                         "warning",
                         "startup-warning",
                         directory.path,
-                        text,
+                        warning,
                         evidence=(directory.path,),
                         file=directory.path,
                         commands=(self._command(broker),),
@@ -208,7 +208,7 @@ class StartupExamination:
 
     def _without_metadata(self, plan: RestartPlan, broker: Broker) -> None:
         """Report that the metadata is not here, and that it is lost if a startup has made directories stray by it."""
-        strays = sum(each.state == "stray" for each in plan.partitions)
+        strays = sum(partition.state == "stray" for partition in plan.partitions)
         count = count_text(strays, "directory is", "directories are")
         what = "if the controllers have none either, a startup makes all partitions stray"
         if strays:
@@ -244,7 +244,7 @@ class StartupExamination:
                 "startup-other-release",
                 broker.paths[0],
                 f"the startup of another release; {first}",
-                evidence=tuple(text.strip() for text in changes),
+                evidence=tuple(line.strip() for line in changes),
                 commands=(self._command(broker),),
                 actions=("copy the log directories, if you may have to return to the older release",),
                 never=NEVER_TRIED,
@@ -281,58 +281,58 @@ class StartupExamination:
             logged=stop.exception,
         )
 
-    def _partition(self, each: PartitionPlan, broker: Broker) -> None:
-        for stop in each.stops:
+    def _partition(self, plan: PartitionPlan, broker: Broker) -> None:
+        for stop in plan.stops:
             self._stop(stop, broker, self.plans[-1])
         more = {
-            "topic": each.topic,
-            "partition": each.partition,
-            "file": each.path,
-            "commands": (command("restart-plan", *broker.paths, "--topic", each.topic, *self._of_release),),
+            "topic": plan.topic,
+            "partition": plan.partition,
+            "file": plan.path,
+            "commands": (command("restart-plan", *broker.paths, "--topic", plan.topic, *self._of_release),),
             "commandForAll": self._command(broker),
         }
-        if each.missing:
+        if plan.missing:
             self.losing["missing"] += 1
-            self.missing.add((each.source, each.topic, each.partition))
+            self.missing.add((plan.source, plan.topic, plan.partition))
             title = (
-                "the directory is missing; a startup creates an empty log" if each.steps else "the directory is missing"
+                "the directory is missing; a startup creates an empty log" if plan.steps else "the directory is missing"
             )
-            offsets = f"the last checkpointed high watermark is {each.highWatermark}"
-            evidence = (offsets,) if each.highWatermark is not None else ()
+            offsets = f"the last checkpointed high watermark is {plan.highWatermark}"
+            evidence = (offsets,) if plan.highWatermark is not None else ()
             self._lose(
-                "startup-missing", each, title, NEVER_MISSING, more | {"evidence": evidence, "actions": (each.remedy,)}
+                "startup-missing", plan, title, NEVER_MISSING, more | {"evidence": evidence, "actions": (plan.remedy,)}
             )
-        elif each.stray:
+        elif plan.stray:
             self.losing["stray"] += 1
-            effect = "deletes it" if each.strayDeleted else "renames it to -stray and no longer serves it"
+            effect = "deletes it" if plan.strayDeleted else "renames it to -stray and no longer serves it"
             title = f"the directory is stray, and a startup {effect}"
-            copy = tuple(f"copy {path} elsewhere before you start the broker" for path in each.copyFirst)
-            actions = (*copy, *filter(None, (each.remedy,)))
+            copy = tuple(f"copy {path} elsewhere before you start the broker" for path in plan.copyFirst)
+            actions = (*copy, *filter(None, (plan.remedy,)))
             self._lose(
-                "startup-stray", each, title, NEVER_STRAY, more | {"evidence": (each.stray,), "actions": actions}
+                "startup-stray", plan, title, NEVER_STRAY, more | {"evidence": (plan.stray,), "actions": actions}
             )
-        elif each.loses:
+        elif plan.loses:
             self.losing["loses"] += 1
             title = (
-                "a startup loses records" if not each.losesOnlyNew else "after a startup, new records are not readable"
+                "a startup loses records" if not plan.losesOnlyNew else "after a startup, new records are not readable"
             )
-            cut = each.cuts[0] if each.cuts else None
+            cut = plan.cuts[0] if plan.cuts else None
             if cut is not None:
                 more |= {"file": cut.file, "position": cut.position, "offset": cut.offset}
-            copy = tuple(f"copy {path} elsewhere before you start the broker" for path in each.copyFirst)
-            more |= {"evidence": tuple(_evidence(each)), "actions": (*copy, _choice(each))}
-            self._lose("startup-loses", each, title, NEVER_LOSES, more)
+            copy = tuple(f"copy {path} elsewhere before you start the broker" for path in plan.copyFirst)
+            more |= {"evidence": tuple(_evidence(plan)), "actions": (*copy, _choice(plan))}
+            self._lose("startup-loses", plan, title, NEVER_LOSES, more)
 
     def _lose(
-        self, code: str, each: PartitionPlan, title: str, never: tuple[str, ...], more: dict[str, object]
+        self, code: str, plan: PartitionPlan, title: str, never: tuple[str, ...], more: dict[str, object]
     ) -> None:
-        self.on.item(Priority.LOSES, "error", code, each.source, title, never=never, **more)
+        self.on.item(Priority.LOSES, "error", code, plan.source, title, never=never, **more)
 
 
-def _choice(each: PartitionPlan) -> str:
+def _choice(plan: PartitionPlan) -> str:
     """Return what to decide about records that a startup loses, once the directory is copied."""
-    salvage = f"{each.salvage} saves {saved_text(each)}" if each.salvage else "nothing valid can be saved from here"
-    others = each.replicas
+    salvage = f"{plan.salvage} saves {saved_text(plan)}" if plan.salvage else "nothing valid can be saved from here"
+    others = plan.replicas
     if others is None:
         return f"then decide: if another replica has the records, the truncation costs nothing; otherwise {salvage}"
     if not others.brokers:

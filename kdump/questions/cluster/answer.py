@@ -171,19 +171,19 @@ TopicPredicate = Callable[[str], bool]
 LEVEL = "metadata.version"
 
 
-def count_troubles(found: Counter[str], partitions: Iterable[PartitionRegistration], least: int) -> None:
+def count_troubles(troubles: Counter[str], partitions: Iterable[PartitionRegistration], least: int) -> None:
     """Add how many partitions of a topic have each problem."""
     for info in partitions:
         for name in trouble(info, least):
-            found[name] += 1
+            troubles[name] += 1
 
 
 def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str], committed: int | None) -> Object:
     """Return the object of the cluster as a whole. `identity`: contents of meta.properties; `committed` as in
     MetadataFiles."""
-    found: Counter[str] = Counter()
+    troubles: Counter[str] = Counter()
     for topic in metadata.topics.values():
-        count_troubles(found, topic.partitions.values(), least_isr(metadata, topic))
+        count_troubles(troubles, topic.partitions.values(), least_isr(metadata, topic))
     level = metadata.features.get(LEVEL)
     block = metadata.producer_ids.get("")
     return answer_object(
@@ -206,10 +206,10 @@ def cluster_object(metadata: MetadataImage, source: str, identity: dict[str, str
             fencedBrokers=sum(broker.fenced for broker in metadata.brokers.values()),
             topics=len(metadata.topics),
             partitions=sum(len(topic.partitions) for topic in metadata.topics.values()),
-            offlinePartitions=found["offline"],
-            underReplicatedPartitions=found["under-replicated"],
-            underMinIsrPartitions=found["under-min-isr"],
-            reassigningPartitions=found["reassigning"],
+            offlinePartitions=troubles["offline"],
+            underReplicatedPartitions=troubles["under-replicated"],
+            underMinIsrPartitions=troubles["under-min-isr"],
+            reassigningPartitions=troubles["reassigning"],
             configs=sum(map(len, metadata.configs.values())),
             quotas=sum(map(len, metadata.quotas.values())),
             acls=len(metadata.acls),
@@ -267,9 +267,9 @@ def _topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[To
 
 def topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Object]:
     for topic in _topics(metadata, is_selected):
-        found: Counter[str] = Counter()
+        troubles: Counter[str] = Counter()
         infos = list(topic.partitions.values())
-        count_troubles(found, infos, least_isr(metadata, topic))
+        count_troubles(troubles, infos, least_isr(metadata, topic))
         factors = [len(info.replicas) - len(info.addingReplicas) for info in infos]
         yield answer_object(
             ClusterTopic(
@@ -277,10 +277,10 @@ def topics(metadata: MetadataImage, is_selected: TopicPredicate) -> Iterator[Obj
                 topicId=topic.id,
                 partitions=len(infos),
                 replicationFactor=max(factors, default=0),
-                offline=found["offline"],
-                underReplicated=found["under-replicated"],
-                underMinIsr=found["under-min-isr"],
-                reassigning=found["reassigning"],
+                offline=troubles["offline"],
+                underReplicated=troubles["under-replicated"],
+                underMinIsr=troubles["under-min-isr"],
+                reassigning=troubles["reassigning"],
                 configs=dict(sorted(topic.configs.items())),
             )
         )

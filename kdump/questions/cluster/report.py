@@ -30,8 +30,8 @@ class ClusterReport(HeadedTables):
 def write_summary(output: Output, cluster: Object, zone: tzinfo) -> None:
     """Write the head of the report, one fact per line."""
     paint = output.paint
-    for label, text, style in _lines(cluster, zone):
-        for number, line in enumerate(output.wrapped(f"{label:<{LABEL}}{printable(text)}", LABEL)):
+    for label, value, style in _lines(cluster, zone):
+        for number, line in enumerate(output.wrapped(f"{label:<{LABEL}}{printable(value)}", LABEL)):
             head, rest = line[:LABEL], line[LABEL:]
             output.line((head if number else paint(head, "head")) + paint(rest, style))
 

@@ -104,7 +104,7 @@ class ConnectCommand:
             print_error("nothing to show")
         self.sink.end()
 
-    def _end(self, found: ConnectCluster, state: ConnectState) -> None:
+    def _end(self, cluster: ConnectCluster, state: ConnectState) -> None:
         self.notes.failed |= self.moment.offset is not None and state.end_offsets[0] <= self.moment.offset
 
     def _add(self, answer: Any) -> None:

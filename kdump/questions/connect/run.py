@@ -95,7 +95,7 @@ def _find(paths: tuple[str, ...], question: ConnectQuery, run: Run) -> tuple[Fou
 
 def _groups(found: FoundConnect, question: ConnectQuery, run: Run) -> dict[str, GroupCoordinatorState]:
     """Return the committed offsets in each Kafka cluster, as far as they are on its disks."""
-    clusters = {each.cluster for each in found.clusters} | {cluster for cluster, _ in found.checkpoints}
+    clusters = {other.cluster for other in found.clusters} | {cluster for cluster, _ in found.checkpoints}
     wanted = question.rows & {ConnectorOffset, MirrorCheckpoint} and not question.history
     moment = question.moment if question.moment.offset is None else AsOf()
     states = {}
@@ -107,31 +107,31 @@ def _groups(found: FoundConnect, question: ConnectQuery, run: Run) -> dict[str, 
 
 
 def _cluster(
-    found: ConnectCluster, groups: GroupCoordinatorState, question: ConnectQuery, run: Run
+    cluster: ConnectCluster, groups: GroupCoordinatorState, question: ConnectQuery, run: Run
 ) -> Iterator[ConnectAnswer]:
     state = ConnectState()
-    for log, change in connect_changes(found, state, question.moment, reports=question.history, run=run):
+    for log, change in connect_changes(cluster, state, question.moment, reports=question.history, run=run):
         if question.connector(change.name) or any(map(question.connector, _connectors_in(change))):
             yield change_answer(log.path, change)
     if not question.history:
-        yield from (each for each in _rows(found, state, groups) if _is_asked_for(each, question))
-    question.on_cluster(found, state)
-    yield from (Note(found.name, problem) for problem in state.problems)
+        yield from (row for row in _rows(cluster, state, groups) if _is_asked_for(row, question))
+    question.on_cluster(cluster, state)
+    yield from (Note(cluster.name, problem) for problem in state.problems)
     if question.moment.offset is not None and state.end_offsets[0] <= question.moment.offset:
-        text = f"ends at offset {state.end_offsets[0]}; this is the state at its end"
-        yield Note(found.logs[0].log.path, text)
+        note = f"ends at offset {state.end_offsets[0]}; this is the state at its end"
+        yield Note(cluster.logs[0].log.path, note)
 
 
 def _rows(
-    found: ConnectCluster, state: ConnectState, groups: GroupCoordinatorState
+    cluster: ConnectCluster, state: ConnectState, groups: GroupCoordinatorState
 ) -> Iterator[Connector | ConnectorTask | ConnectorOffset]:
-    kinds = {each.kind for each in found.logs}
+    kinds = {log.kind for log in cluster.logs}
     if kinds & {CONFIGS, STATUS}:
-        yield from connectors(found, state)
-        yield from tasks(found, state)
+        yield from connectors(cluster, state)
+        yield from tasks(cluster, state)
     if OFFSETS in kinds:
-        yield from source_offsets(found, state)
-    yield from sink_offsets(found, state, groups)
+        yield from source_offsets(cluster, state)
+    yield from sink_offsets(cluster, state, groups)
 
 
 def _is_asked_for(row: Connector | ConnectorTask | ConnectorOffset, question: ConnectQuery) -> bool:
@@ -145,8 +145,8 @@ def _checkpoints(
 ) -> Iterator[MirrorCheckpoint | Note]:
     notes: list[Note] = []
     place = log_name(log)
-    found = read_checkpoints(log, moment, lambda problem: notes.append(Note("", within(place, problem))), run)
-    yield from (checkpoint_answer(log, each, groups) for each in sorted(found))
+    checkpoints = read_checkpoints(log, moment, lambda problem: notes.append(Note("", within(place, problem))), run)
+    yield from (checkpoint_answer(log, checkpoint, groups) for checkpoint in sorted(checkpoints))
     yield from notes
 
 

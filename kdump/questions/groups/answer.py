@@ -99,13 +99,13 @@ def group_object(
 
 
 def member_objects(group: Group, context: LagContext) -> list[Object]:
-    found = []
+    rows = []
     for member in group.members.values():
         named: dict[str, Any] = {
             name: tuple(_with_name(each, context) for each in getattr(member, name)) for name in ASSIGNMENTS
         }
-        found.append(answer_object(GroupMember(group.groupId, member._replace(**named))))
-    return found
+        rows.append(answer_object(GroupMember(group.groupId, member._replace(**named))))
+    return rows
 
 
 def _with_name(assigned: Assigned, context: LagContext) -> Assigned:

@@ -217,19 +217,19 @@ class GroupsCommand:
     def _show(self, groups: Any, context: LagContext) -> None:
         shown = members = offsets = 0
         is_reported = self.moment.offset is None
-        for each in describe_groups(groups, context, self.group, self.topic):
-            if self.options.topics and not (each.offsets or each.shares):
+        for description in describe_groups(groups, context, self.group, self.topic):
+            if self.options.topics and not (description.offsets or description.shares):
                 continue
-            if not is_reported and each.group["groupType"] == SHARE:
+            if not is_reported and description.group["groupType"] == SHARE:
                 is_reported = True
                 print_error(
                     f"share groups store their progress in {SHARE_TOPIC}, to which an offset in {OFFSETS_TOPIC}"
                     " does not apply; use a time"
                 )
-            self.sink.add(each)
+            self.sink.add(description)
             shown += 1
-            members += len(each.members)
-            offsets += len(each.offsets) + len(each.shares)
+            members += len(description.members)
+            offsets += len(description.offsets) + len(description.shares)
         if shown and not members and self.options.members:
             print_error(f"no members in {count_text(shown, 'group')}")
         if shown and not offsets and self.options.offsets:

@@ -56,22 +56,22 @@ def sort_key(name: str | None) -> Callable[[Object], Any]:
     order, unknown values last."""
 
     def order(value: Object) -> Any:
-        found = value.get(name) if name is not None else None
-        if isinstance(found, (int, float)):
-            return (0, -found, "")
-        return (1, 0, str(found)) if found not in (None, "") else (2, 0, "")
+        field = value.get(name) if name is not None else None
+        if isinstance(field, (int, float)):
+            return (0, -field, "")
+        return (1, 0, str(field)) if field not in (None, "") else (2, 0, "")
 
     return order
 
 
-def group_parts(each: GroupDescription, *, members: bool, offsets: bool) -> Iterator[Object]:
+def group_parts(description: GroupDescription, *, members: bool, offsets: bool) -> Iterator[Object]:
     """Yield the JSON objects of a group: itself and, as asked for, its members and offsets."""
-    yield each.group
+    yield description.group
     if members:
-        yield from each.members
+        yield from description.members
     if offsets:
-        yield from each.offsets
-        yield from each.shares
+        yield from description.offsets
+        yield from description.shares
 
 
 REMARKS = 3
@@ -105,9 +105,9 @@ class GroupReport(Sink[GroupDescription]):
             self.details(answer)
         elif self.shown == SUMMARY:
             remarks = [
-                f"    {printable(each['topic'])}-{each['partition']}: {printable(each['remark'])}"
-                for each in (*answer.offsets, *answer.shares)
-                if each["remark"] and each.get("startOffset") != -1
+                f"    {printable(position['topic'])}-{position['partition']}: {printable(position['remark'])}"
+                for position in (*answer.offsets, *answer.shares)
+                if position["remark"] and position.get("startOffset") != -1
             ]
             if len(remarks) > REMARKS:
                 remarks[REMARKS:] = [f"    … and {len(remarks) - REMARKS:,} more: kdump groups --offsets"]
@@ -132,8 +132,8 @@ class GroupReport(Sink[GroupDescription]):
     def _write(self, table: Table, rows: Iterable[Object]) -> None:
         for row in rows:
             table.add(row, style(row))
-            for text in self._remarks.pop(row["groupId"], ()):
-                table.line(text, "torn")
+            for remark in self._remarks.pop(row["groupId"], ()):
+                table.line(remark, "torn")
 
     def end(self) -> None:
         if self._table is None:
@@ -148,16 +148,17 @@ class GroupReport(Sink[GroupDescription]):
             self.output.line("")
         self.tables.write("groupShare", sorted(self._shares, key=sort_key(self.sort)))
 
-    def details(self, each: GroupDescription) -> None:
+    def details(self, description: GroupDescription) -> None:
         """Write one group: its facts, its members, its offsets."""
-        group = each.group
+        group = description.group
         name = printable(group["groupId"])
         for line in self.output.wrapped(f"{name}: {self._facts(group)}", 2):
             self.output.line(line.replace(name, self.output.paint(name, "head"), 1) if line.startswith(name) else line)
-        for text in _went_back(each):
-            for line in self.output.wrapped(text, 4):
+        for remark in _went_back(description):
+            for line in self.output.wrapped(remark, 4):
                 self.output.line(self.output.paint(line, "torn"))
-        for kind, values in (("groupMember", each.members), ("groupOffset", each.offsets), ("groupShare", each.shares)):
+        parts = description.members, description.offsets, description.shares
+        for kind, values in zip(("groupMember", "groupOffset", "groupShare"), parts):
             if values:
                 self.output.line("")
                 self.tables.write(kind, sorted(values, key=sort_key(self.sort)), without=("groupId",))
@@ -189,11 +190,12 @@ class GroupReport(Sink[GroupDescription]):
         return ", ".join(facts)
 
 
-def _went_back(each: GroupDescription) -> Iterator[str]:
+def _went_back(description: GroupDescription) -> Iterator[str]:
     """Yield a line on offsets that went back, with where the history of the group is shown."""
-    if each.rewinds:
-        first = each.rewinds[0]
-        more = f" and in {count_text(len(each.rewinds) - 1, 'more partition')}" if len(each.rewinds) > 1 else ""
-        name = shlex.quote(each.group["groupId"])
-        text = f"committed offsets went back: {first.text}{more}; when and how: --group {name} --history"
-        yield f"    {printable(text)}"
+    if description.rewinds:
+        first = description.rewinds[0]
+        others = len(description.rewinds) - 1
+        more = f" and in {count_text(others, 'more partition')}" if others else ""
+        name = shlex.quote(description.group["groupId"])
+        remark = f"committed offsets went back: {first.text}{more}; when and how: --group {name} --history"
+        yield f"    {printable(remark)}"

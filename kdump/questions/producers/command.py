@@ -157,5 +157,5 @@ class ProducersCommand:
             return "no idempotent producers"
         if options.producer_ids or options.names:
             return "no producer with these IDs and states"
-        found = f"no {' or '.join(options.states)} producers" if options.states else "no producers"
-        return f"{found} with a sequence or epoch error" if options.broken else found
+        nothing = f"no {' or '.join(options.states)} producers" if options.states else "no producers"
+        return f"{nothing} with a sequence or epoch error" if options.broken else nothing

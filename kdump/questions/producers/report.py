@@ -75,27 +75,27 @@ class ProducerReport(Sink[Any]):
     def _totals(self, partition: PartitionProducers) -> None:
         name = place_text(partition)
         count = partition.producers
-        text = f"{name}: {count_text(count, 'producer')}"
+        line = f"{name}: {count_text(count, 'producer')}"
         parts = [
             f"{getattr(partition, word):,} {word}"
             for word in ("live", "expired", "unknown")
             if getattr(partition, word)
         ]
-        text += f": {', '.join(parts)}" if parts else ""
+        line += f": {', '.join(parts)}" if parts else ""
         for key, one, more in BREAKS:
             number = getattr(partition, key)
-            text += f"; {count_text(number, one, more)}" if number else ""
-        self.lines.text(text, name)
+            line += f"; {count_text(number, one, more)}" if number else ""
+        self.lines.text(line, name)
         if partition.stateOffset is not None:
-            text = f"  at startup, a broker loads {file_text(partition.stateFrom)}"
+            line = f"  at startup, a broker loads {file_text(partition.stateFrom)}"
             if partition.logEndOffset is not None and partition.logEndOffset > partition.stateOffset:
-                text += f" and replays offsets {partition.stateOffset}..{partition.logEndOffset - 1}"
+                line += f" and replays offsets {partition.stateOffset}..{partition.logEndOffset - 1}"
         elif partition.stateFrom == "log":
-            text = _replay(partition)
+            line = _replay(partition)
         else:
-            text = "  these files do not contain a broker's producer state" if partition.unknown else ""
-        if text:
-            self.lines.text(text)
+            line = "  these files do not contain a broker's producer state" if partition.unknown else ""
+        if line:
+            self.lines.text(line)
         if partition.expired:
             self.lines.text(f"  expired: idle for {duration_text(partition.producerIdExpirationMs)} or more")
         self.lines.damages(partition.damages)

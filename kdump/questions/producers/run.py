@@ -76,8 +76,8 @@ def producers(
     computed, and the release."""
     question = question or ProducersQuery()
     options = Options.as_of(run, only=frozenset({"transactions"}))
-    found, _ = find_partitions([paths] if isinstance(paths, str) else paths, options)
-    chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
+    inputs, _ = find_partitions([paths] if isinstance(paths, str) else paths, options)
+    chosen = [place for place in inputs if place.known.topic is None or question.topic(place.known.topic)]
     run.expect(sum(place.size for place in chosen))
     if question.expiration is None:
         yield from release_doubts(chosen, (PRODUCER_EXPIRATION,))
@@ -109,10 +109,10 @@ def _of(
         if not isinstance(answer, (Producer, ProducerEvent)) or question.wants(answer):
             yield answer
         if isinstance(answer, PartitionProducers) and answer.forgotten:
-            text = (
+            note = (
                 f"more than {MAX_PRODUCERS} producers: the {answer.forgotten} that were idle for longest are left out"
             )
-            yield Note(answer.path, text)
+            yield Note(answer.path, note)
 
 
 def _is_reported(finding: Finding, question: ProducersQuery) -> bool:

@@ -187,7 +187,7 @@ class TransactionLedger(Observer):
                 idle=None,
                 markerOffset=entry["lastOffset"],
                 inTxnIndex=True,
-                remarks=tuple(each for each in remarks if each != DAMAGE_WITHIN),
+                remarks=tuple(remark for remark in remarks if remark != DAMAGE_WITHIN),
                 file=target.path,
                 position=position,
             )

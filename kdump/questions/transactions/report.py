@@ -122,13 +122,14 @@ class TransactionReport(Sink[Any]):
         """Write which transactions their coordinators have not completed."""
         if self._prepared and self.shown:
             self.output.line("")
-        for each in self._prepared[:MAX_DETAILED_TRANSACTIONS]:
-            text = f"{printable(each.transactionalId)}, producer {each.producerId}, epoch {each.producerEpoch}: "
-            text += f"{each.state} at offset {each.offset} of {printable(each.path)}"
-            if each.transactionLastUpdateTimestampMs is not None:
-                text += f", {iso(each.transactionLastUpdateTimestampMs, self.tables.zone)}"
-            text += f"; not completed since, so its producer gets {CONCURRENT}; partitions: "
-            self.lines.text(text + (", ".join(map(printable, each.partitions)) or "none"))
+        for transaction in self._prepared[:MAX_DETAILED_TRANSACTIONS]:
+            line = f"{printable(transaction.transactionalId)}, producer {transaction.producerId}, "
+            line += f"epoch {transaction.producerEpoch}: {transaction.state} at offset {transaction.offset} of "
+            line += printable(transaction.path)
+            if transaction.transactionLastUpdateTimestampMs is not None:
+                line += f", {iso(transaction.transactionLastUpdateTimestampMs, self.tables.zone)}"
+            line += f"; not completed since, so its producer gets {CONCURRENT}; partitions: "
+            self.lines.text(line + (", ".join(map(printable, transaction.partitions)) or "none"))
         more = len(self._prepared) - MAX_DETAILED_TRANSACTIONS
         if more > 0:
             self.lines.text(f"… and {more} more that are not completed (--coordinator)")
@@ -137,21 +138,21 @@ class TransactionReport(Sink[Any]):
         zone = self.tables.zone
         name = place_text(partition)
         counts = [(getattr(partition, word), word) for word in ("committed", "aborted", "open", "hanging")]
-        text = ", ".join(f"{count} {word}" for count, word in counts if count) or "no transactions left"
-        text = f"{name}: {text}"
+        line = ", ".join(f"{count} {word}" for count, word in counts if count) or "no transactions left"
+        line = f"{name}: {line}"
         if partition.logStartOffset is not None and partition.logEndOffset is not None:
-            text += f"; offsets {partition.logStartOffset}..{partition.logEndOffset - 1}"
+            line += f"; offsets {partition.logStartOffset}..{partition.logEndOffset - 1}"
         if partition.lastStableOffset is not None:
-            text += f", last stable offset {partition.lastStableOffset}"
+            line += f", last stable offset {partition.lastStableOffset}"
             if partition.heldBy is None:
-                text += ", the log end"
+                line += ", the log end"
             else:
-                text += f", blocked by producer {partition.heldBy}"
+                line += f", blocked by producer {partition.heldBy}"
                 name_of = next((row.transactionalId for row in rows if row.producerId == partition.heldBy), None)
-                text += f" ({printable(name_of)})" if name_of is not None else ""
+                line += f" ({printable(name_of)})" if name_of is not None else ""
         if partition.highWatermark is not None and partition.highWatermark < (partition.lastStableOffset or 0):
-            text += f"; last checkpointed high watermark {partition.highWatermark}"
-        self.lines.text(text, name)
+            line += f"; last checkpointed high watermark {partition.highWatermark}"
+        self.lines.text(line, name)
         if partition.emptyMarkers:
             emptied = count_text(partition.emptyMarkers, "marker")
             self.lines.text(f"  {emptied} emptied by compaction: nothing is left of the transactions")
@@ -173,13 +174,13 @@ class TransactionReport(Sink[Any]):
         whose = f"producer {row.producerId}, epoch {row.producerEpoch}"
         if row.transactionalId is not None:
             whose = f"{printable(row.transactionalId)}, {whose}"
-        text = f"  {row.state}: {whose}, from offset {row.firstOffset}"
-        text += f", {count_text(row.records, 'record')}"
+        line = f"  {row.state}: {whose}, from offset {row.firstOffset}"
+        line += f", {count_text(row.records, 'record')}"
         if row.begun is not None:
-            text += f", started {iso(row.begun, zone)}, {duration_text(row.age)} ago"
+            line += f", started {iso(row.begun, zone)}, {duration_text(row.age)} ago"
         if row.idle is not None and row.idle != row.age:
-            text += f", last written {duration_text(row.idle)} ago"
-        self.lines.text(text, f"{row.state}:", "bad" if row.state == HANGING else "torn")
+            line += f", last written {duration_text(row.idle)} ago"
+        self.lines.text(line, f"{row.state}:", "bad" if row.state == HANGING else "torn")
         self.lines.text(f"    at byte {row.position} of {file_text(row.file)}")
         for remark in row.remarks:
             self.lines.text(f"    {printable(remark)}")

@@ -79,17 +79,17 @@ def transactions(
     question = question or TransactionsQuery()
     options = Options.as_of(run, only=frozenset({"transactions", "indexes"}), open_source=careful_source)
     named = (paths,) if isinstance(paths, str) else tuple(paths)
-    known: list[PartitionContext] = []  # of every unit, also without partitions that may have transactions
+    contexts: list[PartitionContext] = []  # of every unit, also without partitions that may have transactions
 
     def units() -> Iterator[CheckUnit]:
         for unit in units_of(options.disks_at(named), options):
-            known.append(unit.known)
+            contexts.append(unit.known)
             yield unit
 
-    found = partitions_of(units(), named, options)
-    chosen = [place for place in found if place.known.topic is None or question.topic(place.known.topic)]
-    if chosen or not found:
-        yield from _coordinators(known, question, options.now)
+    inputs = partitions_of(units(), named, options)
+    chosen = [place for place in inputs if place.known.topic is None or question.topic(place.known.topic)]
+    if chosen or not inputs:
+        yield from _coordinators(contexts, question, options.now)
     run.expect(sum(place.size for place in chosen))
     for place in chosen:
         run.begin(place)
@@ -110,10 +110,10 @@ def since_snapshot(place: PartitionDirectory) -> PartitionDirectory:
 
 
 def _coordinators(
-    known: Iterable[PartitionContext], question: TransactionsQuery, now: int
+    contexts: Iterable[PartitionContext], question: TransactionsQuery, now: int
 ) -> Iterator[TransactionsAnswer]:
     seen: list[TransactionCoordinatorState] = []
-    for context in known:
+    for context in contexts:
         coordinator = context.coordinator
         if not isinstance(coordinator, TransactionCoordinatorState) or coordinator in seen:
             continue

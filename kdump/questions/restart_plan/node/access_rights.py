@@ -67,10 +67,10 @@ class Rights:
         if self.own or self.user == 0:
             return os.access(path, want, effective_ids=os.access in os.supports_effective_ids)
         if file_system.islink(path):
-            return all(self._enters(each) for each in _above(path)) and self._can(path, want)
+            return all(self._enters(above) for above in _above(path)) and self._can(path, want)
         folder = os.path.dirname(os.path.abspath(path))
         if folder not in self._entered:
-            self._entered[folder] = all(self._enters(each) for each in (*_above(folder), folder))
+            self._entered[folder] = all(self._enters(above) for above in (*_above(folder), folder))
         return self._entered[folder] and self._can(path, want)
 
     def barrier(self, directory: str) -> str | None:
@@ -78,7 +78,7 @@ class Rights:
         it is in a bundle."""
         if self.own or self.user == 0 or file_system.tree_at(directory) is not None:
             return None
-        return next((each for each in _above(directory) if not self._can(each, ENTER)), None)
+        return next((above for above in _above(directory) if not self._can(above, ENTER)), None)
 
     def _enters(self, directory: str) -> bool:
         below = any(os.path.commonpath((directory, root)) == root for root in self.roots)
@@ -187,7 +187,7 @@ def broker_rights(directories: Iterable[str]) -> Rights:
     """Return the rights of the user that the broker with these log directories is assumed to run as."""
     paths = list(directories)
     rights = _rights(paths)
-    rights.roots = [each for path in paths for each in (os.path.abspath(path), os.path.realpath(path))]
+    rights.roots = [written for path in paths for written in (os.path.abspath(path), os.path.realpath(path))]
     return rights
 
 

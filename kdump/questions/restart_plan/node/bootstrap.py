@@ -32,8 +32,8 @@ LOWEST = 4
 def unknown_level(level: int, release: KafkaRelease) -> str:
     """Return the exception of a node that reads a level of metadata.version of which it does not even have an unstable
     name; empty if it has one (MetadataVersion.fromFeatureLevel)."""
-    known = at_most(release.line)
-    if level in known.levels or level in known.unstable:
+    limits = at_most(release.line)
+    if level in limits.levels or level in limits.unstable:
         return ""
     what = "metadata version" if release.line < (3, 8) else "feature level"
     return f"IllegalArgumentException: No MetadataVersion with {what} {level}"

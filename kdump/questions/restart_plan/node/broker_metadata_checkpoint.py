@@ -25,7 +25,7 @@ def identify_by_checkpoint(
 ) -> list[DirectoryPlan]:
     """Read each meta.properties into its directory's plan, and add the stops that follow from them. Return the
     directories whose file could be read."""
-    found: list[tuple[DirectoryPlan, dict[str, str]]] = []
+    stated: list[tuple[DirectoryPlan, dict[str, str]]] = []
     for directory in directories:
         path = os.path.join(directory.path, META)
         denial = rights.java_error(path)
@@ -46,9 +46,9 @@ def identify_by_checkpoint(
             _missing(directory, path, release)
             continue
         _read(directory, values)
-        found.append((directory, values))
-    _equal(found, release)
-    for directory, values in found:
+        stated.append((directory, values))
+    _equal(stated, release)
+    for directory, values in stated:
         _parse(directory, values, release)
     live = [each for each in directories if not each.failed and not any(x.kind == OFFLINE for x in each.stops)]
     if not live and release.mode == ZOOKEEPER and not any(each.unread for each in directories):
@@ -56,7 +56,7 @@ def identify_by_checkpoint(
         exception = "Shutdown broker because none of the specified log dirs can be created or validated"
         first = directories[0].path
         plan.stops.append(StartupFailure(EXIT, first, None, None, message, exception, f"make {first} readable"))
-    return [directory for directory, _ in found]
+    return [directory for directory, _ in stated]
 
 
 def _read(directory: DirectoryPlan, values: Mapping[str, str]) -> None:
@@ -92,11 +92,11 @@ def _offline(directory: DirectoryPlan, reason: str, release: KafkaRelease, right
     return stop
 
 
-def _equal(found: list[tuple[DirectoryPlan, dict[str, str]]], release: KafkaRelease) -> None:
+def _equal(stated: list[tuple[DirectoryPlan, dict[str, str]]], release: KafkaRelease) -> None:
     """Add a stop to each directory that differs from the first one."""
     whole = release.mode == ZOOKEEPER or META_VERSION_1.applies(release)
-    for directory, values in found[1:] if META_EQUAL.applies(release) else ():
-        first, expected = found[0]
+    for directory, values in stated[1:] if META_EQUAL.applies(release) else ():
+        first, expected = stated[0]
         if whole:
             names = sorted(name for name in {*values, *expected} if values.get(name) != expected.get(name))
         else:
@@ -134,7 +134,7 @@ def _parse(directory: DirectoryPlan, values: Mapping[str, str], release: KafkaRe
         exception = f"Expected version 0 or 1, but got version {version}"
     if not exception and release.mode != ZOOKEEPER:
         name = "node.id" if version == 1 else "broker.id"
-        lacking = next((each for each in ("cluster.id", name) if each not in values), None)
+        lacking = next((required for required in ("cluster.id", name) if required not in values), None)
         if lacking is not None:
             exception = f"Failed to find required property {lacking}."
     if exception:

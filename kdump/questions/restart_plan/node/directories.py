@@ -31,7 +31,7 @@ def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
     """Return the plans to fill in, in the order of their real paths, without duplicates. `disks`: the log directories
     of the run. Raises SourceError for a path that is not a log directory, unless it is missing or failed and other log
     directories are given."""
-    found: list[DirectoryPlan] = []
+    plans: list[DirectoryPlan] = []
     errors: list[SourceError] = []
     for path in dict.fromkeys(paths):
         if path == "-" or is_url(path):
@@ -40,16 +40,16 @@ def node_directories(paths: list[str], disks: Disks) -> list[DirectoryPlan]:
             names(path)
         except OSError as error:
             failed = _failure(error)
-            found.append(DirectoryPlan(path, None, failed=failed))
+            plans.append(DirectoryPlan(path, None, failed=failed))
             action = "" if isinstance(error, PermissionError) else "; pass a broker's log directory"
             errors.append(SourceError(f"{path}: {failed if action else reason(error, path)}{action}"))
         else:
-            found += _log_directories(path, disks, several=len(paths) > 1)
-    if all(each.failed and not file_system.isdir(each.path) for each in found):
+            plans += _log_directories(path, disks, several=len(paths) > 1)
+    if all(plan.failed and not file_system.isdir(plan.path) for plan in plans):
         raise errors[0]
-    found.sort(key=lambda each: real_path(each.path))
-    _roles(found, disks)
-    return found
+    plans.sort(key=lambda plan: real_path(plan.path))
+    _roles(plans, disks)
+    return plans
 
 
 def _failure(error: OSError) -> str:
@@ -62,29 +62,29 @@ def _failure(error: OSError) -> str:
 def _log_directories(path: str, disks: Disks, several: bool) -> list[DirectoryPlan]:
     """Return the plan of the one log directory at or below `path`. `several`: other paths were given too. Raises
     SourceError."""
-    place = next((each for each in disks.directories if each.path == path), None) or directory_at(path)
+    place = next((directory for directory in disks.directories if directory.path == path), None) or directory_at(path)
     if place is None and several and set(names(path)) <= {LOCK, "lost+found"}:
         return [_directory(LogDirectory(path))]  # a new disk: log.dirs may name it
     errors: list[SourceError] = []
     collector = UnlistedCollector(Run(unreadable=errors.append))
-    found: list[LogDirectory] = []
+    directories: list[LogDirectory] = []
     if isinstance(place, LogDirectory):
-        found.append(place)
+        directories.append(place)
     else:
-        found += [each for each in find_directories(path, collector.run) if isinstance(each, LogDirectory)]
-    if not found and errors:
+        directories += [place for place in find_directories(path, collector.run) if isinstance(place, LogDirectory)]
+    if not directories and errors:
         raise errors[0]
-    if not found:
+    if not directories:
         raise SourceError(f"{path}: not a log directory; a partition alone does not show how its broker was shut down")
-    if len(found) > 1:
-        listed = ", ".join(each.path for each in found[:4])
-        raise SourceError(f"{path}: contains {len(found)} log directories ({listed} …); pass those of one broker")
-    holds_metadata = several and any(each.topic == METADATA_TOPIC for each in found[0].partitions)
-    if not holds_metadata and found[0].is_copy_of_partitions:
+    if len(directories) > 1:
+        listed = ", ".join(directory.path for directory in directories[:4])
+        raise SourceError(f"{path}: contains {len(directories)} log directories ({listed} …); pass those of one broker")
+    holds_metadata = several and any(partition.topic == METADATA_TOPIC for partition in directories[0].partitions)
+    if not holds_metadata and directories[0].is_copy_of_partitions:
         advice = "it does not show how the broker was shut down; pass a log directory"
-        raise SourceError(f"{found[0].path}: {COPY_OF_PARTITIONS}: {advice}")
-    plan = _directory(found[0])
-    plan.unlisted = collector.apart_from([found[0].path])
+        raise SourceError(f"{directories[0].path}: {COPY_OF_PARTITIONS}: {advice}")
+    plan = _directory(directories[0])
+    plan.unlisted = collector.apart_from([directories[0].path])
     plan.unread += [str(error) for error in errors if isinstance(error, Unlisted) and error.path in plan.unlisted]
     return [plan]
 
@@ -106,22 +106,22 @@ def _directory(place: LogDirectory) -> DirectoryPlan:
 
 def _roles(plans: list[DirectoryPlan], disks: Disks) -> None:
     """Choose one directory as metadata.log.dir, and at least one as log directory: a controller's may be both."""
-    if not any(each.logDir and not each.failed for each in plans):
-        for each in plans:
-            each.logDir = True
-    for each in plans:
-        if not each.logDir:
-            each.clean = None
-    holding = [each for each in plans if each.metadataLogDir]
+    if not any(plan.logDir and not plan.failed for plan in plans):
+        for plan in plans:
+            plan.logDir = True
+    for plan in plans:
+        if not plan.logDir:
+            plan.clean = None
+    holding = [plan for plan in plans if plan.metadataLogDir]
     # A directory that is not in log.dirs; else, of several metadata logs, the newest. If none is found, a directory
     # that failed, else the first.
     server = disks.server
-    chosen = min(holding or plans, key=lambda each: (each.logDir, not each.failed and not holding))
-    others = [each.path for each in holding if each.logDir == chosen.logDir]
+    chosen = min(holding or plans, key=lambda plan: (plan.logDir, not plan.failed and not holding))
+    others = [plan.path for plan in holding if plan.logDir == chosen.logDir]
     if len(others) > 1:
         newest, _ = disks.copies.newest(others)
-        chosen = next((each for each in holding if each.path == newest), chosen)
+        chosen = next((plan for plan in holding if plan.path == newest), chosen)
     if server is not None:
-        chosen = next((each for each in plans if real_path(each.path) == server.metadata_log_dir), chosen)
-    for each in plans:
-        each.metadataLogDir = each is chosen
+        chosen = next((plan for plan in plans if real_path(plan.path) == server.metadata_log_dir), chosen)
+    for plan in plans:
+        plan.metadataLogDir = plan is chosen

@@ -114,7 +114,7 @@ def _unreadable(directory: DirectoryPlan, path: str, reason: str, alone: bool) -
 
 def _one_metadata_log(valid: list[DirectoryPlan], directories: list[DirectoryPlan]) -> None:
     """Add a stop for each metadata log outside metadata.log.dir (initializeLogDirs)."""
-    configured = next((each.path for each in directories if each.metadataLogDir), "")
+    configured = next((plan.path for plan in directories if plan.metadataLogDir), "")
     for directory in valid:
         path = os.path.join(directory.path, METADATA_LOG)
         if directory.metadataLogDir or not file_system.exists(path):
@@ -175,8 +175,8 @@ def _agree(directories: list[DirectoryPlan], rights: Rights, *, adds_ids: bool) 
     whether the node adds a directory ID if there is none."""
     seen: dict[str, str] = {}
     for directory in directories:
-        cluster = next((each for each in directories if each.clusterId is not None), directory)
-        node = next((each for each in directories if each.nodeId is not None), directory)
+        cluster = next((plan for plan in directories if plan.clusterId is not None), directory)
+        node = next((plan for plan in directories if plan.nodeId is not None), directory)
         path = os.path.join(directory.path, META)
         here = f"check that {directory.path} belongs to this broker"
         if directory.clusterId not in (None, cluster.clusterId):
@@ -246,11 +246,11 @@ def registered(directories: list[DirectoryPlan], metadata: MetadataImage, plan: 
             remedy = f"set node.id={owner} in {path}, if the broker's configuration has that ID"
             directory.stops.append(StartupFailure(EXIT, path, None, None, message, exception, remedy))
             plan.assumptions.append(f"the broker's configuration has node.id={owner}")
-        known = metadata.broker_directories.get(directory.nodeId)
-        if owner is None and known:
+        own = metadata.broker_directories.get(directory.nodeId)
+        if owner is None and own:
             directory.warnings.append(
                 f"directory.id {directory.directoryId} is not among those of broker {directory.nodeId} in the "
-                f"cluster's metadata ({', '.join(known)}): partitions assigned to a different ID are not served until "
+                f"cluster's metadata ({', '.join(own)}): partitions assigned to a different ID are not served until "
                 "the controller has reassigned them; if the ID in meta.properties is wrong, correct it"
             )
 

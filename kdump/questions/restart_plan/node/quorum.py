@@ -65,7 +65,7 @@ def _membership(voters: list[QuorumVoter], node: int | None, own: str | None) ->
     """Return whether the node is a voter, and whether only its directory ID is another one."""
     if not voters or node is None:
         return None, False
-    same = [each for each in voters if each.voterId == node]
+    same = [voter for voter in voters if voter.voterId == node]
     if not same:
         return False, False
     other = same[0].voterDirectoryId is not None and own is not None and same[0].voterDirectoryId != own
@@ -92,12 +92,12 @@ def other_voters_stop(
 ) -> StartupFailure | None:
     """Return the stop for a server.properties with other voters than those that quorum-state has."""
     path = os.path.join(directory.path, METADATA_LOG, "quorum-state")
-    known = frozenset(quorum_state(os.path.dirname(path)).voters or ())
-    if server is None or not server.voters or known in (frozenset(), server.voters):
+    voters = frozenset(quorum_state(os.path.dirname(path)).voters or ())
+    if server is None or not server.voters or voters in (frozenset(), server.voters):
         return None
     if not VOTERS_COMPARED.applies(release):
         return None
-    named, stated = (str(sorted(each)) for each in (server.voters, known))
+    named, stated = (str(sorted(numbers)) for numbers in (server.voters, voters))
     message = f"it has the voters {stated}, {server.path} the voters {named}"
     exception = (
         f"IllegalStateException: Configured voter set: {named} is different from the voter set read from the state "
@@ -113,16 +113,16 @@ def sole_voter_stop(quorum: Quorum, directory: DirectoryPlan) -> StartupFailure 
     leader for ever (KIP-853)."""
     if not quorum.hasOtherDirectory or len(quorum.voters) > 1:
         return None
-    known = quorum.voters[0].voterDirectoryId
+    own = quorum.voters[0].voterDirectoryId
     path = os.path.join(directory.path, "meta.properties")
     message = (
-        f"the only voter of the quorum is node {directory.nodeId} with directory {known}, but {directory.path} is "
+        f"the only voter of the quorum is node {directory.nodeId} with directory {own}, but {directory.path} is "
         f"directory {directory.directoryId}, as after formatting a new disk: no leader is elected, and the node never "
         "comes up"
     )
     exception = "The loader is still catching up because we still don't know the high water mark yet."
     remedy = (
-        f"if this is the disk of that voter, and only its meta.properties is new, set directory.id={known} there; "
+        f"if this is the disk of that voter, and only its meta.properties is new, set directory.id={own} there; "
         "otherwise restore the disk of the voter"
     )
     return StartupFailure(EXIT, path, None, None, message, exception, remedy)
@@ -142,15 +142,15 @@ def quorum_warnings(
             "again when they have elected another one"
         ]
     if quorum.hasOtherDirectory and len(quorum.voters) > 1:
-        known = next(each.voterDirectoryId for each in quorum.voters if each.voterId == directory.nodeId)
-        text = (
-            f"node {directory.nodeId} is no voter: the quorum has it with directory {known}, but {directory.path} is "
+        own = next(voter.voterDirectoryId for voter in quorum.voters if voter.voterId == directory.nodeId)
+        warning = (
+            f"node {directory.nodeId} is no voter: the quorum has it with directory {own}, but {directory.path} is "
             f"directory {directory.directoryId}, as after formatting a new disk. It neither votes nor leads"
         )
-        text += "; kafka-metadata-quorum.sh remove-controller and add-controller make it a voter again"
-        return [text]
+        warning += "; kafka-metadata-quorum.sh remove-controller and add-controller make it a voter again"
+        return [warning]
     if is_controller and quorum.kraftVersion and quorum.isVoter is False and not quorum.hasOtherDirectory:
-        voters = ", ".join(str(each.voterId) for each in quorum.voters)
+        voters = ", ".join(str(voter.voterId) for voter in quorum.voters)
         return [
             f"node {directory.nodeId} is no voter (the voters are {voters}): it neither votes nor leads until "
             "kafka-metadata-quorum.sh add-controller makes it one"

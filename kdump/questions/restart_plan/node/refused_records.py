@@ -34,19 +34,19 @@ def add_refused(
     release does not know count."""
     if release.mode != KRAFT:
         return
-    found = refusals(metadata, release)
+    refused = refusals(metadata, release)
     if not with_levels:
-        found = [each for each in found if each in metadata.refusals]
+        refused = [refusal for refusal in refused if refusal in metadata.refusals]
     activation = activation_refusal(metadata, release) if is_controller else None
     if activation is not None:
-        found.append(activation)
-    first = next((each for each in found if each.exception), None)
+        refused.append(activation)
+    first = next((refusal for refusal in refused if refusal.exception), None)
     if first is None and metadata.is_too_large:
         plan.doubts.append("the metadata is too large for kdump: whether the node can apply each record is unknown")
     if first is None:
         return
     what = refused_text(first, metadata)
-    more = f", nor {count_text(len(found) - 1, 'later record')}" if len(found) > 1 else ""
+    more = f", nor {count_text(len(refused) - 1, 'later record')}" if len(refused) > 1 else ""
     folder = os.path.join(directory.path, METADATA_LOG)
     if first.stops_broker(release.line) or is_controller:
         several = _is_one_of_several(plan)
@@ -69,13 +69,13 @@ def add_refused(
         return
     halts = "a node with the controller role halts there"
     goes_on = "a broker alone logs a fault, goes on without the record, and takes no more metadata snapshots"
-    if not any(each.loader for each in found):
+    if not any(refusal.loader for refusal in refused):
         goes_on = "a broker alone applies it"
-    text = f"{what}: {first.exception}; {halts}; {goes_on}"
+    message = f"{what}: {first.exception}; {halts}; {goes_on}"
     if is_controller is None:
-        plan.doubts.append(f"{text} (--properties FILE states the roles)")
+        plan.doubts.append(f"{message} (--properties FILE states the roles)")
     else:
-        directory.warnings.append(text)
+        directory.warnings.append(message)
 
 
 def _is_one_of_several(plan: RestartPlan) -> bool:

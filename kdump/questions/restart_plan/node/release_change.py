@@ -56,7 +56,7 @@ def refusals(
     final = dict(metadata.features)
     if metadata.kraft_version:
         final[KRAFT_LEVEL] = metadata.kraft_version
-    for name, level in sorted(final.items(), key=lambda each: each[0] != LEVEL):
+    for name, level in sorted(final.items(), key=lambda item: item[0] != LEVEL):
         since = first_release(name, level)
         what = f"the cluster's {name} is {level_name(name, level)}"
         if since > release.line:
@@ -133,7 +133,7 @@ def _way_down(final: dict[str, int], release: KafkaRelease) -> str:
     level = final.get(LEVEL, 0)
     lower = {name: highest_level(name, release.line) for name in sorted(final)}
     lower = {name: number for name, number in lower.items() if number < final[name]}
-    changed = [each for each in metadata_changes() if lower.get(LEVEL, level) < each <= level]
+    changed = [changed_at for changed_at in metadata_changes() if lower.get(LEVEL, level) < changed_at <= level]
     if changed or first_release(LEVEL, level) > LAST:
         why = f"{metadata_levels()[max(changed)]} changed the metadata" if changed else "what it changes is not known"
         may = "refuse" if changed else "may refuse"
@@ -141,19 +141,19 @@ def _way_down(final: dict[str, int], release: KafkaRelease) -> str:
     if KRAFT_LEVEL in lower:
         return f"the controllers refuse to lower {KRAFT_LEVEL}"
     options = " ".join(f"--feature {name}={number}" for name, number in lower.items())
-    text = f"on the running cluster, kafka-features.sh downgrade {options} lowers "
-    text += "it" if len(lower) == 1 else "them"
-    return f"{text}; before the change of release, each node needs a metadata snapshot that is newer than that"
+    way = f"on the running cluster, kafka-features.sh downgrade {options} lowers "
+    way += "it" if len(lower) == 1 else "them"
+    return f"{way}; before the change of release, each node needs a metadata snapshot that is newer than that"
 
 
 def _exception(name: str, level: int, release: KafkaRelease, is_controller: bool) -> str:
     """Return the exception with which a node refuses a level above those that it supports."""
     highest = highest_level(name, release.line)
-    known = at_most(release.line)
-    is_unstable = name == LEVEL and level in known.unstable
+    limits = at_most(release.line)
+    is_unstable = name == LEVEL and level in limits.unstable
     if is_controller and (name != LEVEL or is_unstable):
         record = f"FeatureLevelRecord(name='{name}', featureLevel={level})"
-        lowest = known.features[name].lowest if name in known.features else 0
+        lowest = limits.features[name].lowest if name in limits.features else 0
         supported = f"{lowest}-{highest}" if highest > lowest else f"{highest}"
         exception = f"RuntimeException: Tried to apply FeatureLevelRecord {record}, but this controller only supports"
         return f"{exception} versions {supported}"
@@ -196,7 +196,7 @@ def release_change(
         change.wayBack.append("once kraft.version is 1, 3.8 and earlier do not read quorum-state (KIP-853)")
     is_new = metadata is not None and not metadata.levels
     if metadata is not None and is_new and metadata.formatted and not FORMAT_IN_CHECKPOINT.applies(release):
-        levels = ", ".join(level_text(*each) for each in sorted(metadata.formatted.items()))
+        levels = ", ".join(level_text(*stated) for stated in sorted(metadata.formatted.items()))
         change.wayBack.append(f"a new log is not started with what kafka-storage wrote at offset 0: {levels}")
     if release.line > disk.until and release.mode == KRAFT and not disk.newer:
         change.wayBack.append(
