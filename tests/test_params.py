@@ -1,4 +1,4 @@
-"""What people type: times, ranges, sizes, zones."""
+"""What people type: times, ranges, sizes, zones, rates."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from zoneinfo import ZoneInfo
 import click
 import pytest
 
+from kdump.command_line.low_impact_options import RateParam
 from kdump.command_line.params import RangeParam, SizeParam, ZoneParam, parse_time, time_range
 from kdump.log.selection import Range
 from kdump.render.times import iso
 
 NOW = 1_795_000_000_000
 DAY = 86_400_000
+MIB = 1 << 20
 
 
 def ms(*parts: int, zone: tzinfo = timezone.utc) -> int:
@@ -120,3 +122,31 @@ def test_iso() -> None:
     assert iso(1795247902438, ZoneInfo("Asia/Kolkata")) == "2026-11-21T13:28:22.438+05:30"
     assert (iso(None), iso(-1), iso(-2)) == ("-", "-1", "1969-12-31T23:59:59.998Z")
     assert iso((1 << 63) - 1) == str((1 << 63) - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("52428800", 50 * MIB),
+        ("50M", 50 * MIB),
+        ("50MB/s", 50 * MIB),
+        ("50 MiB / s", 50 * MIB),
+        ("500k/s", 500 * 1024),
+        ("1GB/s", 1 << 30),
+        ("1g/sec", 1 << 30),
+        ("100B/S", 100),
+        (" 7k ", 7 * 1024),
+    ],
+)
+def test_rates(text: str, rate: int) -> None:
+    assert RateParam().convert(text, None, None) == rate
+
+
+def test_a_default_rate_is_bytes_a_second() -> None:
+    assert RateParam().convert(5, None, None) == 5
+
+
+@pytest.mark.parametrize("text", ["", "/s", "0", "0M/s", "fast", "-5M", "1.5M", "50M/h", "50MB/s/s", "5T"])
+def test_no_rates(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a rate"):
+        RateParam().convert(text, None, None)

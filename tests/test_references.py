@@ -1,4 +1,4 @@
-"""Checks that generated pages are up to date."""
+"""Checks that generated pages and files are up to date."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import re
 import tokenize
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -14,7 +15,8 @@ from kdump.format import java_properties, text_files
 from kdump.format.structs import TEXT_FIELDS, structs
 from kdump.log.file_kinds import by_name
 from tests.conftest import sample
-from tools import api_reference, architecture, format_reference
+from tests.each_case import each_case
+from tools import api_reference, architecture, core_columns, format_reference
 from tools.format_reference import DOCS
 
 ROOT = DOCS.parent
@@ -103,3 +105,9 @@ def test_the_files_that_are_named_exist() -> None:
     }
     assert len(named) > 50
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+@each_case("module", core_columns.MODULES, ids=lambda module: module.__name__)
+def test_the_constants_of_the_compiled_core(module: ModuleType) -> None:
+    made = core_columns.path(module).read_text(encoding="utf-8")
+    assert made == core_columns.pxd(module), "run: python -m tools.core_columns"

@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics: what is decoded equals the output of kafka-dump-log, and damage does not spread."""
+"""Records of Kafka's own topics: which decoder they get, what is shown of them, and that damage does not spread."""
 
 from __future__ import annotations
 

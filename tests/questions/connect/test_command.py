@@ -15,6 +15,7 @@ from kdump.render.stdout import Output
 from tests import command
 from tests.conftest import FIXTURES
 from tests.craft import batch, record
+from tests.disks import marker
 from tests.each_case import each_case
 from tests.registry_disk import BEGIN, LATER, LOG, STEP, Step, encoded, write
 
@@ -256,12 +257,6 @@ def test_what_was_deleted_is_seen_on_narrow_terminals() -> None:
     assert any("partition=0 " in line for line in lines), "which partition a sink has read"
 
 
-def marker(producer: int, offset: int, *, commit: bool) -> bytes:
-    """Return the end of a transaction."""
-    body = record(key=struct.pack(">hh", 0, commit), value=struct.pack(">hi", 0, 0))
-    return batch([body], offset=offset, producerId=producer, producerEpoch=0, attributes=1 << 4 | 1 << 5)
-
-
 def test_aborted_and_open_transactions_do_not_count(tmp_path: Path) -> None:
     disk(tmp_path, [], [], [])
     data, at = b"", 0
@@ -270,7 +265,7 @@ def test_aborted_and_open_transactions_do_not_count(tmp_path: Path) -> None:
         data += batch([body], offset=at, producerId=producer, producerEpoch=0, baseSequence=0, attributes=1 << 4)
         at += 1
         if ends:
-            data += marker(producer, at, commit=ends == "COMMIT")
+            data += marker(at, producer, commit=ends == "COMMIT")
             at += 1
     (tmp_path / "connect-offsets-0" / LOG).write_bytes(data)
     assert [each["offset"] for each in rows("connectorOffset", tmp_path)] == [{"at": 30}]
