@@ -117,6 +117,8 @@ class LogFiles:
     def has_directory(self, base: int) -> bool:
         """Return True if a directory has the name of one of the segment's indexes. Raises StartupFailed if startup
         opens that index: every .txnindex, and all indexes of the last segment."""
+        if not self.directories:
+            return False
         suffixes = [suffix for suffix in INDEXES if f"{padded(base)}{suffix}" in self.directories]
         is_last = not any(name.endswith(".log") and self.offset(name) > base for name in self.files)
         for suffix in suffixes:
@@ -164,6 +166,8 @@ class LogFiles:
 
     def _swaps(self, swaps: list[str]) -> None:
         """Delete the files that .swap files replace, and rename the .swap files."""
+        if not swaps:
+            return
         low, high = FOREVER, -FOREVER
         for name in list(swaps):
             if name.endswith(".log.swap"):
