@@ -138,8 +138,8 @@ def connectors(cluster: ConnectCluster, state: ConnectState) -> Iterator[Connect
     """Yield all connectors, those that were deleted after the others."""
     for name in sorted({*state.configs, *state.statuses}):
         yield _connector(cluster, state, name, state.configs.get(name), None)
-    for name, each in sorted(state.removed.items()):
-        yield _connector(cluster, state, name, each.config, each.removed)
+    for name, removed in sorted(state.removed.items()):
+        yield _connector(cluster, state, name, removed.config, removed.removed)
 
 
 def _connector(
@@ -176,7 +176,7 @@ def _remarks(cluster: ConnectCluster, state: ConnectState, name: str, removed: S
     if removed is not None:
         return
     config, applied = state.configs.get(name), state.applied.get(name)
-    if config is None and any(each.kind == CONFIGS for each in cluster.logs):
+    if config is None and any(log.kind == CONFIGS for log in cluster.logs):
         yield "no config is left"
     if name in state.inconsistent:
         yield "the last commit lacks configs of tasks: workers run no task"
@@ -213,9 +213,9 @@ def tasks(cluster: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTas
     for name in sorted({*state.tasks, *state.deferred, *state.task_statuses}):
         effective, deferred = state.effective_tasks(name), state.deferred.get(name, {})
         statuses = state.task_statuses.get(name, {})
-        rows: list[tuple[int, bool | None, Stored | None]] = [(each, True, effective[each]) for each in effective]
-        rows += [(each, False, deferred[each]) for each in deferred]
-        rows += [(each, None, None) for each in statuses if each not in effective and each not in deferred]
+        rows: list[tuple[int, bool | None, Stored | None]] = [(task, True, effective[task]) for task in effective]
+        rows += [(task, False, deferred[task]) for task in deferred]
+        rows += [(task, None, None) for task in statuses if task not in effective and task not in deferred]
         for number, committed, config in sorted(rows, key=lambda row: (row[0], row[1] is False)):
             status = statuses.get(number)
             fields = {} if status is None else status.value
@@ -236,25 +236,25 @@ def tasks(cluster: ConnectCluster, state: ConnectState) -> Iterator[ConnectorTas
 
 def source_offsets(cluster: ConnectCluster, state: ConnectState) -> Iterator[ConnectorOffset]:
     """Yield the offsets of sources, by connector, in the order of their records."""
-    order = sorted((offset_key(key)[0], each.at, each.offset, key) for key, each in state.offsets.items())
+    order = sorted((offset_key(key)[0], stored.at, stored.offset, key) for key, stored in state.offsets.items())
     for name, _, _, key in order:
-        each, partition = state.offsets[key], offset_key(key)[1]
+        stored, partition = state.offsets[key], offset_key(key)[1]
         yield ConnectorOffset(
             connectCluster=cluster.name,
             connector=name,
             partition=without_secrets(partition),
-            offset=without_secrets(connect_value(each.value)),
-            state=DELETED if each.removed else state.state_of(name),
-            source=cluster.logs[each.at].log.path,
-            recordOffset=each.offset,
-            timestamp=each.timestamp,
-            removedAt=each.removed.offset if each.removed else None,
-            removedTime=each.removed.timestamp if each.removed else None,
+            offset=without_secrets(connect_value(stored.value)),
+            state=DELETED if stored.removed else state.state_of(name),
+            source=cluster.logs[stored.at].log.path,
+            recordOffset=stored.offset,
+            timestamp=stored.timestamp,
+            removedAt=stored.removed.offset if stored.removed else None,
+            removedTime=stored.removed.timestamp if stored.removed else None,
         )
 
 
 def sink_offsets(
-    found: ConnectCluster, state: ConnectState, groups: GroupCoordinatorState
+    cluster: ConnectCluster, state: ConnectState, groups: GroupCoordinatorState
 ) -> Iterator[ConnectorOffset]:
     """Yield the offsets of sinks: those that their groups have committed."""
     for name in sorted({*state.configs, *state.removed}):
@@ -263,7 +263,7 @@ def sink_offsets(
             continue
         for (topic, partition), commit in sorted(groups.offsets[group].items()):
             yield ConnectorOffset(
-                connectCluster=found.name,
+                connectCluster=cluster.name,
                 connector=name,
                 partition={"kafka_topic": topic, "kafka_partition": partition},
                 offset={"kafka_offset": commit.offset},
@@ -276,21 +276,21 @@ def sink_offsets(
             )
 
 
-def checkpoint_answer(log: CoordinatorLog, each: Checkpoint, groups: GroupCoordinatorState) -> MirrorCheckpoint:
-    commit = groups.offsets.find(each.group, (each.topic, each.partition))
+def checkpoint_answer(log: CoordinatorLog, checkpoint: Checkpoint, groups: GroupCoordinatorState) -> MirrorCheckpoint:
+    commit = groups.offsets.find(checkpoint.group, (checkpoint.topic, checkpoint.partition))
     alias = CHECKPOINTS_TOPIC.fullmatch(log.topic)
     return MirrorCheckpoint(
         sourceClusterAlias=alias[1] if alias else log.topic,
-        group=each.group,
-        topic=each.topic,
-        partition=each.partition,
-        upstreamOffset=each.upstreamOffset,
-        offset=each.offset,
+        group=checkpoint.group,
+        topic=checkpoint.topic,
+        partition=checkpoint.partition,
+        upstreamOffset=checkpoint.upstreamOffset,
+        offset=checkpoint.offset,
         committedOffset=None if commit is None else commit.offset,
-        metadata=each.metadata,
+        metadata=checkpoint.metadata,
         source=log.path,
-        recordOffset=each.record_offset,
-        timestamp=each.timestamp,
+        recordOffset=checkpoint.record_offset,
+        timestamp=checkpoint.timestamp,
     )
 
 
@@ -301,5 +301,5 @@ def _place(cluster: ConnectCluster, stored: Stored | None) -> dict[str, Any]:
 
 
 def _text(fields: dict[str, Any], name: str) -> str | None:
-    found = fields.get(name)
-    return found if found is None or isinstance(found, str) else json.dumps(found)
+    value = fields.get(name)
+    return value if value is None or isinstance(value, str) else json.dumps(value)

@@ -68,39 +68,39 @@ def connect(paths: Iterable[str], question: ConnectQuery, run: Run = PLAIN_RUN) 
     """Yield the answers about each Connect cluster and MirrorMaker whose topics are under the paths, with a Note for
     what could not be read, and for what workers skip. What cannot be read is passed to `run.unreadable`. Raises
     OffsetOfSeveralLogs."""
-    found, notes = _find(tuple(paths), question, run)
+    sources, notes = _find(tuple(paths), question, run)
     yield from notes
-    clusters = [each for each in found.clusters if question.deleted or not each.is_deleted]
-    logs = [each.log for cluster in clusters for each in cluster.logs] + [log for _, log in found.checkpoints]
+    clusters = [each for each in sources.clusters if question.deleted or not each.is_deleted]
+    logs = [each.log for cluster in clusters for each in cluster.logs] + [log for _, log in sources.checkpoints]
     if question.moment.offset is not None and len(logs) > 1:
         raise OffsetOfSeveralLogs
     run.expect(size_of(logs))
-    groups = _groups(found, question, run)
+    groups = _groups(sources, question, run)
     for state in groups.values():
         yield from (Note("", problem) for problem in state.problems)
     for each in clusters:
         yield from _cluster(each, groups[each.cluster], question, run)
     if MirrorCheckpoint in question.rows and not question.deleted and not question.history:
-        for cluster, log in found.checkpoints:
+        for cluster, log in sources.checkpoints:
             yield from _checkpoints(log, groups[cluster], question.moment, run)
 
 
 def _find(paths: tuple[str, ...], question: ConnectQuery, run: Run) -> tuple[FoundConnect, list[Note]]:
     """Return what is under the paths, and notes on copies of logs that are not read."""
-    found = find_connect(paths, run, question.topic)
-    if not found.clusters and not found.checkpoints and found.topics.is_complete:
+    sources = find_connect(paths, run, question.topic)
+    if not sources.clusters and not sources.checkpoints and sources.topics.is_complete:
         run.unreadable(SourceError(f"{', '.join(paths)}: no topics of Connect or MirrorMaker found"))
-    return found, [Note(log.path, OLDER) for log in found.topics.older]
+    return sources, [Note(log.path, OLDER) for log in sources.topics.older]
 
 
-def _groups(found: FoundConnect, question: ConnectQuery, run: Run) -> dict[str, GroupCoordinatorState]:
+def _groups(sources: FoundConnect, question: ConnectQuery, run: Run) -> dict[str, GroupCoordinatorState]:
     """Return the committed offsets in each Kafka cluster, as far as they are on its disks."""
-    clusters = {other.cluster for other in found.clusters} | {cluster for cluster, _ in found.checkpoints}
+    clusters = {other.cluster for other in sources.clusters} | {cluster for cluster, _ in sources.checkpoints}
     wanted = question.rows & {ConnectorOffset, MirrorCheckpoint} and not question.history
     moment = question.moment if question.moment.offset is None else AsOf()
     states = {}
     for cluster in clusters:
-        mine = found.topics.disks.clusters.get(cluster, [])
+        mine = sources.topics.disks.clusters.get(cluster, [])
         logs = newest([log for directory in mine for log in logs_in(directory, (OFFSETS_TOPIC,))])
         states[cluster] = read_groups(logs if wanted else [], moment, room=ROOM_ALONE, run=run)
     return states

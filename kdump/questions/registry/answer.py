@@ -90,21 +90,21 @@ class SchemaUsage(NamedTuple):
     source: Annotated[PathText, Doc("partition directory")]
 
 
-def version_answer(source: str, each: SchemaVersion) -> RegisteredVersion:
-    value = each.value
+def version_answer(source: str, version: SchemaVersion) -> RegisteredVersion:
+    value = version.value
     metadata, rules = value.get("metadata"), value.get("ruleSet")
     return of_fact(
         RegisteredVersion,
-        each,
-        schemaType=each.schema_type,
-        schema=each.text,
+        version,
+        schemaType=version.schema_type,
+        schema=version.text,
         metadata=metadata if isinstance(metadata, dict) else None,
         ruleSet=rules if isinstance(rules, dict) else None,
-        deleted=each.state not in ("live", IGNORED),
+        deleted=version.state not in ("live", IGNORED),
         source=source,
-        removedAt=each.removed_at if each.state == HARD_DELETED else None,
+        removedAt=version.removed_at if version.state == HARD_DELETED else None,
     )
 
 
-def setting_answer(source: str, each: Setting) -> RegistrySetting:
-    return RegistrySetting(each.kind, each.name, each.value, source, each.offset, each.timestamp)
+def setting_answer(source: str, setting: Setting) -> RegistrySetting:
+    return RegistrySetting(setting.kind, setting.name, setting.value, source, setting.offset, setting.timestamp)

@@ -144,15 +144,15 @@ class RegistryCommand:
             return HISTORY
         return USAGE if self.options.shows_usage else DELETED if self.options.deleted else VERSIONS
 
-    def _begin(self, found: RegistryLog) -> None:
+    def _begin(self, registry: RegistryLog) -> None:
         """Begin one of several registries."""
         self.parts += 1
-        self.sink.part(found.log.path)
+        self.sink.part(registry.log.path)
 
-    def _end(self, found: RegistryLog, known: KnownSchemas) -> None:
-        options, path, registry = self.options, path_text(found.log.path), known.registry
+    def _end(self, found: RegistryLog, schemas: KnownSchemas) -> None:
+        options, path, registry = self.options, path_text(found.log.path), schemas.registry
         if self.out is not None:
-            deleted = known.unresolved() if options.deleted else ()
+            deleted = schemas.unresolved() if options.deleted else ()
             count = export(registry, self.out, str(self.parts) if self.parts else "", deleted)
             print_error(f"{count_text(count, 'version')} of {path} written to {path_text(str(options.out))}")
             self.shown += 1

@@ -50,8 +50,8 @@ def import_request(version: SchemaVersion) -> dict[str, Any]:
     """Return the body of POST /subjects/SUBJECT/versions in mode IMPORT. A registry ignores `subject` and `deleted`,
     which are for whoever imports it: a soft-deleted version has to be deleted again."""
     value = {"schemaType": "AVRO"} | version.value | {"subject": version.subject, "version": version.version}
-    found = {name: value[name] for name in KEYS if value.get(name) not in (None, [], {})}
-    return found | ({"deleted": True} if version.state != "live" else {})
+    request = {name: value[name] for name in KEYS if value.get(name) not in (None, [], {})}
+    return request | ({"deleted": True} if version.state != "live" else {})
 
 
 def export(registry: SchemaRegistry, out: OutputDirectory, folder: str, deleted: Iterable[SchemaVersion] = ()) -> int:
@@ -63,6 +63,6 @@ def export(registry: SchemaRegistry, out: OutputDirectory, folder: str, deleted:
             count += 1
             subject = UNSAFE.sub("_", version.subject)[:LONGEST_NAME]
             name = f"{count:06}.{subject}.v{version.version}.json"
-            text = json.dumps(import_request(version), ensure_ascii=True, indent=1)
-            out.write(f"{folder}/{name}" if folder else name, text.encode() + b"\n")
+            line = json.dumps(import_request(version), ensure_ascii=True, indent=1)
+            out.write(f"{folder}/{name}" if folder else name, line.encode() + b"\n")
     return count

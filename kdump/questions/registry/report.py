@@ -28,29 +28,30 @@ class RegistryReport(HeadedTables):
         else:
             super().add(answer)
 
-    def _write(self, each: RegisteredVersion) -> None:
+    def _write(self, version: RegisteredVersion) -> None:
         paint = self.output.paint
         if self.written:
             self.output.line("")
         self.written = True
-        when = "" if each.timestamp is None else f", {iso(each.timestamp, self.tables.zone)}"
-        facts = f"{each.schemaType}, ID {each.id}, GUID {each.guid}, {each.state}, offset {each.offset}{when}"
-        self.output.line(printable(f"{each.subject} version {each.version}: {facts}"))
-        for reference in each.references:
+        when = "" if version.timestamp is None else f", {iso(version.timestamp, self.tables.zone)}"
+        ids = f"ID {version.id}, GUID {version.guid}"
+        facts = f"{version.schemaType}, {ids}, {version.state}, offset {version.offset}{when}"
+        self.output.line(printable(f"{version.subject} version {version.version}: {facts}"))
+        for reference in version.references:
             named = [str(reference.get(name)) for name in ("name", "subject", "version")]
             self.output.line(printable(f"references {named[0]}: {named[1]} version {named[2]}"))
-        for title, value in (("metadata", each.metadata), ("ruleSet", each.ruleSet)):
+        for title, value in (("metadata", version.metadata), ("ruleSet", version.ruleSet)):
             if value is not None:
                 self.output.line(printable(f"{title} {json.dumps(value, ensure_ascii=False)}"))
-        for line in indented(each).splitlines():
+        for line in indented(version).splitlines():
             self.output.line(paint("    " + printable(line), ""))
 
 
-def indented(each: RegisteredVersion) -> str:
+def indented(version: RegisteredVersion) -> str:
     """Return the text of a schema for people: JSON with indents, other text as it is."""
-    if each.schemaType == "PROTOBUF" or len(each.schema) > MAX_INDENTED:
-        return each.schema
+    if version.schemaType == "PROTOBUF" or len(version.schema) > MAX_INDENTED:
+        return version.schema
     try:
-        return json.dumps(json.loads(each.schema), indent=2, ensure_ascii=False)
+        return json.dumps(json.loads(version.schema), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
-        return each.schema
+        return version.schema

@@ -86,14 +86,14 @@ def registry(paths: Iterable[str], question: RegistryQuery, run: Run = PLAIN_RUN
 def _find(paths: tuple[str, ...], question: RegistryQuery, run: Run) -> tuple[FoundRegistries, list[Note]]:
     """Return the registries under the paths, and notes on copies of their logs that are not read."""
     topic = question.schemas_topic
-    found = find_registries(paths, topic, run)
-    notes = [Note(log.path, OLDER) for log in found.topics.older]
-    is_any = found.topics.is_complete or found.registries or found.topics.disks.directories
+    sources = find_registries(paths, topic, run)
+    notes = [Note(log.path, OLDER) for log in sources.topics.older]
+    is_any = sources.topics.is_complete or sources.registries or sources.topics.disks.directories
     if is_any and (question.shows == USAGE or question.carved is not None):
-        found = _with_lost(found, question, run)
-    elif not found.registries and found.topics.is_complete:
+        sources = _with_lost(sources, question, run)
+    elif not sources.registries and sources.topics.is_complete:
         run.unreadable(SourceError(f"{', '.join(paths)}: no {topic} found; {IN_IMAGE}"))
-    return found, notes
+    return sources, notes
 
 
 def _with_lost(found: FoundRegistries, question: RegistryQuery, run: Run) -> FoundRegistries:
@@ -104,11 +104,11 @@ def _with_lost(found: FoundRegistries, question: RegistryQuery, run: Run) -> Fou
     if not clusters:
         run.unreadable(SourceError(f"{'--usage' if question.carved is None else '--carved'} needs a log directory"))
         return found._replace(registries=[])
-    known = {each.cluster for each in found.registries}
+    with_registry = {registry.cluster for registry in found.registries}
     empty = [
         RegistryLog(cluster, CoordinatorLog(question.schemas_topic, 0, directories[0].path, ()), ())
         for cluster, directories in clusters.items()
-        if cluster not in known
+        if cluster not in with_registry
     ]
     return found._replace(registries=[*found.registries, *empty])
 
@@ -121,51 +121,51 @@ def _carved(path: str | None, run: Run) -> tuple[CoordinatorLog, ...]:
         return ()
 
 
-def _logs_with_records(found: FoundRegistries, question: RegistryQuery) -> dict[str, list[CoordinatorLog]]:
+def _logs_with_records(sources: FoundRegistries, question: RegistryQuery) -> dict[str, list[CoordinatorLog]]:
     """Return the logs whose records may carry schema IDs, by cluster."""
-    clusters = found.topics.disks.clusters
+    clusters = sources.topics.disks.clusters
     return {cluster: list(logs_with_records(mine, question.topic)) for cluster, mine in clusters.items()}
 
 
 def _answers(
-    found: RegistryLog, home: str, logs: list[CoordinatorLog], question: RegistryQuery, run: Run
+    registry_log: RegistryLog, home: str, logs: list[CoordinatorLog], question: RegistryQuery, run: Run
 ) -> Iterator[RegistryAnswer]:
     """Yield the answers about one registry. `home`: a log directory of its cluster, empty if there is none; `logs`:
     those whose use of schema IDs is asked for."""
-    path, shows = found.log.path, question.shows
+    path, shows = registry_log.log.path, question.shows
     state = SchemaRegistry()
     changes = registry_changes(
-        found, state, question.moment, keep_gone=question.wants_gone, reports=shows == HISTORY, run=run
+        registry_log, state, question.moment, keep_gone=question.wants_gone, reports=shows == HISTORY, run=run
     )
     for change in changes:
         if _is_about(change, question):
             yield change_answer(path, change)
-    gone = versions_in_deleted_logs(found.deleted, state, run) if question.wants_gone else []
-    known = KnownSchemas(state, home, [version for _, version in gone])
+    gone = versions_in_deleted_logs(registry_log.deleted, state, run) if question.wants_gone else []
+    schemas = KnownSchemas(state, home, [version for _, version in gone])
     notes: list[Note] = []
-    for used in usage(logs, known, lambda source, message: notes.append(Note(source, message)), run):
+    for used in usage(logs, schemas, lambda source, message: notes.append(Note(source, message)), run):
         if question.has_id(used.id) and (not question.names_subjects or any(map(question.subject, used.subjects))):
             yield used
     if shows in (VERSIONS, DELETED):
         yield from _versions(path, state, gone, question)
-    question.on_registry(found, known)
+    question.on_registry(registry_log, schemas)
     yield from notes
-    lost = _why_lost(found, state, question)
+    lost = _why_lost(registry_log, state, question)
     if not lost or logs or shows != USAGE:
         yield from (Note(path, problem) for problem in ([lost] if lost else state.problems))
     if question.moment.offset is not None and state.end_offset <= question.moment.offset:
         yield Note(path, f"ends at offset {state.end_offset}; this is the state at its end")
 
 
-def _why_lost(found: RegistryLog, state: SchemaRegistry, question: RegistryQuery) -> str:
+def _why_lost(registry_log: RegistryLog, state: SchemaRegistry, question: RegistryQuery) -> str:
     """Return why there is no registry any more, and where its records may be; empty if there is one."""
-    topic, is_shown = found.log.topic, question.wants_gone
-    if found.log.segments and (state.end_offset or state.problems):
+    topic, is_shown = registry_log.log.topic, question.wants_gone
+    if registry_log.log.segments and (state.end_offset or state.problems):
         return ""
-    if found.log.segments:
+    if registry_log.log.segments:
         reason = f"{topic} has no records"
-        left = "; directories that a broker was to remove have those of an earlier one" if found.deleted else ""
-    elif found.log.path.endswith("-delete"):
+        left = "; directories that a broker was to remove have those of an earlier one" if registry_log.deleted else ""
+    elif registry_log.log.path.endswith("-delete"):
         reason, left = f"{topic} was deleted", "; what a broker was to remove is left"
     else:
         reason, left = f"no {topic} found, so no ID resolves", ""
@@ -195,5 +195,5 @@ def _versions(
 def _is_about(change: Change, question: RegistryQuery) -> bool:
     """Return whether a change is one of the subjects and IDs that are asked for."""
     subject = change.name.rpartition(" version ")[0] if change.entity == "schema" else change.name
-    has_id = [question.has_id(each) for each in change.fields.get("id", (None, None))]
+    has_id = [question.has_id(schema_id) for schema_id in change.fields.get("id", (None, None))]
     return any(has_id) and question.subject(subject)

@@ -53,7 +53,7 @@ class _Count:
 
 def usage(
     logs: Iterable[CoordinatorLog],
-    known: KnownSchemas,
+    schemas: KnownSchemas,
     note: Callable[[str, str], None],
     run: Run = PLAIN_RUN,
     last_bytes: int | None = None,
@@ -61,7 +61,7 @@ def usage(
     """Yield the schema IDs in each of `logs`. `note` is called with the directory and what is not valid there,
     `run.more` with the number of bytes read since its last call. `last_bytes`: read only so much of the end."""
     for log in logs:
-        yield from _partition_usage(log, known, note, run, last_bytes)
+        yield from _partition_usage(log, schemas, note, run, last_bytes)
 
 
 def logs_with_records(directories: Iterable[LogDirectory], topics: Callable[[str], bool]) -> Iterator[CoordinatorLog]:
@@ -77,15 +77,15 @@ def logs_with_records(directories: Iterable[LogDirectory], topics: Callable[[str
 
 def _partition_usage(
     log: CoordinatorLog,
-    known: KnownSchemas,
+    schemas: KnownSchemas,
     note: Callable[[str, str], None],
     run: Run,
     last_bytes: int | None,
 ) -> Iterator[SchemaUsage]:
     counts: dict[SchemaMark, _Count] = {}
     full: set[str] = set()
-    found = log_records(log, AsOf(), lambda problem: note(log.path, problem), run)
-    for record in found if last_bytes is None else _last_records(log, last_bytes, run):
+    records = log_records(log, AsOf(), lambda problem: note(log.path, problem), run)
+    for record in records if last_bytes is None else _last_records(log, last_bytes, run):
         if record.is_control or record.is_cut:
             continue
         for mark in marks_of(record):
@@ -93,7 +93,7 @@ def _partition_usage(
             if count is None:
                 if mark.part in full:
                     continue
-                if mark.guid is not None and mark.where == PREFIX and not known.find(mark):
+                if mark.guid is not None and mark.where == PREFIX and not schemas.find(mark):
                     continue  # any bytes after a 1 would be one
                 if len(counts) >= MAX_IDS:
                     full.add(mark.part)
@@ -102,7 +102,7 @@ def _partition_usage(
                 counts[mark] = count = _Count(record.offset or 0, record.timestamp)
             count.add(record.offset or 0, record.timestamp, (record.key if mark.part == "key" else record.value) or b"")
     for mark, count in sorted(counts.items(), key=lambda each: (each[0].part, each[1].first)):
-        yield _answer(log, mark, count, known.find(mark), known.mirrored_from(log.topic))
+        yield _answer(log, mark, count, schemas.find(mark), schemas.mirrored_from(log.topic))
 
 
 def _last_records(log: CoordinatorLog, size: int, run: Run) -> Iterator[Record]:
@@ -120,9 +120,9 @@ def _last_records(log: CoordinatorLog, size: int, run: Run) -> Iterator[Record]:
 
 
 def _answer(
-    log: CoordinatorLog, mark: SchemaMark, count: _Count, found: list[SchemaVersion], mirrored: str
+    log: CoordinatorLog, mark: SchemaMark, count: _Count, versions: list[SchemaVersion], mirrored: str
 ) -> SchemaUsage:
-    states = {each.state for each in found}
+    states = {each.state for each in versions}
     state = next((each for each in (LIVE, SOFT_DELETED, HARD_DELETED) if each in states), NONE)
     guid = None if mark.guid is None else mark.guid.hex()
     return SchemaUsage(
@@ -133,19 +133,19 @@ def _answer(
         guid=None if guid is None else "-".join((guid[:8], guid[8:12], guid[12:16], guid[16:20], guid[20:])),
         where=mark.where,
         state=state,
-        contexts=list(dict.fromkeys(each.context for each in found)),
-        subjects=list(dict.fromkeys(each.subject for each in found))[:MAX_SUBJECTS],
+        contexts=list(dict.fromkeys(each.context for each in versions)),
+        subjects=list(dict.fromkeys(each.subject for each in versions))[:MAX_SUBJECTS],
         records=count.records,
         firstOffset=count.first,
         lastOffset=count.last,
         firstTimestamp=count.first_time,
         lastTimestamp=count.last_time,
-        doubt=_doubt(log.topic, mark, count, found, mirrored),
+        doubt=_doubt(log.topic, mark, count, versions, mirrored),
         source=log.path,
     )
 
 
-def _doubt(topic: str, mark: SchemaMark, count: _Count, found: list[SchemaVersion], mirrored: str) -> str | None:
+def _doubt(topic: str, mark: SchemaMark, count: _Count, versions: list[SchemaVersion], mirrored: str) -> str | None:
     if mark.where == PREFIX and mark.guid is None:
         if count.all_long:
             return "all are 8 bytes long: they may be numbers"
@@ -153,13 +153,13 @@ def _doubt(topic: str, mark: SchemaMark, count: _Count, found: list[SchemaVersio
             return "all begin with 8 bytes that are a timestamp: they may be a store's"
     if mirrored and mark.guid is None:
         return f"the topic is mirrored from {mirrored}: the IDs are those of its registry"
-    if not found:
+    if not versions:
         return own_format_of(topic)
-    if all(each.state == HARD_DELETED for each in found):
+    if all(version.state == HARD_DELETED for version in versions):
         return "the schema is deleted for good; its ID may have been given again"
-    if len({each.text for each in found}) > 1:
-        return f"the ID is in {len(found)} contexts, with different schemas; the records do not say which"
-    times = [each.timestamp for each in found if each.timestamp is not None]
+    if len({version.text for version in versions}) > 1:
+        return f"the ID is in {len(versions)} contexts, with different schemas; the records do not say which"
+    times = [version.timestamp for version in versions if version.timestamp is not None]
     if mark.guid is None and count.first_time is not None and times and count.first_time < min(times):
         return "records are older than the schema's record: their ID may have been that of another schema"
     return None
