@@ -126,17 +126,7 @@ class ReindexCommand:
         counts = self.counts
         if not counts["segments"] and not unreadable() and not self.options.topics and not self.options.output.quiet:
             print_error("no segment found")
-        summary = ReindexSummary(
-            segments=counts["segments"],
-            identical=counts[IDENTICAL],
-            legal=counts[LEGAL],
-            wrong=counts[WRONG],
-            missing=counts[MISSING],
-            cut=counts["cut"],
-            refused=counts["refused"],
-            written=counts["written"],
-            unread=unreadable(),
-            seconds=round(seconds, 3),
-        )
-        self.sink.add(summary)
+        names = ("segments", IDENTICAL, LEGAL, WRONG, MISSING, "cut", "refused", "written")
+        sums = {name: counts[name] for name in names}
+        self.sink.add(ReindexSummary(**sums, unread=unreadable(), seconds=round(seconds, 3)))
         self.sink.end()

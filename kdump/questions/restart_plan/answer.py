@@ -538,6 +538,11 @@ class RestartPlan:
         return [plan for plan in self.partitions if plan.topic != METADATA_TOPIC and not plan.missing]
 
     @property
+    def missing(self) -> list[PartitionPlan]:
+        """The partitions whose directories are missing."""
+        return [plan for plan in self.partitions if plan.missing]
+
+    @property
     def metadata_log(self) -> PartitionPlan | None:
         return next((plan for plan in self.partitions if plan.topic == METADATA_TOPIC), None)
 

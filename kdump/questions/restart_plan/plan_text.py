@@ -24,7 +24,7 @@ def loss_texts(plan: RestartPlan) -> list[str]:
     """Return what the startup loses, for the verdict: LOSES RECORDS of 2 partitions. Empty if it loses nothing."""
     numbers = totals(plan.logs)
     new = sum(1 for partition in plan.partitions if partition.losesOnlyNew)
-    gone = [partition for partition in plan.partitions if partition.missing]
+    gone = plan.missing
     lost = sum(1 for partition in plan.partitions if partition.loses and not partition.missing) - new
     parts = []
     if gone:

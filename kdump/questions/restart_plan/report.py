@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from kdump.format.count_text import count_text, plain_count
@@ -110,23 +110,22 @@ class RestartReport(Sink[PlanAnswer]):
         names = ", ".join(map(str, summary.nodes))
         style = "bad" if summary.loses else "torn" if summary.metadataOffset is None else "name"
         self.output.text(f"nodes {names} together: {head}{details}", head, style)
-        for line in order_lines(summary, everything=self.full):
-            self.output.text(f"  {line}")
-        ordered = sorted(
-            self.replicas, key=lambda partition: partition.worst.cost if partition.worst else (0, 0, 0), reverse=True
-        )
+        self._texts(order_lines(summary, everything=self.full), "  ")
+        ordered = sorted(self.replicas, key=lambda lost: lost.worst.cost if lost.worst else (0, 0, 0), reverse=True)
         shown = ordered if self.full else ordered[:MAX_PARTITIONS]
         for differing in shown:
             self.output.line("")
-            for line in partition_lines(differing):
-                self.output.text(line)
+            self._texts(partition_lines(differing))
         if len(shown) < len(ordered):
             self.output.text(
                 f"… and {count_text(len(ordered) - len(shown), 'more partition')} whose replicas differ (--full)"
             )
         self.output.title("assumed of the cluster")
-        for assumption in summary.assumptions:
-            self.output.text(f"  {assumption}")
+        self._texts(summary.assumptions, "  ")
+
+    def _texts(self, texts: Iterable[str], indent: str = "") -> None:
+        for text in texts:
+            self.output.text(f"{indent}{text}")
 
     def write(self, plan: RestartPlan, recovery: RecoveryTime | None = None) -> None:
         names = ", ".join(directory.path for directory in plan.directories)
@@ -135,16 +134,13 @@ class RestartReport(Sink[PlanAnswer]):
             details += "; other topics were not examined"
         style = "bad" if plan.loses else "torn" if plan.withoutMetadata else STYLE[plan.verdict]
         self.output.text(f"{names}: {head}{details}", head, style)
-        for line in release_texts(plan):
-            self.output.text(line)
-        for line in quorum_lines(plan):
-            self.output.text(line)
+        self._texts(release_texts(plan))
+        self._texts(quorum_lines(plan))
         of = f" (Kafka {plan.release.version})" if plan.release is not None and plan.verdict == UNKNOWN else ""
         for stop in plan.allStops:
             self._stop(stop, of)
-        for directory in plan.directories:
-            for warning in directory.warnings:
-                self.output.text(f"warning: {warning}", "warning", "torn")
+        for warning in plan.warnings:
+            self.output.text(f"warning: {warning}", "warning", "torn")
         if plan.verdictOfRules == STOPPED:
             self.output.line("")
             self.output.text("The rest of this plan applies after the problem above is fixed.")
@@ -157,8 +153,7 @@ class RestartReport(Sink[PlanAnswer]):
         for problem in plan.unread:
             self.output.text(f"not read: {problem}", "not read", "bad")
         self.output.title("assumed")
-        for assumption in plan.assumptions:
-            self.output.text(f"  {assumption}")
+        self._texts(plan.assumptions, "  ")
 
     # --- parts ---
 
@@ -172,30 +167,22 @@ class RestartReport(Sink[PlanAnswer]):
         self.output.text(f"  action: {stop.remedy}")
 
     def _losses(self, plan: RestartPlan) -> None:
-        gone = [partition for partition in plan.partitions if partition.missing]
-        if gone:
+        if plan.missing:
             self.output.title("missing partitions", "bad")
-        for line in missing(gone, everything=self.full):
-            self.output.text(line)
-        losing = [
-            partition for partition in plan.partitions if (partition.loses or partition.stray) and not partition.missing
-        ]
+        self._texts(missing(plan.missing, everything=self.full))
+        losing = [log for log in plan.partitions if (log.loses or log.stray) and not log.missing]
         if losing:
             self.output.title("losses" if any(log.loses for log in losing) else "stray partitions", "bad")
-        for line in strays([log for log in losing if log.stray], everything=self.full):
-            self.output.text(line)
+        self._texts(strays([log for log in losing if log.stray], everything=self.full))
         for log in losing:
-            for line in losses(log):
-                self.output.text(line)
-            lines = [] if log.stray else cut_lines(log.cuts, apart=self.full)
-            for line in lines:
-                self.output.text(f"    {line}")
+            self._texts(losses(log))
+            self._texts([] if log.stray else cut_lines(log.cuts, apart=self.full), "    ")
         if plan.copyFirst:
             self.output.title("copy elsewhere first")
         for path in plan.copyFirst:
             # Not wrapped, so that it can be copied.
             self.output.line(printable(f"  cp -a --sparse=always {shlex.quote(path_text(path))} /path/with/room/"))
-        saved = [partition for partition in plan.partitions if partition.salvage]
+        saved = [log for log in plan.partitions if log.salvage]
         if saved:
             self.output.title("save what the startup removes")
         for log in saved:
@@ -204,14 +191,11 @@ class RestartReport(Sink[PlanAnswer]):
 
     def _table(self, plan: RestartPlan) -> None:
         """Write the partitions about which there is something to report, and the few that take longest to recover."""
-        logs = [
-            partition for partition in plan.partitions if partition.topic != METADATA_TOPIC or not partition.is_plain
-        ]
-        shown = plan.partitions if self.everything else [log for log in logs if not log.is_plain]
+        shown = plan.partitions
         if not self.everything:
-            plain = sorted((log for log in logs if log.is_plain and log.recovered), key=lambda log: -log.bytesRead)
-            longest = {id(log) for log in plain[:MAX_SHOWN]}
-            shown = [log for log in logs if not log.is_plain or id(log) in longest]
+            plain = [log for log in plan.logs if log.is_plain and log.recovered]
+            longest = {id(log) for log in sorted(plain, key=lambda log: -log.bytesRead)[:MAX_SHOWN]}
+            shown = [log for log in shown if not log.is_plain or id(log) in longest]
         if shown:
             self.output.line("")
             table = Table(columns(), self.output, full=self.full)
@@ -219,7 +203,7 @@ class RestartReport(Sink[PlanAnswer]):
                 table.add(log, "bad" if log.loses or log.stops else "")
             table.flush()
         listed = {id(log) for log in shown}
-        left = [partition for partition in plan.partitions if id(partition) not in listed]
+        left = [log for log in plan.partitions if id(log) not in listed]
         others = [log for log in left if log.topic != METADATA_TOPIC]
         recovered = sum(1 for log in others if log.recovered)
         parts = [count_text(len(others), "more partition" if shown else "partition")] if others else []
@@ -231,8 +215,7 @@ class RestartReport(Sink[PlanAnswer]):
         new = sum(directory.newPartitions for directory in plan.directories)
         if new:
             what = "that the metadata assigns to the broker, with neither a directory nor a checkpointed offset here"
-            partitions = f"{count_text(new, 'partition')} {what}"
-            self.output.text(f"{partitions}: created with empty logs")
+            self.output.text(f"{count_text(new, 'partition')} {what}: created with empty logs")
 
     def _steps(self, plan: RestartPlan) -> None:
         listed = [step for directory in plan.directories for step in directory.steps if step.kind != "delete"]

@@ -34,16 +34,16 @@ class StrayPartitions:
             return "its broker ran with ZooKeeper, so the partition is unknown to the KRaft cluster", migrate
         if self.metadata is None or node is None:
             return "", ""
-        known = self.metadata.topics.get(topic)
-        own = known.partitions.get(partition) if known is not None else None
+        of_topic = self.metadata.topics.get(topic)
+        own = of_topic.partitions.get(partition) if of_topic is not None else None
         info = self._info(topic_id, partition)
         if info is not None and node not in info.replicas:
             return f"its replicas are {', '.join(map(str, info.replicas))}, not {node}", ""
         if info is not None:
             return "", ""
         remedy = ""
-        if known is not None and own is not None and node in own.replicas:
-            write = f"write the lines 'version: 0' and 'topic_id: {known.id}' to its partition.metadata"
+        if of_topic is not None and own is not None and node in own.replicas:
+            write = f"write the lines 'version: 0' and 'topic_id: {of_topic.id}' to its partition.metadata"
             if topic_id is None:
                 remedy = f"if it is that partition, {write}"
             else:
@@ -54,8 +54,8 @@ class StrayPartitions:
                 )
         if topic_id is None:
             return WITHOUT_ID, remedy
-        now = f"the topic {topic} has the ID {known.id}" if known is not None else f"there is no topic {topic}"
-        if known is not None and known.id == topic_id:
+        now = f"the topic {topic} has the ID {of_topic.id}" if of_topic is not None else f"there is no topic {topic}"
+        if of_topic is not None and of_topic.id == topic_id:
             now = f"the topic {topic} has no partition {partition}"
         return f"topic ID {topic_id}, partition {partition} is not in the cluster's metadata: {now}", remedy
 

@@ -108,7 +108,7 @@ def add_invalid_config(plan: RestartPlan, release: KafkaRelease, metadata: Metad
             exception = config_exception(name, value, release)
             if not exception or release.mode != KRAFT:
                 continue
-            directory = next((each for each in plan.directories if each.metadataLogDir), plan.directories[0])
+            directory = plan.metadata_directory or plan.directories[0]
             message = (
                 f"the metadata has {name}={value} for the topic {topic.name}, with which no broker starts its logs"
             )

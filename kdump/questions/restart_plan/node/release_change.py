@@ -51,8 +51,7 @@ def refusals(
     that it does not know, and that was lowered later, is added to the plan's doubts."""
     if metadata is None or release.mode != KRAFT or release.is_newer:
         return
-    path = next((each.path for each in plan.directories if each.metadataLogDir), plan.directories[0].path)
-    file = os.path.join(path, METADATA_LOG)
+    file = os.path.join((plan.metadata_directory or plan.directories[0]).path, METADATA_LOG)
     final = dict(metadata.features)
     if metadata.kraft_version:
         final[KRAFT_LEVEL] = metadata.kraft_version
