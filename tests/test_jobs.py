@@ -129,18 +129,8 @@ def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "options", few([[], ["--key", "user-3"], ["--value-regex", "a.*b"], ["--control"], ["--offset", "900..3000"]], 1)
 )
 def test_the_same_lines(partition: Path, options: list[str]) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "kdump",
-        "inspect",
-        str(partition),
-        "--records",
-        "--json",
-        "--window",
-        "65536",
-        *options,
-    ]
+    words = ["-m", "kdump", "inspect", "--records", "--json", "--window", "65536"]
+    command = [sys.executable, *words, str(partition), *options]
     runs = [
         subprocess.run([*command, "--jobs", jobs], cwd=ROOT, capture_output=True, check=False)
         for jobs in (("1", "4") if options else ("1", "2", "4"))
