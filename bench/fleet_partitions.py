@@ -167,11 +167,11 @@ scan.read_chunk_file = planned
 with running(None, {}) as spark:
     tasks = SparkTasks(spark)
     run = tasks.run
-    def only_planned(work, inputs, *more):
-        if work is planned:
-            print(f"{len(inputs)} tasks", file=sys.stderr)
+    def only_planned(tasks, *more):
+        if tasks and tasks[0].func is planned:
+            print(f"{len(tasks)} tasks", file=sys.stderr)
             raise Planned
-        return run(work, inputs, *more)
+        return run(tasks, *more)
     tasks.run = only_planned
     try:
         scan.scan(tasks, scan.ScanOptions(tuple(sys.argv[2:])), Store(sys.argv[1]))

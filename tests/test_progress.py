@@ -30,7 +30,7 @@ from kdump.questions.restart_plan.run import restart_plan
 from kdump.questions.salvage.run import salvage
 from kdump.render import progress
 from kdump.render.progress import Progress
-from kdump.spark.scan_setup import TaskReadLimits, task_read_limits
+from kdump.spark.task_runner import TaskReadLimits, task_read_limits
 from kdump.status_line import CLEAR, StatusLine
 from tests.conftest import FIXTURES, ROOT
 from tests.craft import batch, record, write_file
@@ -288,7 +288,7 @@ def test_tasks_divide_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [*each] == [250, False]
     assert low_impact_reads.max_rate() is None
     became: list[None] = []
-    monkeypatch.setattr("kdump.spark.scan_setup.be_idle", lambda: became.append(None))
+    monkeypatch.setattr("kdump.spark.task_runner.be_idle", lambda: became.append(None))
     each._replace(idle=True).apply()
     assert (low_impact_reads.max_rate(), len(became)) == (250, 1)
     rate = low_impact_reads._rate

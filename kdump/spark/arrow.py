@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -13,63 +15,34 @@ from kdump.core.arrow_buffers import ArrowLists, ArrowStrings
 from kdump.format.numbers import int64
 from kdump.spark.tables import SparkColumn, SparkTable
 
-
-def _list(kind: pa.DataType) -> pa.DataType:
-    return pa.list_(pa.field("element", kind))
-
-
-TYPES = {
+PLAIN_TYPES = {
     "int": pa.int32(),
     "bigint": pa.int64(),
     "string": pa.string(),
     "binary": pa.binary(),
     "boolean": pa.bool_(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "array<int>": _list(pa.int32()),
-    "array<bigint>": _list(pa.int64()),
-    "array<string>": _list(pa.string()),
-    "array<struct<key:binary,value:binary>>": _list(pa.struct([("key", pa.binary()), ("value", pa.binary())])),
-    "array<struct<topic:string,partitions:array<int>>>": _list(
-        pa.struct([("topic", pa.string()), ("partitions", _list(pa.int32()))])
-    ),
     "double": pa.float64(),
-    "struct<type:string,version:int,coordinatorEpoch:int,value:string>": pa.struct(
-        [("type", pa.string()), ("version", pa.int32()), ("coordinatorEpoch", pa.int32()), ("value", pa.string())]
-    ),
-    "array<struct<magic:int,compression:string,batches:bigint,records:bigint,bytes:bigint>>": _list(
-        pa.struct(
-            [
-                *(("magic", pa.int32()), ("compression", pa.string())),
-                *((name, pa.int64()) for name in ("batches", "records", "bytes")),
-            ]
-        )
-    ),
-    "array<struct<code:string,severity:string,count:bigint>>": _list(
-        pa.struct([("code", pa.string()), ("severity", pa.string()), ("count", pa.int64())])
-    ),
-    "array<struct<producerId:bigint,producerEpoch:int,firstOffset:bigint,timestamp:bigint,records:bigint>>": _list(
-        pa.struct(
-            [
-                *(("producerId", pa.int64()), ("producerEpoch", pa.int32())),
-                *((name, pa.int64()) for name in ("firstOffset", "timestamp", "records")),
-            ]
-        )
-    ),
+    "timestamp": pa.timestamp("us", tz="UTC"),
 }
+_COMMA = re.compile(r",(?![^<]*>)")
+"""Between two fields of a struct; not between those of a struct in one of its fields."""
+
+
+@cache
+def arrow_type(ddl: str) -> pa.DataType:
+    """Return the type for one in Spark's DDL."""
+    if ddl in PLAIN_TYPES:
+        return PLAIN_TYPES[ddl]
+    outer, _, inner = ddl.removesuffix(">").partition("<")
+    if outer == "array":
+        return pa.list_(pa.field("element", arrow_type(inner)))
+    fields = (field.partition(":") for field in _COMMA.split(inner))
+    return pa.struct([(name, arrow_type(kind)) for name, _, kind in fields])
 
 
 def arrow_schema(table: SparkTable) -> pa.Schema:
     """Return the schema with all columns of a table."""
-    return pa.schema([(column.name, TYPES[column.type]) for column in table.columns])
-
-
-def spark_type(kind: pa.DataType) -> str:
-    """Return the type in Spark's DDL."""
-    if pa.types.is_list(kind):
-        return f"array<{spark_type(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{field.name}:{spark_type(field.type)}' for field in kind)}>"
-    return next((name for name, known in TYPES.items() if known == kind), "double")
+    return pa.schema([(column.name, arrow_type(column.type)) for column in table.columns])
 
 
 FIRST, LAST = -62_135_510_400_000, 253_402_127_999_999

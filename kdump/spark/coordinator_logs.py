@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from kdump.answer import answer_object
 from kdump.cluster.lag import LagContext, positions, share_positions
 from kdump.cluster.log_offsets import LogOffsetsByPartition
@@ -18,50 +16,41 @@ from kdump.log.internal_topics import OFFSETS_TOPIC, SHARE_TOPIC
 from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.render.escape import path_text
 from kdump.spark.bundles import content_of, mount_for_task
-from kdump.spark.cluster_metadata import write_columns
-from kdump.spark.delta_tables import LAYOUT
+from kdump.spark.delta_tables import LAYOUT, write_rows
 from kdump.spark.file_stamps import file_stamp
-from kdump.spark.scan_setup import TaskReadLimits
 from kdump.spark.scan_sources import DIRECTORY, ScanSource, log_at
 from kdump.spark.store import OWN, Store, key_of
+from kdump.spark.tables import SparkTable, own_columns
 from kdump.state.groups import GroupCoordinatorState
 from kdump.version import __version__
 
-COORDINATORS = f"{OWN}/coordinators"
 READ = (OFFSETS_TOPIC, SHARE_TOPIC)
 GROUP, OFFSET, SHARE = "group", "offset", "share"
 """Kinds of rows: a group, an offset that it has committed, and the progress of a share group in a partition."""
-STATE = pa.schema(
-    [
-        *((name, pa.string()) for name in ("cluster", "source", "kind", "groupId", "groupType", "state", "topic")),
-        ("partition", pa.int32()),
-        *((name, pa.int64()) for name in ("offset", "leaderEpoch", "commitTimestamp", "expireTimestamp")),
-        *((name, pa.string()) for name in ("metadata", "topicId")),
-        *((name, pa.int64()) for name in ("done", "recordOffset", "coordinator")),
-    ]
+COORDINATORS = SparkTable(
+    f"{OWN}/coordinators",
+    "what a coordinator's log says of a group",
+    (
+        *own_columns("string", "cluster", "source", "kind", "groupId", "groupType", "state", "topic"),
+        *own_columns("int", "partition"),
+        *own_columns("bigint", "offset", "leaderEpoch", "commitTimestamp", "expireTimestamp"),
+        *own_columns("string", "metadata", "topicId"),
+        *own_columns("bigint", "done", "recordOffset", "coordinator"),
+    ),
 )
 """`source` is null if cluster.id is known. `topic` of a share is null: only its ID is known. `done`: records above a
 share's offset that are done. `coordinator`: number of the partition of the coordinator's log."""
 
 
 class LogReplicas(NamedTuple):
-    """The replicas of a partition of a coordinator's log. `cluster`: as in STATE, and so is `source`; `size`: bytes of
-    the largest."""
+    """The replicas of a partition of a coordinator's log. `cluster`, `source`: as in COORDINATORS; `size`: bytes of the
+    largest."""
 
     cluster: str | None
     source: str | None
     name: str
     paths: tuple[str, ...]
     size: int
-
-
-class CoordinatorTask(NamedTuple):
-    """The input of a task."""
-
-    store: Store
-    logs: tuple[LogReplicas, ...]
-    limits: Limits
-    reading: TaskReadLimits
 
 
 def coordinator_logs(sources: Iterable[ScanSource]) -> list[LogReplicas]:
@@ -89,18 +78,17 @@ def divided(logs: Sequence[LogReplicas], most: int) -> list[tuple[LogReplicas, .
     return [tuple(each) for each in tasks]
 
 
-def read_coordinators(task: CoordinatorTask) -> list[str]:
+def read_coordinators(store: Store, logs: Sequence[LogReplicas], limits: Limits) -> list[str]:
     """Read the logs. Returns the names of the files with what they say, one for each log. Raises StoreError."""
-    task.reading.apply()
-    mount_for_task(path for log in task.logs for path in log.paths)
-    known = {*task.store.list(COORDINATORS)}
+    mount_for_task(path for log in logs for path in log.paths)
+    present = {*store.list(COORDINATORS.name)}
     names = []
-    for replicas in task.logs:
+    for replicas in logs:
         places = [partition(path) for path in replicas.paths]
-        name = f"{replicas.name.lstrip('_')}-{_fingerprint(replicas, places, task.limits)}.parquet"  # not hidden
+        name = f"{replicas.name.lstrip('_')}-{_fingerprint(replicas, places, limits)}.parquet"  # not hidden
         names.append(name)
-        if name not in known:
-            write_columns(task.store, f"{COORDINATORS}/{name}", STATE, _rows(replicas, places, task.limits))
+        if name not in present:
+            write_rows(store, COORDINATORS, name, _rows(replicas, places, limits))
     return names
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kdump.spark.arrow import Rows, arrow_schema
 from kdump.spark.store import OWN, Store, StoreError
-from kdump.spark.tables import RESULTS, SCANS
+from kdump.spark.tables import RESULTS, SCANS, SparkTable
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -147,22 +148,15 @@ def latest(store: Store, table: str) -> int:
 def finish(store: Store, done: FinishedScan, keep: int) -> None:
     """Add a row to the table scans: from now on, this scan is the result. Deletes the files that only scans need that
     were followed by another one more than `keep` ms ago. Raises StoreError."""
-    from kdump.spark.arrow import arrow_schema
-
     before = finished_scans(store)
     followed = [each.finished for each in (*before[1:], done)]
     scans = [each for each, end in zip(before, followed) if end > done.finished - keep]
     scans.append(done._replace(scan=before[-1].scan + 1 if before else 1))
-    schema = arrow_schema(SCANS)
-    name = f"{done.run}.parquet"
     rows = []
     for each in scans:
         finished = datetime.fromtimestamp(each.finished / 1000, timezone.utc)
         rows.append({**each._asdict(), "finished": finished, "versions": json.dumps(each.versions)})
-    with store.writing(f"{SCANS.name}/{name}") as file:
-        pq.write_table(pa.Table.from_pylist(rows, schema), file)
-        size = file.tell()
-    commit(store, SCANS.name, schema, [TableFile(name, size, len(rows))])
+    commit(store, SCANS.name, arrow_schema(SCANS), [write_rows(store, SCANS, f"{done.run}.parquet", rows)])
     sweep(store, scans)
 
 
@@ -194,6 +188,21 @@ def _sweep(store: Store, table: str, versions: set[int]) -> None:
     for name in store.list(table):
         if name.startswith(".") and ".parquet" in name:
             store.remove(f"{table}/{name}")
+
+
+def write_rows(store: Store, table: SparkTable, name: str, rows: Iterable[dict[str, Any]]) -> TableFile:
+    """Write rows, by the names of their columns, to a file of a table. Raises StoreError."""
+    schema = arrow_schema(table)
+    held, count = Rows(table, schema), 0
+    with store.writing(f"{table.name}/{name}") as file:
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            for row in rows:
+                count += 1
+                for batch in held.take() if held.add(row) else ():
+                    writer.write_batch(batch)
+            for batch in held.take():
+                writer.write_batch(batch)
+        return TableFile(name, file.tell(), count)
 
 
 def rows_of(

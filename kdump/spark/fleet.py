@@ -9,9 +9,8 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from kdump.check.options import Options
 from kdump.cluster.metadata_copies import MetadataCopies
@@ -29,7 +28,6 @@ from kdump.log.partition_directory import PartitionDirectory
 from kdump.log.paths import Target, natural, target
 from kdump.spark.bundles import mount_for_task, place_on_host, recorded_place, with_bundles
 from kdump.spark.disk_identity import BY_BUNDLE, BY_NODE, BY_OPTION, BY_PATH, DiskFacts, DiskIdentity, with_copies
-from kdump.spark.scan_setup import TaskReadLimits
 
 MAGIC = re.compile(r"[*?\[]")
 LOCAL = "file://"
@@ -139,36 +137,22 @@ def _identity(place: Place, options: Options, broker: str | None, brokers: Mappi
     return DiskIdentity(cluster, named, directory_id, identifiedBy=by)
 
 
-def live_partitions(directory: LogDirectory) -> tuple[str, ...]:
-    """Return the names of the partitions that are neither being deleted nor moved, nor strays."""
-    return tuple(each.name for each in directory.partitions if not each.state)
-
-
 def facts(place: Place, identity: DiskIdentity) -> DiskFacts:
     """Return what a place is recognized by."""
     names: tuple[str, ...] = ()
     if isinstance(place, PartitionDirectory):
         names = (place.name,)
     elif isinstance(place, LogDirectory) and identity.logDirectory is None:
-        names = live_partitions(place)
+        names = tuple(partition.name for partition in place.partitions if not partition.state)
     on_host = place_on_host(place.path) if identity.cluster is None else None
     return DiskFacts(place.path, identity, isinstance(place, LogDirectory), names, on_host)
 
 
-class NamesTask(NamedTuple):
-    """The input of a task: log directories that may have the metadata of a cluster, and the IDs to look up."""
-
-    paths: tuple[str, ...]
-    ids: frozenset[str]
-    reading: TaskReadLimits
-
-
-def read_names(task: NamesTask) -> dict[str, str]:
-    """Return the name of each topic of which the ID is known."""
-    task.reading.apply()
-    mount_for_task(task.paths)
-    places = (directory_at(path) for path in task.paths)
-    return topic_names((place for place in places if isinstance(place, LogDirectory)), task.ids)
+def read_names(paths: Sequence[str], ids: frozenset[str]) -> dict[str, str]:
+    """Return the name of each of the topics `ids` that the metadata in one of these log directories has."""
+    mount_for_task(paths)
+    places = (directory_at(path) for path in paths)
+    return topic_names((place for place in places if isinstance(place, LogDirectory)), ids)
 
 
 def topic_names(directories: Iterable[LogDirectory], ids: Iterable[str]) -> dict[str, str]:

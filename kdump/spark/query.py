@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime, timezone, tzinfo
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from kdump import jsonl
 from kdump.render.csv_rows import CsvWriter
@@ -24,21 +24,18 @@ class QueryError(Exception):
     """Raised if Spark rejects the query; the message is Spark's."""
 
 
-class QueryRows(Protocol):
-    """Writes the rows of a query in one of the output formats."""
+class QueryResult(NamedTuple):
+    """The names of the columns of a query, of which two may be the same; which of them have numbers; and the rows."""
 
-    def begin(self, columns: list[str], numbers: set[str]) -> None:
-        """Take the names of the columns, and which of them have numbers; two may have the same name."""
-
-    def row(self, values: tuple[Any, ...]) -> None: ...
-
-    def end(self) -> None: ...
+    columns: list[str]
+    numbers: set[str]
+    rows: Iterator[tuple[Any, ...]]
 
 
 def query(
     directory: str,
     sql: str,
-    rows: QueryRows,
+    write: Callable[[QueryResult], None],
     *,
     limit: int | None,
     master: str | None,
@@ -46,7 +43,7 @@ def query(
     as_of: int | None = None,
     since: int | None = None,
 ) -> None:
-    """Run `sql` and pass its rows on. `as_of`: which scan to query, by its number or the time (epoch ms), if not the
+    """Run `sql` and `write` its rows. `as_of`: which scan to query, by its number or the time (epoch ms), if not the
     last one; `since`: another one, whose tables are there, too, with names that begin with EARLIER. Raises NoSpark,
     StoreError and QueryError."""
     store = Store(directory)
@@ -59,11 +56,7 @@ def query(
                 open_result(spark, store, named_in(sql), since, EARLIER)
             frame = spark.sql(sql)
             numbers = {name for name, kind in frame.dtypes if kind in NUMBERS or kind.startswith("decimal")}
-            found: Iterator[Any] = islice(frame.toLocalIterator(), limit)
-            rows.begin(frame.columns, numbers)
-            for row in found:
-                rows.row(tuple(row))
-            rows.end()
+            write(QueryResult(frame.columns, numbers, map(tuple, islice(frame.toLocalIterator(), limit))))
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:
@@ -76,61 +69,34 @@ def query(
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 
 
-class JsonQuery:
-    """JSON Lines: an object per row."""
-
-    def __init__(self, output: Output, *, full: bool, zone: tzinfo) -> None:
-        self.output = output
-
-    def begin(self, columns: list[str], numbers: set[str]) -> None:
-        self._columns = columns
-
-    def row(self, values: tuple[Any, ...]) -> None:
-        self.output.line(jsonl.line({name: plain(value) for name, value in zip(self._columns, values)}))
-
-    def end(self) -> None:
-        pass
+def write_json(result: QueryResult, output: Output) -> None:
+    """Write JSON Lines: an object per row."""
+    for row in result.rows:
+        output.line(jsonl.line({name: plain(value) for name, value in zip(result.columns, row)}))
 
 
-class CsvQuery:
-    """CSV with the columns of the query."""
-
-    def __init__(self, output: Output, *, full: bool, zone: tzinfo) -> None:
-        self.output = output
-
-    def begin(self, columns: list[str], numbers: set[str]) -> None:
-        self._writer = CsvWriter(self.output, columns)
-
-    def row(self, values: tuple[Any, ...]) -> None:
-        self._writer.row(map(plain, values))
-
-    def end(self) -> None:
-        pass
+def write_csv(result: QueryResult, output: Output) -> None:
+    """Write CSV with the columns of the query."""
+    writer = CsvWriter(output, result.columns)
+    for row in result.rows:
+        writer.row(map(plain, row))
 
 
-class TableQuery:
-    """A table with the columns of the query."""
+def write_table(result: QueryResult, output: Output, *, full: bool, zone: tzinfo) -> None:
+    """Write a table with the columns of the query."""
 
-    def __init__(self, output: Output, *, full: bool, zone: tzinfo) -> None:
-        self.output = output
-        self.full = full
-        self.zone = zone
+    def cell(index: int) -> Callable[[Any], str]:
+        return lambda row: text(row[index], zone)
 
-    def begin(self, columns: list[str], numbers: set[str]) -> None:
-        def cell(index: int) -> Callable[[Any], str]:
-            return lambda row: text(row[index], self.zone)
-
-        wide = [
-            Column(name, printable(name), cell(index), right=name in numbers, least=None if name in numbers else 8)
-            for index, name in enumerate(columns)
-        ]
-        self._table = Table(wide, self.output, full=self.full, chosen=True)
-
-    def row(self, values: tuple[Any, ...]) -> None:
-        self._table.add(values)
-
-    def end(self) -> None:
-        self._table.flush()
+    columns = [
+        Column(name, printable(name), cell(index), right=is_number, least=None if is_number else 8)
+        for index, name in enumerate(result.columns)
+        for is_number in (name in result.numbers,)
+    ]
+    table = Table(columns, output, full=full, chosen=True)
+    for row in result.rows:
+        table.add(row)
+    table.flush()
 
 
 def plain(value: Any, zone: tzinfo = timezone.utc) -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 
 import click
 
@@ -15,6 +17,7 @@ from kdump.command_line.output_options import CSV, JSON, TABLE, OutputOptions, o
 from kdump.command_line.params import pair, parse_time
 from kdump.command_line.typed_options import CommandOptions, added, argument, many, option, takes
 from kdump.render.progress import Progress
+from kdump.render.stdout import Output
 
 EXAMPLES = """
 \b
@@ -72,18 +75,19 @@ def command(options: QueryOptions) -> None:
     except NoSpark as error:
         print_error(str(error))
         sys.exit(2)
-    from kdump.spark.query import CsvQuery, JsonQuery, QueryError, TableQuery, query
+    from kdump.spark.query import QueryError, QueryResult, query, write_csv, write_json, write_table
 
     conf = dict(pair("--conf", text) for text in options.confs)
     output = options.output.output(headline=False)
-    kinds: dict[str, type[JsonQuery | CsvQuery | TableQuery]] = {JSON: JsonQuery, CSV: CsvQuery, TABLE: TableQuery}
-    rows = kinds[options.output.format](output, full=options.output.full, zone=zone)
+    in_table = partial(write_table, full=options.output.full, zone=zone)
+    writers: dict[str, Callable[[QueryResult, Output], None]] = {JSON: write_json, CSV: write_csv, TABLE: in_table}
+    write = writers[options.output.format]
     try:
         with Progress("query"):
             query(
                 options.directory,
                 options.sql,
-                rows,
+                lambda result: write(result, output),
                 limit=options.limit,
                 master=options.master,
                 conf=conf,

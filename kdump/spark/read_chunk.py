@@ -10,36 +10,47 @@ from typing import NamedTuple
 from kdump.check.options import Options
 from kdump.check.resume_state import StateError
 from kdump.io.directory_listing import length
-from kdump.io.errors import SourceError
 from kdump.log.partition_directory import PartitionDirectory
 from kdump.render.escape import path_text
 from kdump.spark.arrow import arrow_schema
 from kdump.spark.bundles import mount_for_task
 from kdump.spark.data_source_options import ReadOptions
-from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.read_task import TaskItem
 from kdump.spark.resume_point import is_unchanged, parse_resume_point
-from kdump.spark.scan_setup import ScanSetup
-from kdump.spark.segment_split import SegmentSplit, opened
 from kdump.spark.store import Store, StoreError
-from kdump.spark.table_read import READERS, TableRead
+from kdump.spark.table_read import TableRead, path_of
 from kdump.spark.tables import TABLES
 from kdump.spark.unit_read import UnitJob, UnitRead
 from kdump.spark.unit_writer import UnitWriter
 from kdump.spark.units import Entry, Files, Leftover, entries, leftovers
 
 
+@dataclass(frozen=True)
+class ScanSetup:
+    """The result, how to check and to read, and what to write. `run`: the name of the scan; `since`: that of the last
+    one that was finished."""
+
+    store: Store
+    check: Options
+    reading: ReadOptions
+    tables: tuple[str, ...]
+    records: bool
+    run: str
+    since: str
+
+
 @dataclass
 class SliceJob:
-    """A slice of a segment whose rows in `table` are to be written."""
+    """A slice of a segment (SegmentSplit) whose rows in `table` are to be written."""
 
     key: str
     table: str
-    identity: DiskIdentity
-    slice: SegmentSplit
-    state: str | None
-    size: int
+    piece: TaskItem
     fingerprint: str
+
+    @property
+    def size(self) -> int:
+        return self.piece.size
 
 
 @dataclass
@@ -57,13 +68,6 @@ class ChunkFile(NamedTuple):
     digest: str
     stem: str
     size: int
-
-
-class ChunkTask(NamedTuple):
-    """The input of a task."""
-
-    setup: ScanSetup
-    chunk: ChunkFile
 
 
 class ChunkResult(NamedTuple):
@@ -84,22 +88,14 @@ def put_chunk(store: Store, chunk: Chunk, name: str, stem: str) -> ChunkFile:
     return ChunkFile(name, hashlib.sha256(data).hexdigest(), stem, sum(job.size for job in chunk.jobs))
 
 
-def read_chunk_file(task: ChunkTask) -> ChunkResult:
-    """Run a task. Raises StoreError."""
-    task.setup.limits.apply()
-    store = task.setup.store
-    data = store.read(task.chunk.name)
-    if data is None or hashlib.sha256(data).hexdigest() != task.chunk.digest:
-        raise StoreError(f"{store.path(task.chunk.name)}: missing or changed while the scan ran; run it again")
+def read_chunk_file(setup: ScanSetup, file: ChunkFile) -> ChunkResult:
+    """Read a chunk. Raises StoreError."""
+    data = setup.store.read(file.name)
+    if data is None or hashlib.sha256(data).hexdigest() != file.digest:
+        raise StoreError(f"{setup.store.path(file.name)}: missing or changed while the scan ran; run it again")
     chunk: Chunk = pickle.loads(data)
-    mount_for_task(_path(job) for job in chunk.jobs)
-    return read_chunk(task.setup, chunk, task.chunk.stem)
-
-
-def _path(job: UnitJob | SliceJob) -> str:
-    if isinstance(job, SliceJob):
-        return job.slice.target.path
-    return job.unit[0] if isinstance(job.unit, tuple) else job.unit.name
+    mount_for_task(path_of(job.piece.input if isinstance(job, SliceJob) else job.unit) for job in chunk.jobs)
+    return read_chunk(setup, chunk, file.stem)
 
 
 def read_chunk(setup: ScanSetup, chunk: Chunk, stem: str) -> ChunkResult:
@@ -158,31 +154,14 @@ def _unit(writer: UnitWriter, job: UnitJob, names: list[str]) -> int:
 
 
 def _slice(writer: UnitWriter, job: SliceJob, reading: ReadOptions) -> None:
-    """Write the rows of a slice. Skips unreadable bytes, which are findings."""
+    """Write the rows of a slice."""
     writer.begin(job.key, late=False)
-    options = replace(reading, table=TABLES[job.table])
-    target = job.slice.target
-    schema = arrow_schema(options.table)
-    table = TableRead(options)
-    reader = READERS[job.table](options, table.selection, schema)
-    common = table.common(TaskItem(job.slice, job.identity, job.size, job.state), target)
-    try:
-        window = opened(target, options.window)
-    except SourceError:
-        window = None
-    if window is not None:
-        try:
-            for batch in reader.read(job.slice, window, common):
-                writer.put(options.table, [batch])
-        except SourceError:
-            pass
-        finally:
-            window.source.close()
-        for batch in reader.rest():
-            writer.put(options.table, [batch])
+    table = TABLES[job.table]
+    for batch in TableRead(replace(reading, table=table)).slices([job.piece], arrow_schema(table)):
+        writer.put(table, [batch])
     writer.count(job.size)
-    entry = {"key": job.key, "unit": path_text(target.path), "fingerprint": job.fingerprint, **vars(job.identity)}
-    writer.end(entry)
+    path = path_text(path_of(job.piece.input))
+    writer.end({"key": job.key, "unit": path, "fingerprint": job.fingerprint, **vars(job.piece.identity)})
 
 
 def resumed_job(job: UnitJob, entry: Entry, options: Options) -> UnitJob:

@@ -16,15 +16,11 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING
 from kdump.format.batch_header import BATCH_HEADER, COMPRESSION, MIN_RECORD_SIZE
 from kdump.format.codec_table import MAX_EXPANSION
 from kdump.format.legacy_message import MESSAGES
-from kdump.spark.arrow import arrow_schema
-from kdump.spark.delta_tables import TableFile, commit
+from kdump.spark.delta_tables import commit, write_rows
 from kdump.spark.result_views import kept_views, view_tables
 from kdump.spark.scan import ScanResult
 from kdump.spark.scan_answer import ReplicaDifference
@@ -292,10 +288,10 @@ def _explained(
     )
 
 
-HELD_ROWS = 4096
-"""Rows that are held in memory until they are written."""
 MAX_DIFFERENCES = 200
 """Maximum number of them in the summary."""
+HELD = 4096
+"""Maximum number of them that are held in memory to find the worst."""
 CHANGED = """
   select distinct cluster, topic, partition from units where topic is not null and run > '{since}'
   union
@@ -327,13 +323,25 @@ def update_differences(
     found: Iterator[ReplicaDifference] = iter(())
     if several:
         found = replica_differences(spark, only_changed=since is not None, one_task=one_task)
-    with store.writing(f"{name}/{done.run}{ENDING}") as file:
-        sums = _written(file, _both(spark, found) if since is not None else found)
-        size = file.tell()
-    rows = sums["replicaDifferences"] + sums["compactedReplicas"]
-    written = TableFile(f"{done.run}{ENDING}", size, rows)
-    done.versions[name] = commit(store, name, file_schema(REPLICA_DIFFERENCES), [written])
-    return sums
+    counts = Counter[bool]()
+    worst: list[ReplicaDifference] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for difference in _both(spark, found) if since is not None else found:
+            counts[difference.kind == COMPACTED] += 1
+            if difference.kind != COMPACTED:
+                worst.append(difference)
+            if len(worst) >= HELD:
+                worst[:] = heapq.nsmallest(MAX_DIFFERENCES, worst, key=_order)
+            yield difference._asdict()
+
+    file = write_rows(store, REPLICA_DIFFERENCES, f"{done.run}{ENDING}", rows())
+    done.versions[name] = commit(store, name, file_schema(REPLICA_DIFFERENCES), [file])
+    return {
+        "replicas": heapq.nsmallest(MAX_DIFFERENCES, worst, key=_order),
+        "replicaDifferences": counts[False],
+        "compactedReplicas": counts[True],
+    }
 
 
 def _both(spark: SparkSession, found: Iterable[ReplicaDifference]) -> Iterator[ReplicaDifference]:
@@ -341,29 +349,6 @@ def _both(spark: SparkSession, found: Iterable[ReplicaDifference]) -> Iterator[R
     for row in spark.sql(KEPT).toLocalIterator():
         yield ReplicaDifference(**row.asDict())
     yield from found
-
-
-def _written(file: Any, rows: Iterable[ReplicaDifference]) -> dict[str, Any]:
-    """Write the rows, and return the fields of the summary."""
-    schema = arrow_schema(REPLICA_DIFFERENCES)
-    held: list[dict[str, Any]] = []
-    counts = Counter[bool]()
-
-    def written(writer: pq.ParquetWriter) -> Iterator[ReplicaDifference]:
-        """Yield the rows that are not due to compaction, after they were written."""
-        for row in rows:
-            held.append(row._asdict())
-            if len(held) >= HELD_ROWS:
-                writer.write_table(pa.Table.from_pylist(held, schema))
-                held.clear()
-            counts[row.kind == COMPACTED] += 1
-            if row.kind != COMPACTED:
-                yield row
-        writer.write_table(pa.Table.from_pylist(held, schema))
-
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        worst = heapq.nsmallest(MAX_DIFFERENCES, written(writer), key=_order)
-    return {"replicas": worst, "replicaDifferences": counts[False], "compactedReplicas": counts[True]}
 
 
 def _order(row: ReplicaDifference) -> tuple[Any, ...]:

@@ -8,22 +8,18 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from kdump.io.directory_listing import is_url
-from kdump.spark.arrow import spark_type
-from kdump.spark.cluster_metadata import ASSIGNMENT, CLUSTERS
-from kdump.spark.coordinator_logs import COORDINATORS, STATE
+from kdump.spark.cluster_metadata import CLUSTERS
+from kdump.spark.coordinator_logs import COORDINATORS
 from kdump.spark.delta_tables import FinishedScan, files_of, finished_scans, latest
 from kdump.spark.session import reason
 from kdump.spark.store import Store, StoreError
-from kdump.spark.tables import RESULTS, SCANS
+from kdump.spark.tables import RESULTS, SCANS, SparkTable
 from kdump.spark.units import UNITS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CLUSTER_VIEW, COORDINATOR_VIEW = "clusters", "coordinators"
 EARLIER = "earlier_"
 """Start of the names of the views of an earlier scan (--since)."""
 TIMES = 1_000_000_000_000
@@ -74,8 +70,8 @@ def view_tables(
     for table in (*RESULTS.values(), UNITS):
         if table.name in names:
             version = latest(store, table.name) if table is SCANS else versions.get(table.name)
-            files = [store.path(f"{table.name}/{file.name}") for file in files_of(store, table.name, version)]
-            _view(spark, prefix + table.name.rpartition("/")[2], table.ddl(), files, one_task=one_task)
+            files = [file.name for file in files_of(store, table.name, version)]
+            _view(spark, store, table, files, prefix, one_task=one_task)
 
 
 def named_in(sql: str) -> Container[str]:
@@ -86,19 +82,18 @@ def named_in(sql: str) -> Container[str]:
 
 def view_clusters(spark: SparkSession, store: Store, *, one_task: bool = False) -> None:
     """Create the views of what the metadata of each cluster says of its partitions, and the coordinators of groups."""
-    for name, schema, directory in ((CLUSTER_VIEW, ASSIGNMENT, CLUSTERS), (COORDINATOR_VIEW, STATE, COORDINATORS)):
-        files = [store.path(f"{directory}/{file}") for file in store.list(directory)]
-        _view(spark, name, _ddl(schema), files, one_task=one_task)
+    for table in (CLUSTERS, COORDINATORS):
+        _view(spark, store, table, store.list(table.name), one_task=one_task)
 
 
-def _ddl(schema: pa.Schema) -> str:
-    return ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in schema)
-
-
-def _view(spark: SparkSession, name: str, ddl: str, files: list[str], *, one_task: bool) -> None:
+def _view(
+    spark: SparkSession, store: Store, table: SparkTable, files: list[str], prefix: str = "", *, one_task: bool
+) -> None:
+    """Create the view of these files of a table."""
+    ddl, paths = table.ddl(), [store.path(f"{table.name}/{name}") for name in files]
     # Of what is `where false`, Spark knows that it is empty, and leaves out all that depends on it.
-    frame = spark.read.schema(ddl).parquet(*files) if files else spark.createDataFrame([], ddl).where("false")
-    (frame.coalesce(1) if one_task else frame).createOrReplaceTempView(name)
+    frame = spark.read.schema(ddl).parquet(*paths) if paths else spark.createDataFrame([], ddl).where("false")
+    (frame.coalesce(1) if one_task else frame).createOrReplaceTempView(prefix + table.name.rpartition("/")[2])
 
 
 def require_readable(spark: SparkSession, store: Store) -> None:

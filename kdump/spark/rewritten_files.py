@@ -26,7 +26,7 @@ MANY = 64
 
 
 class RewriteTask(NamedTuple):
-    """The input of a task: files of a table that it writes to one, if any of them has rows of the units that are listed
+    """What a task does: files of a table that it writes to one, if any of them has rows of the units that are listed
     in the files `dead` of the store (then only those), or all with `merge`. `new`: names of files of this scan, of
     which no row is dead."""
 
@@ -85,7 +85,8 @@ def rewrite_files(
     found: dict[str, dict[str, TableFile]] = {
         table: {file.name: file for file in (*before.get(table, ()), *added.get(table, ()))} for table in WRITTEN
     }
-    done: list[Rewritten] = tasks.run(rewrite, planned, partial(_report, planned, caller))
+    report = partial(caller.show, f"writing {len(planned)} files again")
+    done = tasks.run([partial(rewrite, task) for task in planned], report)
     for each in done:
         for file in each.old:
             del found[each.table][file.name]
@@ -131,7 +132,3 @@ def _divided(every: Iterable[TableFile]) -> list[list[TableFile]]:
         found[-1].append(each)
         size += each.size
     return found
-
-
-def _report(tasks: list[RewriteTask], caller: Run) -> None:
-    caller.show(f"writing {len(tasks)} files again")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kdump.check.options import Options
@@ -24,11 +25,10 @@ from kdump.spark.delta_tables import (
     latest,
     sweep,
 )
-from kdump.spark.read_chunk import ChunkResult, ChunkTask, read_chunk_file
+from kdump.spark.read_chunk import ChunkResult, ScanSetup, read_chunk_file
 from kdump.spark.rewritten_files import rewrite_files
 from kdump.spark.scan_plan import RUNS, GroupTask, plan_group, put_dead
-from kdump.spark.scan_setup import ScanSetup, task_read_limits
-from kdump.spark.scan_sources import FindTask, Sources, find_sources, merged, named, paths_of
+from kdump.spark.scan_sources import Sources, find_sources, merged, named, paths_of
 from kdump.spark.store import Store
 from kdump.spark.tables import RECORDS
 from kdump.spark.task_runner import TaskRunner
@@ -112,25 +112,22 @@ def scan(tasks: TaskRunner, options: ScanOptions, store: Store, run: Run = PLAIN
     )
     parallelism = tasks.parallelism
     reading = ReadOptions(RECORDS, options.paths, limits=options.limits, split_bytes=options.split_bytes)
-    limits = task_read_limits(parallelism)
     paths = paths_of(options.paths)
-    found = tasks.run(find_sources, [FindTask(path, check, options.brokers, limits) for path in paths])
-    sources = named(merged(sorted(found, key=lambda each: paths.index(each.path))), tasks, limits)
+    found = tasks.run([partial(find_sources, path, check, options.brokers) for path in paths])
+    sources = named(merged(sorted(found, key=lambda each: paths.index(each.path))), tasks)
     store.begin([source.path for source in sources.sources])
     scans = finished_scans(store)
     before = scans[-1] if scans else None
     known = {} if options.from_scratch else _files_before(store, before)
     name = new_run()
     since = name[:-1] if options.from_scratch else before.run if before else ""
-    setup = ScanSetup(store, check, reading, options.tables, options.records, name, since, limits)
-    plans = tasks.run(plan_group, _groups(setup, sources, known, parallelism))
+    setup = ScanSetup(store, check, reading, options.tables, options.records, name, since)
+    plans = tasks.run([partial(plan_group, group) for group in _groups(setup, sources, known, parallelism)])
     chunks = sorted((chunk for plan in plans for chunk in plan.chunks), key=lambda chunk: -chunk.size)
     sizes = {chunk.stem: chunk.size for chunk in chunks}
     total = sum(sizes.values())
     results: list[ChunkResult] = tasks.run(
-        read_chunk_file,
-        [ChunkTask(setup, chunk) for chunk in chunks],
-        lambda: run.at(_done(store, sizes), total),
+        [partial(read_chunk_file, setup, chunk) for chunk in chunks], lambda: run.at(_done(store, sizes), total)
     )
     results += [plan.written for plan in plans if plan.written is not None]
     added = {table: [file for result in results for file in result.files.get(table, ())] for table in WRITTEN}

@@ -19,9 +19,17 @@ from kdump.spark.disk_identity import DiskIdentity
 from kdump.spark.file_stamps import file_stamp
 from kdump.spark.filters import PushedFilters
 from kdump.spark.fleet import Fleet, FoundDirectory
-from kdump.spark.read_chunk import Chunk, ChunkFile, ChunkResult, SliceJob, put_chunk, read_chunk, resumed_job
+from kdump.spark.read_chunk import (
+    Chunk,
+    ChunkFile,
+    ChunkResult,
+    ScanSetup,
+    SliceJob,
+    put_chunk,
+    read_chunk,
+    resumed_job,
+)
 from kdump.spark.read_task import OPENING
-from kdump.spark.scan_setup import ScanSetup
 from kdump.spark.scan_sources import ScanSource, log_at, place_of
 from kdump.spark.segment_split import SegmentSplit
 from kdump.spark.store import OWN, key_of
@@ -38,8 +46,8 @@ UNIT, ROOT, REFUSED = "unit", "root", "refused"
 
 @dataclass(frozen=True)
 class GroupTask:
-    """The input of a task that plans: a group of sources, and the files with the entries of earlier scans. `number`:
-    the number of the group; `chunks`: the number of chunks that keep all cores busy."""
+    """What a task plans: a group of sources, and the files with the entries of earlier scans. `number`: the number of
+    the group; `chunks`: the number of chunks that keep all cores busy."""
 
     setup: ScanSetup
     key: str
@@ -66,7 +74,6 @@ class GroupPlan(NamedTuple):
 
 def plan_group(task: GroupTask) -> GroupPlan:
     """Plan a group. Raises StoreError."""
-    task.setup.limits.apply()
     mount_for_task(source.path for source in task.sources)
     setup = task.setup
     earlier: dict[str, Entry] = {entry["key"]: entry for entry in entries(setup.store, task.earlier, PLANNED, task.key)}
@@ -198,7 +205,7 @@ def _slices(fleet: Fleet, task: GroupTask, tables: list[SparkTable]) -> Iterator
                 about = (options.limits, piece.identity, own.target.topic, seen, own[1:])
                 key = f"{table.name}-{key_of(own.target.source, own.target.path, str(own.start))}"
                 print_ = key_of(LAYOUT, __version__, *map(repr, about))
-                yield SliceJob(key, table.name, piece.identity, own, piece.state, piece.size, print_)
+                yield SliceJob(key, table.name, piece, print_)
 
 
 def _chunks(task: GroupTask, jobs: list[UnitJob | SliceJob]) -> list[Chunk]:

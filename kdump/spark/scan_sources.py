@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from kdump.check.options import Options
@@ -17,8 +18,7 @@ from kdump.log.partition_directory import PartitionDirectory, partition
 from kdump.log.paths import target
 from kdump.spark.bundles import recorded_place, same_place
 from kdump.spark.disk_identity import BY_BUNDLE, DiskFacts, DiskIdentity, with_copies
-from kdump.spark.fleet import NamesTask, expanded, facts, find, id_of, read_names
-from kdump.spark.scan_setup import TaskReadLimits
+from kdump.spark.fleet import expanded, facts, find, id_of, read_names
 from kdump.spark.store import StoreError
 from kdump.spark.task_runner import TaskRunner
 
@@ -30,7 +30,7 @@ DIRECTORY, PARTITION, FILE = "log directory", "partition", "file"
 
 @dataclass(frozen=True)
 class ScanSource:
-    """A place to scan. `real`: its path without links; `names` and `on_host`: as in DiskFacts."""
+    """A place to scan. `real`: its path without links; `facts`: what it is recognized by."""
 
     path: str
     real: str
@@ -38,14 +38,13 @@ class ScanSource:
     above: str
     """Log directory that a partition is in; the path itself otherwise."""
     identity: DiskIdentity
-    names: tuple[str, ...] = ()
+    facts: DiskFacts
     logs: tuple[tuple[str, int, int], ...] = ()
     """Partitions of Kafka's own topics: name, base offset of the last segment, bytes."""
     decodes: tuple[str, ...] = ()
     """Those of them whose records are decoded: each in one replica, that which reaches furthest."""
     recorded: str | None = None
     """Host and path of what a bundle was made of, if nothing else identifies it."""
-    on_host: str | None = None
     topic: str | None = None
     """Topic of a partition or file."""
 
@@ -54,15 +53,6 @@ class ScanSource:
         """Whose metadata it is: cluster.id and None, or None and the path if there is no cluster.id."""
         cluster = self.identity.cluster
         return cluster, self.path if cluster is None else None
-
-
-class FindTask(NamedTuple):
-    """The input of a task that finds the sources at and below a path."""
-
-    path: str
-    options: Options
-    brokers: Mapping[str, str]
-    limits: TaskReadLimits
 
 
 class FoundSources(NamedTuple):
@@ -109,17 +99,14 @@ class Sources:
         return frozenset(max(paths, key=ages.__getitem__) for paths in with_log if paths)
 
 
-def find_sources(task: FindTask) -> FoundSources:
+def find_sources(path: str, options: Options, brokers: Mapping[str, str]) -> FoundSources:
     """Find the sources at and below a path."""
-    task.limits.apply()
     unmount_bundles()
-    fleet = find([task.path], task.options, None, task.brokers)
-    return FoundSources(task.path, [_source(each.place, each.identity) for each in fleet.found], fleet.unreadable)
+    fleet = find([path], options, None, brokers)
+    return FoundSources(path, [_source(each.place, each.identity) for each in fleet.found], fleet.unreadable)
 
 
 def _source(place: Place, identity: DiskIdentity) -> ScanSource:
-    real = real_path(place.path)
-    about = facts(place, identity)
     recorded = recorded_place(place.path) if identity.identifiedBy == BY_BUNDLE else None
     if isinstance(place, LogDirectory):
         logs = tuple(_log(each) for each in place.partitions if each.topic in LISTED and not each.state)
@@ -129,9 +116,8 @@ def _source(place: Place, identity: DiskIdentity) -> ScanSource:
         kind, above, topic = PARTITION, place.source, place.topic
     else:
         logs, kind, above, topic = (), FILE, place.path, place.topic
-    return ScanSource(
-        place.path, real, kind, above, identity, about.partitions, logs, (), recorded, about.on_host, topic
-    )
+    own = facts(place, identity)
+    return ScanSource(place.path, real_path(place.path), kind, above, identity, own, logs, (), recorded, topic)
 
 
 def place_of(source: ScanSource) -> Place:
@@ -144,13 +130,13 @@ def place_of(source: ScanSource) -> Place:
     return target(source.path)._replace(topic=source.topic)
 
 
-def named(sources: Sources, tasks: TaskRunner, limits: TaskReadLimits) -> Sources:
+def named(sources: Sources, tasks: TaskRunner) -> Sources:
     """Return the sources with the names of topics of which their paths have only the ID, as far as known."""
     ids = frozenset(each.topic for each in sources.sources if each.topic is not None and id_of(each.topic))
     if not ids:
         return sources
-    with_metadata = tuple(each.path for each in sources.sources if each.kind == DIRECTORY and _has_metadata(each))
-    (names,) = tasks.run(read_names, [NamesTask(with_metadata, ids, limits)])
+    with_metadata = [each.path for each in sources.sources if each.kind == DIRECTORY and _has_metadata(each)]
+    (names,) = tasks.run([partial(read_names, with_metadata, ids)])
     renamed = [replace(each, topic=names.get(each.topic or "", each.topic)) for each in sources.sources]
     return replace(sources, sources=renamed)
 
@@ -166,7 +152,8 @@ def log_at(source: ScanSource, name: str) -> str:
 
 def merged(found: Iterable[FoundSources]) -> Sources:
     """Return all sources, each once even if several paths lead to it, with copies of a disk marked. Raises StoreError
-    if two may be the same disk, or not."""
+    if two bundles without IDs were made of the same path on hosts of the same name: they may be the same disk, or
+    not."""
     result = Sources()
     seen: dict[str, ScanSource] = {}
     for each in found:
@@ -177,8 +164,11 @@ def merged(found: Iterable[FoundSources]) -> Sources:
     for real, source in seen.items():
         if not any(above in directories for above in _above(real)):
             result.sources.append(source)
-    _refuse_indistinguishable(result.sources)
-    identities = with_copies(map(_facts, result.sources))
+    recorded = ((each.path, each.recorded, each.identity.broker) for each in result.sources)
+    message = same_place(recorded, "--broker PATH=NAME")
+    if message is not None:
+        raise StoreError(message)
+    identities = with_copies(each.facts for each in result.sources)
     result.sources = [replace(each, identity=identity) for each, identity in zip(result.sources, identities)]
     _choose_decoded(result.sources)
     return result
@@ -207,23 +197,12 @@ def _choose_decoded(sources: list[ScanSource]) -> None:
         sources[number] = replace(sources[number], decodes=tuple(sorted(names)))
 
 
-def _refuse_indistinguishable(sources: list[ScanSource]) -> None:
-    """Raise StoreError if two bundles without IDs were made of the same path on hosts of the same name."""
-    message = same_place(((each.path, each.recorded, each.identity.broker) for each in sources), "--broker PATH=NAME")
-    if message is not None:
-        raise StoreError(message)
-
-
 def _above(path: str) -> Iterable[str]:
     """Yield the directories above a path."""
     above = parent(path)
     while above and above != path and not (is_url(path) and above.endswith(":/")):
         yield above
         path, above = above, parent(above)
-
-
-def _facts(source: ScanSource) -> DiskFacts:
-    return DiskFacts(source.path, source.identity, source.kind == DIRECTORY, source.names, source.on_host)
 
 
 def paths_of(given: Iterable[str]) -> list[str]:

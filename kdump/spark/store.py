@@ -93,9 +93,35 @@ class Store:
         with self.writing(name) as file:
             file.write(data)
 
-    def writing(self, name: str) -> Writing:
-        """Return a context manager for a file that appears only when it is complete. Raises StoreError."""
-        return Writing(self.path(name))
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """Open a file that appears under its name only when it is complete. Raises StoreError."""
+        path = self.path(name)
+        directory, _, base = path.rpartition("/")
+        passing = f"{directory}/.{base}.{os.getpid()}"  # Spark ignores names that start with a dot
+        file: BinaryIO
+        try:
+            if self.is_remote:
+                import fsspec
+
+                file = fsspec.open(path, "wb").open()
+            else:
+                os.makedirs(directory, exist_ok=True)
+                file = open(passing, "wb")  # noqa: SIM115
+        except Exception as error:  # each file system raises its own errors
+            raise StoreError(f"{path}: cannot be written: {error}") from error
+        try:
+            yield file
+        except BaseException:
+            if self.is_remote:
+                getattr(file, "discard", lambda: None)()
+            else:
+                file.close()
+                os.unlink(passing)
+            raise
+        file.close()
+        if not self.is_remote:
+            os.replace(passing, path)
 
     def open(self, name: str) -> Any:
         """Open a file for reading. Raises StoreError."""
@@ -140,48 +166,6 @@ class Store:
                 os.unlink(self.path(name))
         except Exception:
             return
-
-
-class Writing:
-    """Writes a file that appears under its name only when it is complete."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.file: BinaryIO | None = None
-
-    def __enter__(self) -> BinaryIO:
-        try:
-            if is_url(self.path):
-                import fsspec
-
-                self.file = fsspec.open(self.path, "wb").open()
-            else:
-                os.makedirs(os.path.dirname(self.path), exist_ok=True)
-                self.file = open(self._passing, "wb")
-        except Exception as error:  # each file system raises its own errors
-            raise StoreError(f"{self.path}: cannot be written: {error}") from error
-        assert self.file is not None
-        return self.file
-
-    @property
-    def _passing(self) -> str:
-        directory, _, name = self.path.rpartition("/")
-        return f"{directory}/.{name}.{os.getpid()}"  # Spark ignores names that start with a dot
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        assert self.file is not None
-        if not is_url(self.path):
-            self.file.close()
-            if kind is None:
-                os.replace(self._passing, self.path)
-            else:
-                os.unlink(self._passing)
-        elif kind is None:
-            self.file.close()
-        else:
-            discard = getattr(self.file, "discard", None)
-            if discard is not None:
-                discard()
 
 
 def key_of(*parts: str) -> str:

@@ -9,28 +9,28 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from kdump.answer import Object, answer_keys, answer_object
 from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from kdump.check.rules.bytes import UNREADABLE_BYTES
-from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
-from kdump.spark.coordinator_logs import COORDINATORS, CoordinatorTask, coordinator_logs, divided, read_coordinators
+from kdump.spark.cluster_metadata import CLUSTERS, read_cluster
+from kdump.spark.coordinator_logs import COORDINATORS, coordinator_logs, divided, read_coordinators
 from kdump.spark.delta_tables import batches_of
 from kdump.spark.derived_tables import VIEWS, derive_others, derive_partitions, fleet_sums
 from kdump.spark.replica_differences import MAX_COPIES, not_compared, update_differences
 from kdump.spark.result_views import kept_views, view_clusters, view_tables
 from kdump.spark.scan import CHUNKS_PER_CORE, ScanOptions, ScanResult
 from kdump.spark.scan_answer import DiskCopy, FleetSummary, ScannedBroker, ScannedUnits
-from kdump.spark.scan_setup import task_read_limits
 from kdump.spark.session import SMALL_BYTES
 from kdump.spark.store import OWN, SUMMARY, Store
 from kdump.spark.tables import FINDINGS, RESULTS, SCANS
 from kdump.spark.task_runner import TaskRunner
-from kdump.spark.unit_sums import SumTask, UnitSums, merged_sums, sum_entries
+from kdump.spark.unit_sums import UnitSums, merged_sums, sum_entries
 from kdump.spark.units import COUNTS, UNITS
 
 if TYPE_CHECKING:
@@ -171,26 +171,17 @@ def read_for_summary(tasks: TaskRunner, options: ScanOptions, store: Store, done
     """Read the newest copy of the metadata of each cluster, and the logs of its coordinators; return what the entries
     of the units add up to."""
     paths = done.sources.clusters()
-    limits = task_read_limits(tasks.parallelism)
-    stems = [f"{done.run}-{number}" for number in range(len(paths))]
-    clusters = [
-        ClusterTask(store, stem, cluster, source, next((path for path in own if path in done.metadata), None), limits)
-        for stem, ((cluster, source), own) in zip(stems, sorted(paths.items(), key=str))
+    files = [f"{done.run}-{number}.parquet" for number in range(len(paths))]
+    work: list[Callable[[], list[str] | UnitSums | None]] = [
+        partial(read_cluster, store, file, *owner, next((path for path in own if path in done.metadata), None))
+        for file, (owner, own) in zip(files, sorted(paths.items(), key=str))
     ]
-    logs = divided(coordinator_logs(done.sources.sources), CHUNKS_PER_CORE * tasks.parallelism)
-    coordinators = [CoordinatorTask(store, each, options.limits, limits) for each in logs]
-    inputs: list[ClusterTask | CoordinatorTask | SumTask] = [*clusters, *coordinators, *_sum_tasks(store, done)]
-    found: list[list[str] | UnitSums] = tasks.run(_read, inputs)
-    _keep(store, CLUSTERS, {f"{stem}.parquet" for stem in stems})
-    _keep(store, COORDINATORS, {name for each in found if isinstance(each, list) for name in each})
-    return merged_sums(each for each in found if isinstance(each, UnitSums))
-
-
-def _read(task: ClusterTask | CoordinatorTask | SumTask) -> list[str] | UnitSums:
-    if isinstance(task, ClusterTask):
-        read_cluster(task)
-        return []
-    return read_coordinators(task) if isinstance(task, CoordinatorTask) else sum_entries(task)
+    for logs in divided(coordinator_logs(done.sources.sources), CHUNKS_PER_CORE * tasks.parallelism):
+        work.append(partial(read_coordinators, store, logs, options.limits))
+    results = tasks.run([*work, *_sum_tasks(store, done)])
+    _keep(store, CLUSTERS.name, {*files})
+    _keep(store, COORDINATORS.name, {name for each in results if isinstance(each, list) for name in each})
+    return merged_sums(each for each in results if isinstance(each, UnitSums))
 
 
 def _keep(store: Store, directory: str, names: set[str]) -> None:
@@ -204,12 +195,12 @@ def info_counts(tasks: TaskRunner, store: Store, done: ScanResult, summary: Obje
     """Return the number of informational findings by code."""
     if not summary["findings"][INFO]:
         return Counter()
-    codes = (done.sums or merged_sums(tasks.run(sum_entries, _sum_tasks(store, done)))).codes
+    codes = (done.sums or merged_sums(tasks.run(_sum_tasks(store, done)))).codes
     return Counter({code: count for (code, severity), count in codes.items() if severity == INFO})
 
 
-def _sum_tasks(store: Store, done: ScanResult) -> list[SumTask]:
-    return [SumTask(store, names) for names in _divided(done.names(UNITS.name))]
+def _sum_tasks(store: Store, done: ScanResult) -> list[Callable[[], UnitSums]]:
+    return [partial(sum_entries, store, names) for names in _divided(done.names(UNITS.name))]
 
 
 def _divided(names: list[str]) -> Iterator[tuple[str, ...]]:
@@ -231,7 +222,7 @@ def units_with_findings(
     """Yield the places with errors and warnings, and these, at most MAX_FINDINGS of them in total."""
     if not summary["findings"][ERROR] + summary["findings"][WARNING]:
         return
-    found = tasks.run(severe_findings, [FindingsTask(store, names) for names in _divided(done.names(FINDINGS.name))])
+    found = tasks.run([partial(severe_findings, store, names) for names in _divided(done.names(FINDINGS.name))])
     by_place: dict[str, list[Finding]] = {}
     for row in worst(chain.from_iterable(found)):
         by_place.setdefault(row["file"].rpartition("/")[0], []).append(Finding(**row))
@@ -245,17 +236,10 @@ MAX_FINDINGS = 2000
 COLUMNS = [key.name for key in answer_keys(Finding)]
 
 
-class FindingsTask(NamedTuple):
-    """The input of a task: names of the files whose findings are read."""
-
-    store: Store
-    names: tuple[str, ...]
-
-
-def severe_findings(task: FindingsTask) -> list[Row]:
+def severe_findings(store: Store, names: Iterable[str]) -> list[Row]:
     """Return the worst errors and warnings in some files, without what could not be read, which is no finding of
     kdump verify. Raises StoreError."""
-    return worst(chain.from_iterable(_severe(task.store, name) for name in task.names))
+    return worst(chain.from_iterable(_severe(store, name) for name in names))
 
 
 def worst(found: Iterable[Row]) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -170,10 +170,6 @@ class TableRead:
             open_source=careful_source,
         )
 
-    @property
-    def selection(self) -> Selection:
-        return self.filters.selection
-
     def parts(self) -> list[ReadTask]:
         """Return the tasks. Raises OptionError for a path that does not exist, but no error for problems on the
         disks."""
@@ -196,9 +192,9 @@ class TableRead:
         """Yield the rows of a task. Never raises an error for problems on the disks: what cannot be read is a row of
         the table findings."""
         self.use_storage()
-        mount_for_task(_path(piece.input) for piece in part.pieces)
+        mount_for_task(path_of(piece.input) for piece in part.pieces)
         if self.options.table.splits:
-            yield from self._slices(part, schema)
+            yield from self.slices(part.pieces, schema)
             return
         rows = Rows(self.options.table, schema)
         for piece in part.pieces:
@@ -208,9 +204,10 @@ class TableRead:
                     yield from rows.take()
         yield from rows.take()
 
-    def _slices(self, part: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        reader = READERS[self.options.table.name](self.options, self.selection, schema)
-        for piece in part.pieces:
+    def slices(self, pieces: Iterable[TaskItem], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of slices of segments, without unreadable bytes, which are findings."""
+        reader = READERS[self.options.table.name](self.options, self.filters.selection, schema)
+        for piece in pieces:
             own: SegmentSplit = piece.input
             try:
                 window = opened(own.target, self.options.window)
@@ -264,7 +261,7 @@ class TableRead:
                 fsspec.config.conf.setdefault(protocol, {}).update(self.options.storage)
 
 
-def _path(what: Any) -> str:
+def path_of(what: Any) -> str:
     """Return the path of the input of a piece (TaskItem.input)."""
     if isinstance(what, SegmentSplit):
         return what.target.path

@@ -7,7 +7,7 @@ and not replaced by it, because a damaged value may not fit into a timestamp.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kdump.answer import Key, answer_keys, keys_by_type
@@ -29,8 +29,8 @@ class SparkColumn(NamedTuple):
 
     name: str
     type: str
-    unit: str
-    meaning: str
+    meaning: str = ""
+    unit: str = ""
     of: str = ""
 
 
@@ -68,24 +68,20 @@ AS_BYTES = {
 """Meanings of columns that JSON shows as text, or in base64."""
 
 IDENTITY = (
-    SparkColumn("cluster", STRING, "", "cluster.id in the meta.properties of its log directory; null if there is none"),
+    SparkColumn("cluster", STRING, "cluster.id in the meta.properties of its log directory; null if there is none"),
     SparkColumn(
-        "broker", STRING, "", "node.id in meta.properties (broker.id before KRaft); else as set by the options, or null"
+        "broker", STRING, "node.id in meta.properties (broker.id before KRaft); else as set by the options, or null"
     ),
-    SparkColumn("logDirectory", STRING, "", "directory.id in meta.properties (KIP-858)"),
-    SparkColumn(
-        "source", STRING, "", "path of the log directory, or the given path; different for each copy of a disk"
-    ),
+    SparkColumn("logDirectory", STRING, "directory.id in meta.properties (KIP-858)"),
+    SparkColumn("source", STRING, "path of the log directory, or the given path; different for each copy of a disk"),
     SparkColumn(
         "copyOf",
         STRING,
-        "",
         "set for rows of a second copy of a disk: source of the first one; count only rows where it is null",
     ),
     SparkColumn(
         "identifiedBy",
         STRING,
-        "",
         "null if cluster.id, node.id and directory.id identify the disk; otherwise what does: `node.id and partitions` "
         "(before Kafka 3.7), `host and path` (of the bundle), `option and path`, or `path`",
     ),
@@ -94,14 +90,13 @@ PLACE = (
     SparkColumn(
         "topic",
         STRING,
-        "",
         "from the name of the file's directory; of a segment in remote storage whose path has only the topic ID, the"
         " name in a cluster's metadata on one of the disks, or else the ID",
     ),
-    SparkColumn("partition", INT, "", "from the name of the file's directory"),
+    SparkColumn("partition", INT, "from the name of the file's directory"),
 )
 FROM_ENTRY = "from the entry; for leader-epoch-checkpoint from the name of its directory"
-STATE = SparkColumn("state", STRING, "", "state of the partition directory: live, delete, future or stray")
+STATE = SparkColumn("state", STRING, "state of the partition directory: live, delete, future or stray")
 HEADER = FORMATS[NEWEST].header
 COMMON = (*IDENTITY, *PLACE, STATE)
 
@@ -121,6 +116,11 @@ WITHOUT_COLUMN = (*DECODED, "Encoding", "names")
 """Endings of record keys without another column: bytes need no encoding here."""
 
 
+def own_columns(kind: str, *names: str) -> Iterator[SparkColumn]:
+    """Return columns of a table that only scans read."""
+    return (SparkColumn(name, kind) for name in names)
+
+
 def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str] | None = None) -> list[SparkColumn]:
     """Return the columns for the keys of a JSON object. `layouts` determine widths; `types` has precedence over both
     them and the keys."""
@@ -129,7 +129,7 @@ def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str]
     for key in keys:
         kind = (types or {}).get(key.name) or NESTED.get(key.name) or _type(key, widths)
         meaning = AS_BYTES.get(key.name, key.meaning) if "binary" in kind else key.meaning
-        column = SparkColumn(key.name, kind, key.unit, meaning)
+        column = SparkColumn(key.name, kind, meaning, key.unit)
         found += with_time(column) if key.unit == "epoch ms" and kind == BIGINT else [column]
     return found
 
@@ -137,11 +137,11 @@ def columns_of(keys: Iterable[Key], *layouts: Layout[Any], types: dict[str, str]
 def with_time(column: SparkColumn) -> list[SparkColumn]:
     """Return a column in epoch ms, and the same as a timestamp."""
     about = f"{column.name} as a timestamp; null outside the years 1 to 9999"
-    return [column, SparkColumn(_time_name(column.name), TIMESTAMP, "", about, of=column.name)]
+    return [column, SparkColumn(_time_name(column.name), TIMESTAMP, about, of=column.name)]
 
 
 def _times(name: str, meaning: str) -> list[SparkColumn]:
-    return with_time(SparkColumn(name, BIGINT, "epoch ms", meaning))
+    return with_time(SparkColumn(name, BIGINT, meaning, "epoch ms"))
 
 
 def _type(key: Key, widths: dict[str, str]) -> str:
@@ -229,7 +229,7 @@ RECORDS = _table(
     splits=True,
 )._replace(
     on_request=tuple(
-        SparkColumn(key.name, STRING, "", key.meaning + ", as JSON" * key.name.endswith("Decoded"))
+        SparkColumn(key.name, STRING, key.meaning + ", as JSON" * key.name.endswith("Decoded"))
         for key in TYPES["record"]
         if key.name.endswith(DECODED)
     )
@@ -245,7 +245,7 @@ INDEX_ENTRIES = _table(
     "index_entries",
     "an entry of an .index, a .timeindex or a .txnindex",
     COMMON,
-    [SparkColumn("index", STRING, "", "type of the index file: index, timeindex or txnindex")],
+    [SparkColumn("index", STRING, "type of the index file: index, timeindex or txnindex")],
     columns_of(TYPES["indexEntry"], INDEX_ENTRY),
     columns_of(TYPES["timeIndexEntry"]),
     columns_of(TYPES["txnIndexEntry"], TXN_INDEX_ENTRY),
@@ -254,7 +254,7 @@ PRODUCER_STATES = _table(
     "producer_states",
     "a producer in a .snapshot",
     COMMON,
-    [SparkColumn("snapshotOffset", BIGINT, "offset", "from the file name: the snapshot contains the state below it")],
+    [SparkColumn("snapshotOffset", BIGINT, "from the file name: the snapshot contains the state below it", "offset")],
     columns_of(TYPES["producerState"], PRODUCER_ENTRY),
 )
 CHECKPOINTS = _table(
@@ -263,23 +263,21 @@ CHECKPOINTS = _table(
     IDENTITY,
     [
         SparkColumn(
-            "checkpoint", STRING, "", "name of the file: replication-offset-checkpoint, leader-epoch-checkpoint, …"
+            "checkpoint", STRING, "name of the file: replication-offset-checkpoint, leader-epoch-checkpoint, …"
         ),
-        SparkColumn("topic", STRING, "", FROM_ENTRY),
-        SparkColumn("partition", INT, "", FROM_ENTRY),
+        SparkColumn("topic", STRING, FROM_ENTRY),
+        SparkColumn("partition", INT, FROM_ENTRY),
     ],
     columns_of(TYPES["checkpointEntry"]),
 )
 
 _OF_RECORD = [
-    SparkColumn("file", STRING, "", "path of the segment that contains the record"),
-    SparkColumn("recordOffset", BIGINT, "offset", "offset of the record"),
+    SparkColumn("file", STRING, "path of the segment that contains the record"),
+    SparkColumn("recordOffset", BIGINT, "offset of the record", "offset"),
     *columns_of(key for key in TYPES["record"] if key.name == "timestamp"),
 ]
-_PROBLEM = SparkColumn("problem", STRING, "", "why the record was not decoded, or only in part; null if it was decoded")
-_TOMBSTONE = SparkColumn(
-    "tombstone", BOOLEAN, "", "whether the record deletes what earlier records with its key stored"
-)
+_PROBLEM = SparkColumn("problem", STRING, "why the record was not decoded, or only in part; null if it was decoded")
+_TOMBSTONE = SparkColumn("tombstone", BOOLEAN, "whether the record deletes what earlier records with its key stored")
 _OF_COMMIT = ("groupId", "topic", "partition", "offset", "leaderEpoch", "metadata", "commitTimestamp")
 GROUP_OFFSETS = _table(
     "group_offsets",
@@ -288,7 +286,7 @@ GROUP_OFFSETS = _table(
     _OF_RECORD,
     columns_of(key for key in TYPES["groupOffset"] if key.name in (*_OF_COMMIT, "expireTimestamp", "topicId")),
     [
-        SparkColumn("producerId", BIGINT, "", "producer of the transaction that contains the commit; -1: none"),
+        SparkColumn("producerId", BIGINT, "producer of the transaction that contains the commit; -1: none"),
         _TOMBSTONE,
         _PROBLEM,
     ],
@@ -300,22 +298,19 @@ TRANSACTIONS = _table(
     IDENTITY,
     _OF_RECORD,
     [
-        SparkColumn("transactionalId", STRING, "", "transactional ID"),
-        SparkColumn("producerId", BIGINT, "", "its producer ID; -1: none"),
-        SparkColumn("producerEpoch", INT, "", "its producer epoch; -1: none"),
+        SparkColumn("transactionalId", STRING, "transactional ID"),
+        SparkColumn("producerId", BIGINT, "its producer ID; -1: none"),
+        SparkColumn("producerEpoch", INT, "its producer epoch; -1: none"),
         SparkColumn(
-            "state", STRING, "", "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"
+            "state", STRING, "Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, Dead"
         ),
         SparkColumn(
-            "partitions",
-            IN_TRANSACTION,
-            "",
-            "partitions of the transaction; none once all have a COMMIT or ABORT marker",
+            "partitions", IN_TRANSACTION, "partitions of the transaction; none once all have a COMMIT or ABORT marker"
         ),
         *_times("transactionStartTimestampMs", "when the transaction began; -1: not set"),
         *_times("transactionLastUpdateTimestampMs", "when its state last changed; -1: not set"),
-        SparkColumn("transactionTimeoutMs", BIGINT, "ms", "time after which the coordinator aborts the transaction"),
-        SparkColumn("clientTransactionVersion", INT, "", "2: every transaction has its own producer epoch (KIP-890)"),
+        SparkColumn("transactionTimeoutMs", BIGINT, "time after which the coordinator aborts the transaction", "ms"),
+        SparkColumn("clientTransactionVersion", INT, "2: every transaction has its own producer epoch (KIP-890)"),
         _TOMBSTONE,
         _PROBLEM,
     ],
@@ -327,10 +322,10 @@ METADATA_RECORDS = _table(
     IDENTITY,
     _OF_RECORD,
     [
-        SparkColumn("name", STRING, "", "name of the message in Kafka, such as TopicRecord, or of the control record"),
-        SparkColumn("apiKey", INT, "", "apiKey of the message"),
-        SparkColumn("version", INT, "", "version of the message"),
-        SparkColumn("data", STRING, "", "fields with Kafka's names, as JSON for get_json_object or from_json"),
+        SparkColumn("name", STRING, "name of the message in Kafka, such as TopicRecord, or of the control record"),
+        SparkColumn("apiKey", INT, "apiKey of the message"),
+        SparkColumn("version", INT, "version of the message"),
+        SparkColumn("data", STRING, "fields with Kafka's names, as JSON for get_json_object or from_json"),
         _PROBLEM,
     ],
     splits=True,
@@ -346,9 +341,9 @@ PRODUCERS = _table(
     COMMON,
     columns_of((key for key in TYPES["batch"] if key.name in ("file", "producerId", "producerEpoch")), HEADER),
     [
-        SparkColumn("batches", BIGINT, "", "number of batches"),
-        SparkColumn("records", BIGINT, "", "number of records"),
-        SparkColumn("size", BIGINT, "bytes", "size of the batches"),
+        SparkColumn("batches", BIGINT, "number of batches"),
+        SparkColumn("records", BIGINT, "number of records"),
+        SparkColumn("size", BIGINT, "size of the batches", "bytes"),
         *_times("firstTimestamp", "smallest maxTimestamp of a batch"),
         *_times("lastTimestamp", "largest maxTimestamp of a batch"),
     ],
@@ -362,7 +357,6 @@ REPLICA_DIFFERENCES = _table(
         SparkColumn(
             "kind",
             STRING,
-            "",
             "diverged; damaged (the checksum of a batch there does not match in one of them); missing (a replica lacks"
             " offsets between others that it has); compacted (the log cleaner has rewritten the batches, which is not"
             " damage: one row for all of the partition)",
@@ -370,26 +364,24 @@ REPLICA_DIFFERENCES = _table(
         SparkColumn(
             "severity",
             STRING,
-            "",
             "error: valid batches of one leader epoch differ, or a batch is damaged; no follower repairs this."
             " warning: a follower that starts truncates its data of the earlier epoch, or a replica lacks offsets."
             " info: compacted",
         ),
-        SparkColumn("firstOffset", BIGINT, "offset", "base offset of the first batch that not all replicas have"),
-        SparkColumn("lastOffset", BIGINT, "offset", "last offset of the last such batch in a row"),
-        SparkColumn("brokers", "array<string>", "", "broker of each replica; null if unknown"),
-        SparkColumn("sources", "array<string>", "", "log directory of each replica, in the same order"),
-        SparkColumn("leaderEpochs", "array<int>", "", "leader epoch of each replica there; null if it has no batch"),
-        SparkColumn("records", "array<bigint>", "", "records of each replica there"),
+        SparkColumn("firstOffset", BIGINT, "base offset of the first batch that not all replicas have", "offset"),
+        SparkColumn("lastOffset", BIGINT, "last offset of the last such batch in a row", "offset"),
+        SparkColumn("brokers", "array<string>", "broker of each replica; null if unknown"),
+        SparkColumn("sources", "array<string>", "log directory of each replica, in the same order"),
+        SparkColumn("leaderEpochs", "array<int>", "leader epoch of each replica there; null if it has no batch"),
+        SparkColumn("records", "array<bigint>", "records of each replica there"),
         SparkColumn(
             "lost",
             BIGINT,
-            "",
             "diverged: the most records that a replica of an earlier leader epoch has from firstOffset to its end, and"
             " loses by truncation; missing: the records that a replica lacks; otherwise null",
         ),
-        SparkColumn("lastOffsets", "array<bigint>", "offset", "last offset of each replica"),
-        SparkColumn("explanation", STRING, "", "explanation of the difference, based on the leader epochs"),
+        SparkColumn("lastOffsets", "array<bigint>", "last offset of each replica", "offset"),
+        SparkColumn("explanation", STRING, "explanation of the difference, based on the leader epochs"),
     ],
     derived=True,
 )
@@ -400,28 +392,28 @@ PARTITIONS = _table(
     " and in all columns about its log, a partition of the metadata that is on none of the disks",
     COMMON,
     [
-        SparkColumn("topicId", STRING, "", _FROM_METADATA),
-        SparkColumn("leader", INT, "", f"node.id of the leader, -1: none; {_FROM_METADATA}"),
-        SparkColumn("partitionLeaderEpoch", INT, "", f"epoch of the leader; {_FROM_METADATA}"),
-        SparkColumn("replicas", "array<int>", "", _FROM_METADATA),
-        SparkColumn("isr", "array<int>", "", f"in-sync replicas; {_FROM_METADATA}"),
-        SparkColumn("eligibleLeaderReplicas", "array<int>", "", f"KIP-966; {_FROM_METADATA}"),
-        SparkColumn("retentionMs", BIGINT, "ms", "retention.ms if the topic has time-based retention"),
+        SparkColumn("topicId", STRING, _FROM_METADATA),
+        SparkColumn("leader", INT, f"node.id of the leader, -1: none; {_FROM_METADATA}"),
+        SparkColumn("partitionLeaderEpoch", INT, f"epoch of the leader; {_FROM_METADATA}"),
+        SparkColumn("replicas", "array<int>", _FROM_METADATA),
+        SparkColumn("isr", "array<int>", f"in-sync replicas; {_FROM_METADATA}"),
+        SparkColumn("eligibleLeaderReplicas", "array<int>", f"KIP-966; {_FROM_METADATA}"),
+        SparkColumn("retentionMs", BIGINT, "retention.ms if the topic has time-based retention", "ms"),
         SparkColumn(
             "logStartOffset",
             BIGINT,
-            "offset",
             "base offset of the first segment, or log-start-offset-checkpoint if later",
+            "offset",
         ),
-        SparkColumn("highWatermark", BIGINT, "offset", "from replication-offset-checkpoint; null if it has none"),
+        SparkColumn("highWatermark", BIGINT, "from replication-offset-checkpoint; null if it has none", "offset"),
         *columns_of(answer_keys(CheckpointedOffsets)),
-        SparkColumn("lastStableOffset", BIGINT, "offset", "first offset of an open transaction, or logEndOffset"),
-        SparkColumn("logEndOffset", BIGINT, "offset", "offset after the last record; null if the end was not read"),
-        SparkColumn("behind", BIGINT, "offset", "difference to the highest logEndOffset of the partition's replicas"),
-        SparkColumn("segments", BIGINT, "", "number of segments"),
-        SparkColumn("size", BIGINT, "bytes", "size of the segments"),
-        SparkColumn("batches", BIGINT, "", "number of batches"),
-        SparkColumn("records", BIGINT, "", "number of records in valid batches"),
+        SparkColumn("lastStableOffset", BIGINT, "first offset of an open transaction, or logEndOffset", "offset"),
+        SparkColumn("logEndOffset", BIGINT, "offset after the last record; null if the end was not read", "offset"),
+        SparkColumn("behind", BIGINT, "difference to the highest logEndOffset of the partition's replicas", "offset"),
+        SparkColumn("segments", BIGINT, "number of segments"),
+        SparkColumn("size", BIGINT, "size of the segments", "bytes"),
+        SparkColumn("batches", BIGINT, "number of batches"),
+        SparkColumn("records", BIGINT, "number of records in valid batches"),
         *_times("oldestTimestamp", "of the batches"),
         *_times("newestTimestamp", "of the batches"),
     ],
@@ -432,13 +424,13 @@ OPEN_TRANSACTIONS = _table(
     "a transaction without a COMMIT or ABORT marker at the end of a log",
     COMMON,
     [
-        SparkColumn("producerId", BIGINT, "", "ID of the producer"),
-        SparkColumn("producerEpoch", INT, "", "epoch of that producer"),
-        SparkColumn("firstOffset", BIGINT, "offset", "first offset of the transaction"),
+        SparkColumn("producerId", BIGINT, "ID of the producer"),
+        SparkColumn("producerEpoch", INT, "epoch of that producer"),
+        SparkColumn("firstOffset", BIGINT, "first offset of the transaction", "offset"),
         *_times("timestamp", "of its first batch"),
-        SparkColumn("records", BIGINT, "", "records of it in the partition"),
-        SparkColumn("transactionalId", STRING, "", "from __transaction_state; null if it is not on the disks"),
-        SparkColumn("coordinatorState", STRING, "", "its newest state there, such as Ongoing; null if it is not there"),
+        SparkColumn("records", BIGINT, "records of it in the partition"),
+        SparkColumn("transactionalId", STRING, "from __transaction_state; null if it is not on the disks"),
+        SparkColumn("coordinatorState", STRING, "its newest state there, such as Ongoing; null if it is not there"),
     ],
     derived=True,
 )
@@ -454,14 +446,14 @@ SCANS = _table(
     "scans",
     "a scan that can be read: `kdump query --as-of` takes its number, or a time",
     [
-        SparkColumn("scan", BIGINT, "", "its number: 1, 2, …"),
-        SparkColumn("run", STRING, "", "name of the scan, with which the names of its files begin"),
-        SparkColumn("finished", TIMESTAMP, "", "when it was finished"),
-        SparkColumn("paths", "array<string>", "", "as they were given"),
-        SparkColumn("read", BIGINT, "", "number of units (partitions, files) that it read"),
-        SparkColumn("kept", BIGINT, "", "number of units that had not changed"),
-        SparkColumn("gone", BIGINT, "", "number of units that were no longer there"),
-        SparkColumn("versions", STRING, "", "version of each Delta table, as a JSON object"),
+        SparkColumn("scan", BIGINT, "its number: 1, 2, …"),
+        SparkColumn("run", STRING, "name of the scan, with which the names of its files begin"),
+        SparkColumn("finished", TIMESTAMP, "when it was finished"),
+        SparkColumn("paths", "array<string>", "as they were given"),
+        SparkColumn("read", BIGINT, "number of units (partitions, files) that it read"),
+        SparkColumn("kept", BIGINT, "number of units that had not changed"),
+        SparkColumn("gone", BIGINT, "number of units that were no longer there"),
+        SparkColumn("versions", STRING, "version of each Delta table, as a JSON object"),
     ],
     derived=True,
 )

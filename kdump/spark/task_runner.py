@@ -1,6 +1,6 @@
 """Runs the tasks of a scan on Spark: as an RDD, or with Spark Connect, which has none, as a data source with a
 partition for each task. (DataFrame.mapInArrow, which both have, needs pandas; the data source starts more Python
-processes.)"""
+processes.) Tasks read as the process that started them does (kdump.io.low_impact_reads, kdump.idle)."""
 
 from __future__ import annotations
 
@@ -8,29 +8,60 @@ import base64
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from pyspark.sql import is_remote
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from kdump.idle import be_idle, is_idle
+from kdump.io.low_impact_reads import limit_rate, max_rate
+from kdump.io.token_bucket import TokenBucket
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-InputT = TypeVar("InputT")
 ResultT = TypeVar("ResultT")
 NAME = "kdump_tasks"
 POLL = 0.2
 """Seconds between two reports of progress."""
 
 
+class TaskReadLimits(NamedTuple):
+    """How a task reads. `per_second`: bytes, None without a limit. Spark starts the processes of tasks, perhaps on
+    other machines, so that they cannot share one limit: each gets an equal part."""
+
+    per_second: int | None
+    idle: bool
+
+    def apply(self) -> None:
+        """Make this process read like this."""
+        if self.idle and not is_idle():
+            be_idle()
+        if self.per_second != max_rate():  # a process runs several tasks, one after the other
+            limit_rate(TokenBucket(self.per_second) if self.per_second else None)
+
+
+def task_read_limits(parallelism: int) -> TaskReadLimits:
+    """Return how each of `parallelism` tasks reads, so that together they read as this process does."""
+    rate = max_rate()
+    return TaskReadLimits(max(1, rate // max(1, parallelism)) if rate else None, is_idle())
+
+
+def run_task(limits: TaskReadLimits, task: Callable[[], ResultT]) -> ResultT:
+    """Run a task in the process that Spark has started for it."""
+    limits.apply()
+    return task()
+
+
 class TaskRunner(Protocol):
-    """Runs a function once for each input, somewhere, and returns the results in any order."""
+    """Runs tasks, somewhere, and returns their results in any order."""
 
     parallelism: int
 
     def run(
-        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], object] = lambda: None
+        self, tasks: Sequence[Callable[[], ResultT]], on_wait: Callable[[], object] = lambda: None
     ) -> list[ResultT]: ...
 
 
@@ -40,18 +71,19 @@ class LocalTasks:
     parallelism = 1
 
     def run(
-        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], object] = lambda: None
+        self, tasks: Sequence[Callable[[], ResultT]], on_wait: Callable[[], object] = lambda: None
     ) -> list[ResultT]:
         """Run the tasks, one after the other. Calls `on_wait` after each."""
         results = []
-        for each in inputs:
-            results.append(work(each))
+        for task in tasks:
+            results.append(task())
             on_wait()
         return results
 
 
 class SparkTasks:
-    """Runs tasks in a Spark session. `work` has to be a function of a module, and the inputs and results picklable."""
+    """Runs tasks in a Spark session: functions of modules with their arguments (partial). These have to be picklable,
+    and so have the results."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -61,18 +93,18 @@ class SparkTasks:
         self.parallelism = _parallelism(spark) if self.context is None else self.context.defaultParallelism
 
     def run(
-        self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT], on_wait: Callable[[], object] = lambda: None
+        self, tasks: Sequence[Callable[[], ResultT]], on_wait: Callable[[], object] = lambda: None
     ) -> list[ResultT]:
         """Run the tasks. Calls `on_wait` in this thread again and again until they are done. Raises what Spark
         raises."""
-        if not inputs:
+        if not tasks:
             return []
         results: list[ResultT] = []
         failed: list[BaseException] = []
 
         def collect() -> None:
             try:
-                results.extend(self._run(work, inputs))
+                results.extend(self._run(tasks))
             except BaseException as error:
                 failed.append(error)
 
@@ -89,13 +121,13 @@ class SparkTasks:
             raise failed[0]
         return results
 
-    def _run(self, work: Callable[[InputT], ResultT], inputs: Sequence[InputT]) -> list[ResultT]:
+    def _run(self, tasks: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
+        work = partial(run_task, task_read_limits(self.parallelism))
         if self.context is not None:
-            found: list[ResultT] = self.context.parallelize(inputs, len(inputs)).map(work).collect()
-            return found
-        reader = self.spark.read.format(NAME).option("work", _packed(work))
-        frame = reader.option("inputs", _packed([_packed(each) for each in inputs])).load()
-        return [pickle.loads(row[0]) for row in frame.collect()]
+            results: list[ResultT] = self.context.parallelize(tasks, len(tasks)).map(work).collect()
+            return results
+        reader = self.spark.read.format(NAME).option("tasks", _packed([_packed(partial(work, task)) for task in tasks]))
+        return [pickle.loads(row[0]) for row in reader.load().collect()]
 
 
 class TaskSource(DataSource):
@@ -109,23 +141,22 @@ class TaskSource(DataSource):
         return "result binary"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return TaskReader(_unpacked(self.options["work"]), _unpacked(self.options["inputs"]))
+        return TaskReader(_unpacked(self.options["tasks"]))
 
 
 class TaskReader(DataSourceReader):
-    """Runs `work` for each of the inputs."""
+    """Runs each of the tasks."""
 
-    def __init__(self, work: Callable[[Any], Any], inputs: list[str]) -> None:
-        self.work = work
-        self.inputs: list[str] = inputs
+    def __init__(self, tasks: list[str]) -> None:
+        self.tasks = tasks
 
     def partitions(self) -> Sequence[InputPartition]:
-        found = [InputPartition(each) for each in self.inputs]
-        self.inputs = []  # the reader is sent along with each partition
-        return found
+        partitions = [InputPartition(task) for task in self.tasks]
+        self.tasks = []  # the reader is sent along with each partition
+        return partitions
 
     def read(self, partition: InputPartition) -> Iterator[tuple[bytes]]:
-        yield (pickle.dumps(self.work(_unpacked(partition.value))),)
+        yield (pickle.dumps(_unpacked(partition.value)()),)
 
 
 def _packed(value: object) -> str:

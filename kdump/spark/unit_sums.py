@@ -3,10 +3,10 @@ number of topics alone."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from kdump.spark.scan_answer import BatchFill, FleetTimestamps, FleetTopic, FormatUse
 from kdump.spark.store import Store
@@ -19,29 +19,13 @@ MAX_TEXTS = 2000
 """Maximum number of remarks, and of open transactions in the summary."""
 LEAST_BATCHES = 10
 """Minimum number of batches in a topic for reporting how full its batches are."""
+OF_FORMAT = ("batches", "records", "bytes")
+OF_DATA = ("dataBatches", "dataRecords", "dataBytes")
 COLUMNS = [
     *("copyOf", "topic", "state", *COUNTS, "unread", "notes", "notInBundle"),
-    *("codes", "formats", "dataBatches", "dataRecords", "dataBytes", "size", "negative", "oldest", "newest"),
+    *("codes", "formats", *OF_DATA, "size", "negative", "oldest", "newest"),
 ]
 FUTURE = "timestamp-in-future"
-
-
-@dataclass
-class TopicSums:
-    """Sums of the partitions of a topic. `data`: batches, records and bytes without control batches."""
-
-    partitions: int = 0
-    bytes: int = 0
-    records: int = 0
-    largest: int = 0
-    data: list[int] = field(default_factory=lambda: [0, 0, 0])
-
-    def add(self, other: TopicSums) -> None:
-        self.partitions += other.partitions
-        self.bytes += other.bytes
-        self.records += other.records
-        self.largest = max(self.largest, other.largest)
-        self.data = [have + more for have, more in zip(self.data, other.data)]
 
 
 @dataclass
@@ -49,12 +33,15 @@ class UnitSums:
     """The sums. `counts` and all that is about live partitions leave out second copies of a disk."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    """COUNTS, and of live partitions batches with a `negative` timestamp, and findings of a `future` one."""
     codes: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of findings by code and severity."""
-    topics: dict[str, TopicSums] = field(default_factory=lambda: defaultdict(TopicSums))
-    formats: dict[tuple[int, str], list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0]))
-    negative: int = 0
-    future: int = 0
+    topics: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By topic: partitions, bytes and records, and without control batches OF_DATA."""
+    largest: dict[str, int] = field(default_factory=dict)
+    """Bytes of the largest partition, by topic."""
+    formats: Counter[tuple[int, str, str]] = field(default_factory=Counter)
+    """By magic and codec: batches, records and bytes."""
     times: list[int] = field(default_factory=list)
     """Oldest and newest timestamp in epoch ms; empty if there is none."""
     unread: list[str] = field(default_factory=list)
@@ -64,8 +51,8 @@ class UnitSums:
 
     def entry(self, entry: Object) -> None:
         """Add the entry of a unit."""
-        for each in entry["codes"] or ():
-            self.codes[each["code"], each["severity"]] += each["count"]
+        for found in entry["codes"] or ():
+            self.codes[found["code"], found["severity"]] += found["count"]
         self.unread += entry["unread"] or ()
         self.notes += entry["notes"] or ()
         self.not_in_bundle.update(entry["notInBundle"] or ())
@@ -74,15 +61,18 @@ class UnitSums:
         self.counts.update({name: entry[name] or 0 for name in COUNTS})
         if entry["state"] != "live" or entry["size"] is None:
             return
-        self.negative += entry["negative"]
-        self.future += sum(each["count"] for each in entry["codes"] or () if each["code"] == FUTURE)
+        self.counts["negative"] += entry["negative"]
+        self.counts["future"] += sum(found["count"] for found in entry["codes"] or () if found["code"] == FUTURE)
         self._times([time for time in (entry["oldest"], entry["newest"]) if time is not None])
-        for each in entry["formats"] or ():
-            sums = self.formats[each["magic"], each["compression"]]
-            sums[:] = [have + each[name] for have, name in zip(sums, ("batches", "records", "bytes"))]
-        if entry["topic"] is not None:
-            data = [entry[name] for name in ("dataBatches", "dataRecords", "dataBytes")]
-            self.topics[entry["topic"]].add(TopicSums(1, entry["size"], entry["records"], entry["size"], data))
+        for used in entry["formats"] or ():
+            self.formats.update({(used["magic"], used["compression"], name): used[name] for name in OF_FORMAT})
+        topic, size = entry["topic"], entry["size"]
+        if topic is not None:
+            own = {"partitions": 1, "bytes": size, "records": entry["records"]} | {
+                name: entry[name] for name in OF_DATA
+            }
+            self.topics.update({(topic, name): count for name, count in own.items()})
+            self.largest[topic] = max(size, self.largest.get(topic, 0))
 
     def _times(self, times: list[int]) -> None:
         every = [*self.times, *times]
@@ -90,16 +80,10 @@ class UnitSums:
 
     def add(self, other: UnitSums) -> None:
         """Add the sums of other entries."""
-        self.counts.update(other.counts)
-        self.codes.update(other.codes)
-        self.not_in_bundle.update(other.not_in_bundle)
-        for name, topic in other.topics.items():
-            self.topics[name].add(topic)
-        for key, more in other.formats.items():
-            sums = self.formats[key]
-            sums[:] = [have + each for have, each in zip(sums, more)]
-        self.negative += other.negative
-        self.future += other.future
+        for name in ("counts", "codes", "topics", "formats", "not_in_bundle"):
+            getattr(self, name).update(getattr(other, name))
+        for topic, size in other.largest.items():
+            self.largest[topic] = max(size, self.largest.get(topic, 0))
         self._times(other.times)
         self.unread = sorted([*self.unread, *other.unread])[:MAX_TEXTS]
         self.notes = sorted([*self.notes, *other.notes])[:MAX_TEXTS]
@@ -113,49 +97,45 @@ class UnitSums:
 
     def lists(self) -> Object:
         """Return fields of the summary (kdump.spark.scan_answer.FleetSummary) by name."""
-        sizes = [_topic(name, sums) for name, sums in self.topics.items()]
-        uses = [FormatUse(*key, *sums) for key, sums in self.formats.items()]
-        fill = [_fill(name, sums) for name, sums in self.topics.items() if sums.data[0] >= LEAST_BATCHES]
+        sizes = [self._topic(topic) for topic in self.largest]
+        used = dict.fromkeys((magic, codec) for magic, codec, _ in self.formats)
+        uses = [
+            FormatUse(magic, codec, *(self.formats[magic, codec, name] for name in OF_FORMAT)) for magic, codec in used
+        ]
+        fill = [self._fill(topic) for topic in self.largest if self.topics[topic, "dataBatches"] >= LEAST_BATCHES]
+        counts = self.counts
         return {
             "topics": sorted(sizes, key=lambda each: (-each.bytes, each.topic))[:MAX_ROWS],
             "formats": sorted(uses, key=lambda each: (-each.bytes, each))[:MAX_ROWS],
             "fill": sorted(fill, key=lambda each: (each.bytesPerBatch, each.topic))[:MAX_ROWS],
-            "timestamps": FleetTimestamps(self.future, self.negative, *(self.times or (None, None))),
+            "timestamps": FleetTimestamps(counts["future"], counts["negative"], *(self.times or (None, None))),
         }
 
+    def _topic(self, topic: str) -> FleetTopic:
+        partitions, size, records = (self.topics[topic, name] for name in ("partitions", "bytes", "records"))
+        largest = self.largest[topic]
+        skew = round(largest * partitions / size, 2) if size else None
+        return FleetTopic(topic, partitions, size, records, largest, skew)
 
-def _topic(name: str, sums: TopicSums) -> FleetTopic:
-    skew = round(sums.largest * sums.partitions / sums.bytes, 2) if sums.bytes else None
-    return FleetTopic(name, sums.partitions, sums.bytes, sums.records, sums.largest, skew)
-
-
-def _fill(name: str, sums: TopicSums) -> BatchFill:
-    batches, records, size = sums.data
-    return BatchFill(name, batches, round(size / batches, 1), round(records / batches, 1))
-
-
-class SumTask(NamedTuple):
-    """The input of a task: names of the files with the entries that are to be summed."""
-
-    store: Store
-    names: tuple[str, ...]
+    def _fill(self, topic: str) -> BatchFill:
+        batches, records, size = (self.topics[topic, name] for name in OF_DATA)
+        return BatchFill(topic, batches, round(size / batches, 1), round(records / batches, 1))
 
 
-def sum_entries(task: SumTask) -> UnitSums:
-    """Sum entries. Raises StoreError."""
+def sum_entries(store: Store, names: Iterable[str]) -> UnitSums:
+    """Sum the entries in these files. Raises StoreError."""
     sums = UnitSums()
-    for name in task.names:
+    for name in names:
         of_file = UnitSums()
-        for entry in entries(task.store, [name], COLUMNS):
+        for entry in entries(store, [name], COLUMNS):
             of_file.entry(entry)
         sums.add(of_file)
-    sums.topics, sums.formats = dict(sums.topics), dict(sums.formats)  # without a factory, which cannot be pickled
     return sums
 
 
-def merged_sums(found: Iterable[UnitSums]) -> UnitSums:
+def merged_sums(several: Iterable[UnitSums]) -> UnitSums:
     """Return the sums of all."""
     total = UnitSums()
-    for each in found:
-        total.add(each)
+    for sums in several:
+        total.add(sums)
     return total

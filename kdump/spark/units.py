@@ -21,7 +21,7 @@ import pyarrow as pa
 from kdump.spark.arrow import arrow_schema
 from kdump.spark.delta_tables import TableFile, rows_of
 from kdump.spark.store import OWN, Store
-from kdump.spark.tables import IDENTITY, RESULTS, SparkColumn, SparkTable
+from kdump.spark.tables import IDENTITY, RESULTS, SparkTable, own_columns
 
 ENDING = ".parquet"
 PARTIAL = ".partial"
@@ -39,34 +39,32 @@ COUNTS = {
 """Counts in an entry, with the attributes of CheckTotals that they come from."""
 
 
-def _columns(kind: str, *names: str) -> Iterator[SparkColumn]:
-    return (SparkColumn(name, kind, "", "") for name in names)
-
-
 UNITS = SparkTable(
     f"{OWN}/units",
     "the entry of a unit",
     (
-        *_columns("string", "key", "group", "unit", "fingerprint", "run"),
+        *own_columns("string", "key", "group", "unit", "fingerprint", "run"),
         *IDENTITY,
-        *_columns("string", "topic"),
-        *_columns("int", "partition"),
-        *_columns("string", "state", "topicId"),
-        *_columns("bigint", *COUNTS),
-        *_columns("array<string>", "unread", "notes", "notInBundle"),
-        *_columns("array<struct<magic:int,compression:string,batches:bigint,records:bigint,bytes:bigint>>", "formats"),
-        *_columns("array<struct<code:string,severity:string,count:bigint>>", "codes"),
-        *_columns("bigint", "dataBatches", "dataRecords", "dataBytes"),
-        *_columns("bigint", "segments", "size", "negative", "oldest", "newest"),
-        *_columns("bigint", "logStartOffset", "lastStableOffset", "logEndOffset"),
-        *_columns(
+        *own_columns("string", "topic"),
+        *own_columns("int", "partition"),
+        *own_columns("string", "state", "topicId"),
+        *own_columns("bigint", *COUNTS),
+        *own_columns("array<string>", "unread", "notes", "notInBundle"),
+        *own_columns(
+            "array<struct<magic:int,compression:string,batches:bigint,records:bigint,bytes:bigint>>", "formats"
+        ),
+        *own_columns("array<struct<code:string,severity:string,count:bigint>>", "codes"),
+        *own_columns("bigint", "dataBatches", "dataRecords", "dataBytes"),
+        *own_columns("bigint", "segments", "size", "negative", "oldest", "newest"),
+        *own_columns("bigint", "logStartOffset", "lastStableOffset", "logEndOffset"),
+        *own_columns(
             "array<struct<producerId:bigint,producerEpoch:int,firstOffset:bigint,timestamp:bigint,records:bigint>>",
             "open",
         ),
-        *_columns("double", "seconds"),
-        *_columns("bigint", "firstSegment"),
-        *_columns("string", "kept"),
-        *_columns("binary", "keptState"),
+        *own_columns("double", "seconds"),
+        *own_columns("bigint", "firstSegment"),
+        *own_columns("string", "kept"),
+        *own_columns("binary", "keptState"),
     ),
 )
 """`group`: what it is planned with; `topicId`: in the partition.metadata of a live partition; `firstSegment`: number

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from kdump.all_answers import TYPES as OBJECTS
 from kdump.cli import cli
 from kdump.format.numbers import int64
-from kdump.spark.arrow import TYPES
+from kdump.spark.arrow import arrow_type
 from kdump.spark.data_source_options import parse
 from kdump.spark.delta_tables import KEEP, files_of
 from kdump.spark.filters import PushedFilters
@@ -58,7 +58,7 @@ def parts(
     reading = TableRead(parse(given | {name: str(value) for name, value in options.items()}), filters)
     known = TABLES[table].columns if names is None else (*TABLES[table].columns, *TABLES[table].on_request)
     chosen = [column for column in known if names is None or column.name in names]
-    schema = pa.schema([(column.name, TYPES[column.type]) for column in chosen])
+    schema = pa.schema([(column.name, arrow_type(column.type)) for column in chosen])
     found = []
     for part in reading.parts():
         held: list[Row] = []

@@ -17,7 +17,7 @@ from kdump.spark.scan import ScanOptions
 from kdump.spark.store import Store, StoreError
 from kdump.spark.stream import refuse_bundles
 from kdump.spark.tables import TABLES
-from kdump.spark.unit_sums import SumTask, sum_entries
+from kdump.spark.unit_sums import sum_entries
 from kdump.spark.units import UNITS
 from tests.conftest import DISKS, FIXTURES, sample
 from tests.damages import DAMAGES, DISK_PATHS, Damage, aged, copy_disk
@@ -135,7 +135,7 @@ def test_a_log_directory_with_a_bundle_in_it(tmp_path: Path) -> None:
     shutil.move(bundled(KAFKA / "clean-1", tmp_path / "one.bundle"), disk)
     found = same.scanned(Here(), ScanOptions((str(disk),)), Store(str(tmp_path / "out")))
     assert {each.path for each in found.sources.sources} == {str(disk)}
-    codes = sum_entries(SumTask(Store(str(tmp_path / "out")), tuple(found.names(UNITS.name)))).codes
+    codes = sum_entries(Store(str(tmp_path / "out")), found.names(UNITS.name)).codes
     assert codes["directory-unknown", "error"] == 1
 
 
@@ -144,7 +144,7 @@ def test_what_is_not_in_the_bundle_is_counted(tmp_path: Path) -> None:
     verified = same.cli_objects("verify", "--json", str(bundle))[-1]
     unmount_bundles()
     found = run(bundle, tmp_path / "out", records=False)
-    sums = sum_entries(SumTask(Store(str(tmp_path / "out")), tuple(found.names(UNITS.name))))
+    sums = sum_entries(Store(str(tmp_path / "out")), found.names(UNITS.name))
     assert dict(sums.not_in_bundle) == verified["notInBundle"] != {}
 
 

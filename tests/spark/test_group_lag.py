@@ -197,7 +197,7 @@ def test_a_log_that_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
         tasks, options, store = Here(), ScanOptions(tuple(map(str, disks))), Store(str(out))
         read_for_summary(tasks, options, store, same.scanned(tasks, options, store))
         store.close()
-        files = [*(out / COORDINATORS).iterdir()]
+        files = [*(out / COORDINATORS.name).iterdir()]
         rows = [row for path in files for row in pq.read_table(path).to_pylist()]
         return {path.name: path.stat().st_mtime_ns for path in files}, _sorted(rows)
 

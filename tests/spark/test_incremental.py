@@ -17,6 +17,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +36,7 @@ from kdump.spark.segment_split import opened
 from kdump.spark.small_tables import segment_rows
 from kdump.spark.store import OWN, Store, StoreError
 from kdump.spark.unit_observer import UnitObserver
-from kdump.spark.unit_sums import SumTask, UnitSums, sum_entries
+from kdump.spark.unit_sums import UnitSums, sum_entries
 from kdump.spark.units import COUNTS, UNITS, entries
 from tests import craft
 from tests.command import objects
@@ -46,12 +47,12 @@ TOPIC = "payments-0"
 
 
 class Here:
-    """Runs the tasks in this process. Their inputs and results travel as in Spark."""
+    """Runs the tasks in this process. They and their results travel as in Spark."""
 
     parallelism = 2
 
-    def run(self, work: Callable[[Any], Any], inputs: Sequence[Any], on_wait: Any = None) -> list[Any]:
-        return [pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(each))))) for each in inputs]
+    def run(self, tasks: Sequence[partial[Any]], on_wait: Any = None) -> list[Any]:
+        return [pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))())) for task in tasks]
 
 
 def run(disk: Path, out: Path, store: Store | None = None, keep: int = KEEP, **options: Any) -> ScanResult:
@@ -262,7 +263,7 @@ def interrupted(disk: Path, out: Path, dice: random.Random) -> None:
 
 
 def sums(out: Path, result: ScanResult) -> UnitSums:
-    return sum_entries(SumTask(Store(str(out)), tuple(result.names(UNITS.name))))
+    return sum_entries(Store(str(out)), result.names(UNITS.name))
 
 
 def history(seed: object, steps: int, tmp_path: Path) -> int:
@@ -582,7 +583,7 @@ def test_a_segment_that_did_not_change_has_its_records_kept(tmp_path: Path, stil
         seen.append(target.path)
         return opened(target, size)
 
-    still.setattr("kdump.spark.read_chunk.opened", opening)
+    still.setattr("kdump.spark.table_read.opened", opening)
     run(disk, out)
     assert set(seen) == {active}
     assert old not in counted.read
@@ -598,15 +599,15 @@ def test_a_killed_task_leaves_what_it_had(tmp_path: Path, still: pytest.MonkeyPa
     read: list[set[str]] = []
 
     class Retrying(Here):
-        def run(self, work: Callable[[Any], Any], inputs: Sequence[Any], on_wait: Any = None) -> list[Any]:
-            if work is not read_chunk_file:
-                return super().run(work, inputs)
+        def run(self, tasks: Sequence[partial[Any]], on_wait: Any = None) -> list[Any]:
+            if not tasks or tasks[0].func is not read_chunk_file:
+                return super().run(tasks)
             still.setattr("kdump.spark.unit_read.segment_rows", failing)
             with pytest.raises(StoreError):
-                super().run(work, inputs)
+                super().run(tasks)
             still.setattr("kdump.spark.unit_read.segment_rows", segment_rows)
             counted.read.clear()
-            found = super().run(work, inputs)
+            found = super().run(tasks)
             read.append({name for name in counted.read if name in names})
             return found
 
@@ -660,11 +661,11 @@ def test_two_scans_do_not_write_into_one_result(tmp_path: Path) -> None:
     disk, out = a_disk(tmp_path), tmp_path / "out"
 
     class Interrupting(Here):
-        def run(self, work: Callable[[Any], Any], inputs: Sequence[Any], on_wait: Any = None) -> list[Any]:
-            if work is read_chunk_file:
+        def run(self, tasks: Sequence[partial[Any]], on_wait: Any = None) -> list[Any]:
+            if tasks and tasks[0].func is read_chunk_file:
                 with pytest.raises(StoreError, match="another scan is writing to this directory"):
                     run(FIXTURES / "clean-2", out)
-            return super().run(work, inputs)
+            return super().run(tasks)
 
     same.scanned(Interrupting(), ScanOptions((str(disk),)), Store(str(out)))
     assert run(disk, out, records=False).kept

@@ -13,18 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from kdump.io.run import Limits
-from kdump.spark.cluster_metadata import CLUSTERS, ClusterTask, read_cluster
+from kdump.spark.cluster_metadata import CLUSTERS, read_cluster
 from kdump.spark.coordinator_logs import (
     COORDINATORS,
     GROUP,
-    CoordinatorTask,
     coordinator_logs,
     divided,
     read_coordinators,
 )
 from kdump.spark.data_source_options import OptionError
 from kdump.spark.scan import ScanOptions
-from kdump.spark.scan_setup import task_read_limits
 from kdump.spark.store import Store
 from tests.conftest import DISKS, FIXTURES
 from tests.spark import same
@@ -166,11 +164,10 @@ def test_groups_and_assignments_at_urls(tmp_path: Path) -> None:
     for number, path in enumerate((str(disk), "memory://groups", f"file://{disk}")):
         out = Store(str(tmp_path / str(number)))
         sources = same.scanned(Here(), ScanOptions((path,)), out).sources.sources
-        reading = task_read_limits(1)
-        read_cluster(ClusterTask(out, "x", "c", None, sources[0].path, reading))
-        (task,) = divided(coordinator_logs(sources), 1)
-        names = read_coordinators(CoordinatorTask(out, task, Limits(), reading))
-        tables = [*(f"{COORDINATORS}/{name}" for name in sorted(names)), f"{CLUSTERS}/x.parquet"]
+        read_cluster(out, "x.parquet", "c", None, sources[0].path)
+        (logs,) = divided(coordinator_logs(sources), 1)
+        names = read_coordinators(out, logs, Limits())
+        tables = [*(f"{COORDINATORS.name}/{name}" for name in sorted(names)), f"{CLUSTERS.name}/x.parquet"]
         found.append([pq.read_table(out.path(name)).drop_columns(["source"]).to_pylist() for name in tables])
     offsets, shares, assigned = found[0]
     groups = [row["groupId"] for row in offsets if row["kind"] == GROUP]
