@@ -38,6 +38,11 @@ class Job:
         self.cancelled = False
         self.run = Run(more=self._more, expect=self._expect, at=self._at)
 
+    @property
+    def percent(self) -> str:
+        """How much has been read, after a space; empty if the total is unknown."""
+        return f" {100 * min(self.done, self.total) // self.total}%" if self.total else ""
+
     def _at(self, position: int, size: int | None = None) -> None:
         """Record that reading has reached `position`. Raises Cancelled."""
         self.done = position

@@ -6,6 +6,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 from typing import Any
 
 import click
@@ -97,55 +98,47 @@ def prompt_parsers(zone: tzinfo) -> Any:
     """Return what parses the text that is typed into the browser."""
     from kdump.browse.prompt import PromptParsers
 
-    return PromptParsers(typed_selection(zone), typed_time(zone), filter_names())
+    names = sorted(_option_names(_filter_params()))
+    return PromptParsers(partial(typed_selection, zone=zone), partial(typed_time, zone=zone), names)
 
 
-def filter_names() -> list[str]:
-    """Return the names of inspect's options that restrict batches and records."""
+def _filter_params() -> list[click.Parameter]:
+    """Return the options of inspect that restrict batches and records."""
     from kdump.questions.inspect.command import FilterOptions
     from kdump.questions.inspect.command import command as inspect
 
     filters = option_types(FilterOptions)
-    params = [param for param in inspect.params if param.name in filters]
-    return sorted(option for param in params for option in param.opts if option.startswith("--"))
+    return [param for param in inspect.params if param.name in filters]
 
 
-class typed_selection:
-    """Parses inspect's options, as typed into a prompt, into a selection. Raises ValueError."""
-
-    def __init__(self, zone: tzinfo) -> None:
-        self.zone = zone
-
-    def __call__(self, text: str) -> Selection:
-        from kdump.questions.inspect.command import FilterOptions, selection_of
-        from kdump.questions.inspect.command import command as inspect
-
-        filters = option_types(FilterOptions)
-        params = [param for param in inspect.params if param.name in filters]
-        asks = click.Command("filter", params=params, add_help_option=False)
-        try:
-            words = shlex.split(text)
-            with asks.make_context("filter", words) as context:
-                return selection_of(fill(FilterOptions, context.params), self.zone)
-        except click.NoSuchOption as error:
-            names = ", ".join(option for param in params for option in param.opts if option.startswith("--"))
-            raise ValueError(f"{error.option_name} is not a filter option; use {names}") from None
-        except click.ClickException as error:
-            raise ValueError(error.format_message()) from None
+def _option_names(params: list[click.Parameter]) -> list[str]:
+    return [name for param in params for name in param.opts if name.startswith("--")]
 
 
-class typed_time:
-    """Parses a time, in the syntax of --time, into the epoch ms of its beginning. Raises ValueError."""
+def typed_selection(text: str, zone: tzinfo) -> Selection:
+    """Parse inspect's options, as typed into a prompt, into a selection. Raises ValueError."""
+    from kdump.questions.inspect.command import FilterOptions, selection_of
 
-    def __init__(self, zone: tzinfo) -> None:
-        self.zone = zone
+    params = _filter_params()
+    asks = click.Command("filter", params=params, add_help_option=False)
+    try:
+        words = shlex.split(text)
+        with asks.make_context("filter", words) as context:
+            return selection_of(fill(FilterOptions, context.params), zone)
+    except click.NoSuchOption as error:
+        names = ", ".join(_option_names(params))
+        raise ValueError(f"{error.option_name} is not a filter option; use {names}") from None
+    except click.ClickException as error:
+        raise ValueError(error.format_message()) from None
 
-    def __call__(self, text: str) -> int:
-        try:
-            first = time_range(text, self.zone).first
-        except click.ClickException as error:
-            reason = error.format_message().removeprefix("--time: ")
-            raise ValueError(f"{reason}; for an offset, type a number; for a byte position, @ and a number") from None
-        if first is None:
-            raise ValueError(f"{text}: this range has no start to go to")
-        return first
+
+def typed_time(text: str, zone: tzinfo) -> int:
+    """Parse a time, in the syntax of --time, into the epoch ms of its beginning. Raises ValueError."""
+    try:
+        first = time_range(text, zone).first
+    except click.ClickException as error:
+        reason = error.format_message().removeprefix("--time: ")
+        raise ValueError(f"{reason}; for an offset, type a number; for a byte position, @ and a number") from None
+    if first is None:
+        raise ValueError(f"{text}: this range has no start to go to")
+    return first

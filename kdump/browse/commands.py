@@ -361,7 +361,7 @@ def find(screen: MainScreen, typed: str) -> None:
         if job is None or search is not screen.state.last_find:
             search.running = False
             return ""
-        return f"searching … {100 * min(job.done, job.total) // job.total}%: " if job.total else "searching …: "
+        return f"searching …{job.percent}: "
 
     def chosen(hit: Hit) -> None:
         _to_mark(screen, hit.mark, f"key {search.text!r}: {hit.mark.label}")

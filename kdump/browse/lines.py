@@ -16,10 +16,9 @@ from kdump.log.region import Batch, DefaultRecordBatch
 from kdump.render.field_meanings import BatchFieldMeanings, FieldMeaning
 from kdump.render.field_meanings import title as batch_title
 from kdump.render.hexdump import WIDE, Hexdump
-from kdump.render.stdout import Output
 from kdump.render.style import cut
 from kdump.render.style import width as width_of
-from kdump.render.style_marks import mark_style, split_styles
+from kdump.render.style_marks import CapturedOutput, Parts, mark_style
 from kdump.render.table import TEXT, VALUE, Column, Table, TableRow
 
 SHOWN = 16
@@ -49,7 +48,7 @@ class HexLine(NamedTuple):
     """Text parts, each with the name of its style. `field`: number of the field that the line is about; `record`: index
     of the record, or HEADER."""
 
-    parts: tuple[tuple[str, str], ...]
+    parts: Parts
     field: int | None = None
     record: int = HEADER
 
@@ -67,47 +66,30 @@ class HexDump(NamedTuple):
     shown: tuple[int, int] = (0, -1)
 
 
-class CapturedLines(Output):
-    """Output that is kept as lines."""
-
-    def __init__(self, width: int) -> None:
-        self.terminal = True
-        self.columns = width
-        self.lines: list[HexLine] = []
-        self.field: int | None = None
-        self.record = HEADER
-
-    @property
-    def colour(self) -> bool:
-        return False
-
-    @property
-    def width(self) -> int | None:
-        return max(20, self.columns)
-
-    def line(self, text: str) -> None:
-        self.lines.append(HexLine(split_styles(text), self.field, self.record))
-
-
 class AnnotatedDump(Hexdump):
-    """Writes the dump and collects its fields."""
+    """Writes the dump and collects its lines and fields. `at_field`, `at_record`: what the next lines are about."""
 
     def __init__(
         self, width: int, *, full: bool = False, zone: tzinfo = timezone.utc, decoding: RecordDecoder | None = None
     ) -> None:
-        self.captured = CapturedLines(width)
-        super().__init__(self.captured, full=full, zone=zone, decoding=decoding)
+        self.lines: list[HexLine] = []
+        self.at_field: int | None = None
+        self.at_record = HEADER
+        super().__init__(CapturedOutput(max(20, width), self._keep), full=full, zone=zone, decoding=decoding)
         self.paint = mark_style
         self.fields: list[HexField] = []
         self.brief = width < WIDE
         """Whether each field takes only one line, because the screen is narrow."""
+
+    def _keep(self, parts: Parts) -> None:
+        self.lines.append(HexLine(parts, self.at_field, self.at_record))
 
     def add_finding(self, finding: Finding) -> None:
         """Write a finding in these bytes, with its impact."""
         self._text(f"! {finding.code} at {finding.position}: {finding.message}", "bad")
         if finding.consequence:
             self._text(f"  impact: {finding.consequence}", "torn")
-        self.captured.line("")
+        self.output.line("")
 
     def text(self, text: str, style: str = "") -> None:
         self._text(text, style)
@@ -115,7 +97,7 @@ class AnnotatedDump(Hexdump):
     def records_of(self, batch: Batch, chosen: Iterable[Record]) -> None:
         """Write the header, then these records."""
         self.batch(batch, chosen)
-        self.captured.record, self.captured.field = HEADER, None
+        self.at_record, self.at_field = HEADER, None
 
     def header_of(self, batch: Batch, why: str) -> None:
         """Write the header alone, of a batch whose records are not there; `why` says so."""
@@ -126,23 +108,22 @@ class AnnotatedDump(Hexdump):
         self._text(why, "dim")
 
     def dump(self, title: str, shown: tuple[int, int] = (0, -1)) -> HexDump:
-        return HexDump(title, self.captured.lines, self.fields, shown)
+        return HexDump(title, self.lines, self.fields, shown)
 
     def _record(self, record: Record) -> None:
-        self.captured.record = record.index
+        self.at_record = record.index
         super()._record(record)
-        self.captured.record = HEADER
+        self.at_record = HEADER
 
     def _bytes(self, position: int, data: Bytes, name: str, words: FieldMeaning, inner: bool = False) -> None:
         is_bit = name.startswith("  bit")  # part of the previous field
         if is_bit and self.brief:
             return
         if not is_bit:
-            captured = self.captured
-            captured.field = len(self.fields)
+            self.at_field = len(self.fields)
             label = name.strip() or "bytes"
             size = len(data)
-            self.fields.append(HexField(label, position, size, *words, captured.record, inner, bytes(data[:SHOWN])))
+            self.fields.append(HexField(label, position, size, *words, self.at_record, inner, bytes(data[:SHOWN])))
         super()._bytes(position, data, name, words, inner)
 
     def _words(self, name: str, words: FieldMeaning) -> Iterator[str]:
@@ -156,23 +137,23 @@ class AnnotatedDump(Hexdump):
         yield self.paint(heading[: len(name)], "name") + heading[len(name) :]
 
     def _text(self, text: str, style: str) -> None:
-        self.captured.field = None
+        self.at_field = None
         super()._text(text.replace("(--full shows them)", "(--full)").replace("(--full)", "(x shows them)"), style)
 
 
 def table(columns: list[Column], rows: list[BrowseRow], width: int) -> tuple[HexLine, list[HexLine]]:
     """Return the header line and one line per row, fitted to `width` terminal columns; all rows determine the widths of
     the columns."""
-    output = CapturedLines(width)
+    shown: list[HexLine] = []
     columns = [column._replace(cuts=VALUE) if column.cuts == TEXT else column for column in columns]  # one line per row
-    laid = Table(columns, output)
+    laid = Table(columns, CapturedOutput(max(20, width), lambda parts: shown.append(HexLine(parts))))
     laid.paint = mark_style
     made = [TableRow(list(row.cells), row.style) for row in rows if not row.text]
     laid.flush(made)
     for each in made:
         laid._write(each)
-    head, *shown = output.lines or [HexLine(())]
     ready = iter(shown)
+    head = next(ready, HexLine(()))
     lines = [HexLine(((cut(row.text, width), row.style),)) if row.text else next(ready) for row in rows]
     return head, lines
 

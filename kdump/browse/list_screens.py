@@ -145,8 +145,7 @@ class TransactionList:
     def note(self) -> str:
         """Return the progress or result of the reading, omitted transactions, and the first problem."""
         if self.job is not None and not self.job.cancelled:
-            percent = f" {100 * self.job.done // self.job.total}%" if self.job.total else ""
-            words = [f"reading …{percent}"]
+            words = [f"reading …{self.job.percent}"]
         elif self.partitions == 1 and self.ended is not None:
             words = [f"offsets up to {self.ended.logEndOffset}, last stable offset {self.ended.lastStableOffset}"]
             words += [f"blocked by producer {self.ended.heldBy}"] if self.ended.heldBy is not None else []

@@ -205,8 +205,7 @@ class MainScreen(Screen[None]):
                 continue
             if group in ("find", "check") and self.state.message[0] and not self.state.awaited:
                 continue
-            far = f" {100 * min(job.done, job.total) // job.total}%" if job.total else ""
-            far = far or (f" at byte {job.done}" if job.done else "")
+            far = job.percent or (f" at byte {job.done}" if job.done else "")
             found = f", {self.state.check.serious} found" if group == "check" and self.state.check else ""
             self.show_status(f" {job.description} …{far}{found}  (Esc stops)", "dim")
             return
@@ -298,11 +297,6 @@ class MainScreen(Screen[None]):
             self.draw()
 
         return self.jobs.start("look", description, work, arrived)
-
-    def reload(self) -> None:
-        """Read the current place again."""
-        self.state.dumped = None
-        self.look("reading again", lambda job: self.browser.again(job.run))
 
     def enter(self) -> None:
         """Open the selected row."""

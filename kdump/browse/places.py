@@ -352,7 +352,7 @@ class Places:
         """Return the dump with the finding and its consequence above it."""
         show = AnnotatedDump(width, zone=self.maker.zone)
         show.add_finding(finding)
-        return dump._replace(lines=[*show.captured.lines, *dump.lines])
+        return dump._replace(lines=[*show.lines, *dump.lines])
 
     def dump(self, row: BrowseRow, level: Level, width: int, *, full: bool = False, fields: bool = False) -> HexDump:
         """Return the annotated bytes of a row of `level`, or a directory's or partition's summary. Raises

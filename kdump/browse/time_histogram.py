@@ -245,7 +245,7 @@ class HistogramView:
     def _note(self, unread: list[str]) -> list[str]:
         bins, job = self.bins, self.job
         read = f"{count_text(bins.records, 'record')} in {count_text(bins.batches, 'batch', 'batches')}"
-        percent = f" {100 * min(job.done, job.total) // job.total}%" if job is not None and job.total else ""
+        percent = job.percent if job is not None else ""
         is_done = job is not None and job.cancelled
         words = [f"NOT READ: {count_text(len(unread), 'place')}"] if unread else []
         words.append(f"{read}, {size_text(bins.bytes)}" if is_done else f"reading headers …{percent}: {read}")

@@ -17,6 +17,7 @@ from typing import Any
 from kdump.io.low_impact_reads import bytes_read
 from kdump.render.amounts import duration_text, size_text
 from kdump.render.escape import path_text, printable
+from kdump.render.style import cut_start
 from kdump.status_line import STATUS, STDERR
 
 PATIENCE = 1.0
@@ -104,9 +105,9 @@ class Progress:
         done, total = self.done, self.total
         if self._counts_reads:
             done = done or bytes_read() - self._read_before
-        name = _cut(printable(path_text(self.name)), int(width * NAME))
+        name = cut_start(printable(path_text(self.name)), int(width * NAME))
         if self._activity:
-            return _cut(f"{name}: {self._activity} …", width)
+            return cut_start(f"{name}: {self._activity} …", width)
         parts = [size_text(done)] if done else []
         share: float | None = None
         if total and done <= total:  # more than that: the file has grown
@@ -123,7 +124,7 @@ class Progress:
         if share is not None and room >= BAR and len(text) + room + 2 <= width:
             full = int(room * share)
             text = "  ".join([name, FULL * full + EMPTY * (room - full), *parts])
-        return _cut(text, width)
+        return cut_start(text, width)
 
 
 def is_enabled() -> bool:
@@ -166,8 +167,3 @@ class _Ticker(threading.Thread):
 
 def _seconds(seconds: float) -> str:
     return duration_text(int(max(0.0, seconds)) * 1000) if seconds >= 1 else "0 s"
-
-
-def _cut(text: str, width: int) -> str:
-    """Truncate the text from the left: the end of a path tells files apart."""
-    return text if len(text) <= width else "…" + text[len(text) - width + 1 :]

@@ -1,9 +1,15 @@
-"""Styled text independent of a terminal: marks around styled parts, and splitting the text at these marks."""
+"""Styled text independent of a terminal: marks around styled parts, splitting the text at these marks, and output that
+is kept as the parts of its lines."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
+from kdump.render.stdout import NEVER, Output
+
+Parts = tuple[tuple[str, str], ...]
+"""Parts of a line, each with the name of its style."""
 BEGIN, THEN, END = "\x01", "\x02", "\x03"
 """Marks of styled text. The text cannot contain them, because it has been escaped."""
 PAINTED = re.compile(f"{BEGIN}([a-z]*){THEN}([^{END}]*){END}")
@@ -14,7 +20,7 @@ def mark_style(text: str, style: str) -> str:
     return f"{BEGIN}{style}{THEN}{text}{END}" if style and text else text
 
 
-def split_styles(text: str) -> tuple[tuple[str, str], ...]:
+def split_styles(text: str) -> Parts:
     """Split text into parts, each with its style."""
     found, at = [], 0
     for match in PAINTED.finditer(text):
@@ -25,3 +31,18 @@ def split_styles(text: str) -> tuple[tuple[str, str], ...]:
     if at < len(text) or not found:
         found.append((text[at:], ""))
     return tuple((piece, style) for piece, style in found)
+
+
+class CapturedOutput(Output):
+    """Output for a screen of so many columns that is kept: `keep` takes each line, with its styles as marked."""
+
+    def __init__(self, columns: int, keep: Callable[[Parts], object]) -> None:
+        self.terminal, self.color = True, NEVER
+        self.columns, self.keep = columns, keep
+
+    @property
+    def width(self) -> int | None:
+        return self.columns
+
+    def line(self, text: str) -> None:
+        self.keep(split_styles(text))

@@ -205,7 +205,7 @@ def everything(found: Browser, row: BrowseRow) -> None:
 def test_filters_are_those_of_inspect(options: str) -> None:
     path = PAYMENTS / ZERO
     found = browse(path)
-    found.places.selection = typed_selection(timezone.utc)(options)
+    found.places.selection = typed_selection(options, timezone.utc)
     found.settle(found.open(PLAIN_RUN))
     expected = listed(path, *options.split())
     assert said(found, forwards(found, 3)) == expected
@@ -222,7 +222,7 @@ def test_filters_are_those_of_inspect(options: str) -> None:
 @pytest.mark.parametrize("text", ["--ofset 3", "--offset x", "--key-regex (", "a", "--limit 3", "--key 'a"])
 def test_filters_that_are_none(text: str) -> None:
     with pytest.raises(ValueError) as raised:
-        typed_selection(timezone.utc)(text)
+        typed_selection(text, timezone.utc)
     assert "\n" not in str(raised.value)
 
 

@@ -11,8 +11,7 @@ from kdump.format.count_text import count_text, first_of
 from kdump.format.size_text import size_text
 from kdump.incident.doctor.answer import LargestTopic, Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import Examination, command
-from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.io.run import Run
 from kdump.log.internal_topics import METADATA_TOPIC
 from kdump.log.log_directory import LogDirectory

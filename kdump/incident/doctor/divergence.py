@@ -8,8 +8,7 @@ from kdump.check.options import Options
 from kdump.format.count_text import count_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import AS_READ, Examination, command
-from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.directory_listing import length
 from kdump.questions.diff.differences import DIVERGENT
 from kdump.questions.diff.run import LITTLE, Diff, diff_copies

@@ -1,20 +1,57 @@
-"""What the parts of an examination report to: items go to the output as soon as they are known."""
+"""What the parts of an examination report to: items go to the output as soon as they are known. And the time that is
+spent on a question."""
 
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from kdump.incident.doctor.answer import Item, Question
-from kdump.incident.doctor.time_limit import TimeLimit
-from kdump.io.errors import SourceError, is_gone
+from kdump.io.errors import ReadingStopped, SourceError, is_gone
 from kdump.io.run import Run
 
 AnyRun = TypeVar("AnyRun", bound=Run)
 AS_READ = "; as far as the files could be read"
 """At the end of an answer that would otherwise say more than is known."""
+
+
+class OutOfTime(Exception):
+    """The time for a question is over: what it has found so far is its answer."""
+
+
+class TimeLimit:
+    """So many seconds from now on."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        return self._clock() >= self._end
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self._end - self._clock())
+
+    def part(self, share: float) -> TimeLimit:
+        """Return a limit of a share of what is left."""
+        return TimeLimit(self.left * share, self._clock)
+
+    def raise_if_over(self) -> None:
+        """Raise OutOfTime if the time is over."""
+        if self.is_over:
+            raise OutOfTime
+
+    def stop_reading(self) -> None:
+        """Raise ReadingStopped if the time is over: a check then ends before the next batch, and draws no conclusion
+        from what it did not read."""
+        if self.is_over:
+            raise ReadingStopped("out of time")
 
 
 @dataclass

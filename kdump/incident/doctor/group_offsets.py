@@ -15,8 +15,7 @@ from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import AS_READ, Examination, command
-from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.errors import not_known
 from kdump.io.run import Run
 from kdump.log.internal_topics import OFFSETS_TOPIC

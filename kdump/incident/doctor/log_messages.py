@@ -15,8 +15,7 @@ from kdump.format.count_text import count_text
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.answer import STARTUP, Item, Priority, Question
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import Examination, command
-from kdump.incident.doctor.time_limit import OutOfTime, TimeLimit
+from kdump.incident.doctor.examination import Examination, OutOfTime, TimeLimit, command
 from kdump.incident.explain.answer import Evidence, Explanation
 from kdump.incident.explain.catalogue import by_name, family_of
 from kdump.incident.explain.commands import partition_of

@@ -9,8 +9,7 @@ from kdump.format.count_text import count_text, first_of
 from kdump.format.iso_time import iso
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import Examination, command
-from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.incident.doctor.examination import Examination, OutOfTime, command
 from kdump.io.errors import not_known
 from kdump.questions.find_partitions import NO_TRANSACTIONS, PartitionInput
 from kdump.questions.transactions.answer import HANGING, OPEN, PartitionTransactions, Transaction

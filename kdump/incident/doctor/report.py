@@ -237,8 +237,7 @@ class DoctorReport(Sink[DoctorAnswer]):
 
     def _labelled(self, label: str, text: str) -> None:
         start = f"   {label:<{LABEL}}"
-        for number, line in enumerate(self.output.wrapped(printable(path_text(start + text)), len(start))):
-            self.output.line(line.replace(label, self.output.paint(label, "head"), 1) if not number else line)
+        self.output.text(start + text, label, "head", indent=len(start))
 
     def _command(self, line: str) -> None:
         """Write a command on one line, so that it can be copied."""

@@ -40,14 +40,13 @@ from kdump.incident.doctor.damage import DamageExamination
 from kdump.incident.doctor.disk_space import SpaceExamination
 from kdump.incident.doctor.disks import Disks
 from kdump.incident.doctor.divergence import examine_divergence
-from kdump.incident.doctor.examination import Examination
+from kdump.incident.doctor.examination import Examination, TimeLimit
 from kdump.incident.doctor.group_offsets import examine_groups
 from kdump.incident.doctor.log_messages import LogMessages
 from kdump.incident.doctor.read_committed_stops import TransactionsExamination
 from kdump.incident.doctor.replicas import examine_replicas
 from kdump.incident.doctor.schema_ids import SchemasExamination
 from kdump.incident.doctor.startup import MissingPartition, StartupExamination
-from kdump.incident.doctor.time_limit import TimeLimit
 from kdump.io.errors import ReadingStopped, SourceError
 from kdump.io.run import PLAIN_RUN, Run, ignore
 from kdump.log.mounted_bundles import takes_bundles

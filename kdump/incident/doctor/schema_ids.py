@@ -7,8 +7,7 @@ from kdump.decode.known_schemas import KnownSchemas
 from kdump.format.count_text import count_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Disks
-from kdump.incident.doctor.examination import AS_READ, Examination, command
-from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.run import Run
 from kdump.questions.registry.answer import SchemaUsage
 from kdump.questions.registry.usage import NONE, logs_with_records, usage

@@ -11,8 +11,7 @@ from kdump.format.kafka_release import KafkaRelease
 from kdump.format.size_text import size_text
 from kdump.incident.doctor.answer import Priority
 from kdump.incident.doctor.disks import Broker, Disks
-from kdump.incident.doctor.examination import AS_READ, Examination, command
-from kdump.incident.doctor.time_limit import OutOfTime
+from kdump.incident.doctor.examination import AS_READ, Examination, OutOfTime, command
 from kdump.io.errors import SourceError
 from kdump.log.lock_holder import lock_holder
 from kdump.questions.restart_plan.answer import EXIT, STOPPED, UNKNOWN, PartitionPlan, RestartPlan, StartupFailure

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,11 +73,13 @@ def command(options: ExplainOptions) -> None:
     if options.listing:
         if options.words or options.disks:
             raise click.UsageError("--list takes no argument and no --disk")
-        _add_all(options.output.sink(output, lambda: MessageTable(output), (Message,), report=True), messages())
+        sink = options.output.sink(output, lambda: MessageTable(output), (Message,), report=True)
+        for message in messages():
+            sink.add(message)
+        sink.end()
         output.flush()
         return
-    run = ExplainCommand(options, output)
-    exit_with(run.run)
+    exit_with(ExplainCommand(options, output).run)
 
 
 class ExplainCommand:
@@ -99,7 +100,8 @@ class ExplainCommand:
         for log in self.logs:
             if log != "-" and file_system.isdir(log):
                 raise click.UsageError(f"{printable(log)} is a directory; give a log, and the directory with --disk")
-        rows = FindingExplanation if self._is_name else Explanation
+        is_code = isinstance(explain_name(self.text), FindingExplanation)
+        rows = FindingExplanation if is_code else Explanation
         self.sink: Sink[Any] = options.output.sink(
             self.output,
             lambda: ExplainReport(self.output, options.output.zone, full=options.output.full, is_pasted=not self.logs),
@@ -107,20 +109,21 @@ class ExplainCommand:
             report=True,
         )
 
-    @property
-    def _is_name(self) -> bool:
-        """Whether the argument may be the code of a finding."""
-        return isinstance(_known(self.text), FindingExplanation)
-
     def run(self) -> int:
         """Run the command and return its exit status."""
         with Progress("explain") as progress:
             disk = self._disk(progress)
             if self.logs:
-                return self._explain_logs(disk, progress)
-            if NAME.fullmatch(self.text):
-                return self._explain_name(disk)
-            return self._explain_text(disk)
+                status = self._explain_logs(disk, progress)
+            elif NAME.fullmatch(self.text):
+                status = self._explain_name(disk)
+            else:
+                status = self._explain_text(disk)
+            self.sink.end()
+            self.output.flush()
+        if status and not self.logs:
+            print_error("no message that kdump knows; kdump explain --list lists them")
+        return status
 
     def _disk(self, progress: Progress) -> DiskEvidence | None:
         if not self.options.disks:
@@ -150,17 +153,13 @@ class ExplainCommand:
                     raise
                 report_unreadable(error)
                 status = 2
-        self.sink.end()
-        self.output.flush()
         return status
 
     def _explain_name(self, disk: DiskEvidence | None) -> int:
-        found = explain_name(self.text, disk)
-        if found is None:
+        meaning = explain_name(self.text, disk)
+        if meaning is None:
             raise SourceError(_unknown_name(self.text))
-        self.sink.add(found)
-        self.sink.end()
-        self.output.flush()
+        self.sink.add(meaning)
         return 0
 
     def _explain_text(self, disk: DiskEvidence | None) -> int:
@@ -169,15 +168,7 @@ class ExplainCommand:
             if isinstance(answer, ExplanationSummary):
                 known = answer.known
             self.sink.add(answer)
-        self.sink.end()
-        self.output.flush()
-        if not known:
-            print_error("no message that kdump knows; kdump explain --list lists them")
         return 0 if known else 2
-
-
-def _known(name: str) -> FindingExplanation | Explanation | None:
-    return explain_name(name) if NAME.fullmatch(name) else None
 
 
 def _not_there(name: str) -> click.UsageError:
@@ -196,9 +187,3 @@ def _similar(name: str) -> list[str]:
     found = difflib.get_close_matches(typed.replace("_", "-"), by_lower, SUGGESTED, 0.7)
     found += difflib.get_close_matches(typed, by_lower, SUGGESTED, 0.7)
     return [by_lower[each] for each in dict.fromkeys(found)][:SUGGESTED]
-
-
-def _add_all(sink: Sink[Any], answers: Iterable[Any]) -> None:
-    for each in answers:
-        sink.add(each)
-    sink.end()

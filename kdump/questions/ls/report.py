@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kdump.answer import Object
 from kdump.cluster.directory_summary import LogDirectorySummary
-from kdump.format.count_text import count_text
+from kdump.format.count_text import count_text, first_of
 from kdump.questions.ls.answer import directory_object, partition_object, segment_object, topic_object, whole_size
 from kdump.questions.ls.rows import LsRow
 from kdump.questions.ls.table_columns import MORE, ls_columns
@@ -21,9 +21,6 @@ from kdump.render.stdout import Output
 from kdump.render.table import Table
 from kdump.render.times import iso
 from kdump.state.partition_summary import PartitionSummary
-
-SHOWN = 5
-"""Maximum names that are printed of a list."""
 
 
 def row_object(row: LsRow) -> Object:
@@ -177,14 +174,14 @@ def directory_lines(facts: LogDirectorySummary, zone: tzinfo) -> list[tuple[str,
     lines.append((f"{', '.join(counts)}: {size_text(fields['size'])}{_other_sizes(fields)}", ""))
     stray = [f"{each.name} ({size_text(whole_size(each))})" for each in facts.partitions if each.partition.state]
     if facts.broken:
-        lines.append((f"damaged or unreadable: {_some(fields['broken'])}", "bad"))
+        lines.append((f"damaged or unreadable: {first_of(fields['broken'])}", "bad"))
     lists = (
         ("not live", stray),
         ("not named topic-partition", fields["unknown"]),
         ("not Kafka's files", fields["otherFiles"]),
         ("directory missing", fields["absent"]),
     )
-    lines += [(f"{heading}: {_some(names)}", "torn") for heading, names in lists if names]
+    lines += [(f"{heading}: {first_of(names)}", "torn") for heading, names in lists if names]
     if facts.remote_cache:
         lines.append((f"cached remote indexes: {size_text(facts.remote_cache)}", ""))
     return lines
@@ -206,7 +203,3 @@ def _other_sizes(fields: Object) -> str:
     text += f"; {size_text(fields['deletedSize'])} of .deleted files" if fields["deletedSize"] else ""
     left = fields["unfinishedSize"]
     return text + (f"; {size_text(left)} that a startup deletes" if left else "")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")

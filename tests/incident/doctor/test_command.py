@@ -29,11 +29,10 @@ from kdump.incident.doctor import disk_space
 from kdump.incident.doctor import run as doctor_run
 from kdump.incident.doctor.answer import Item, Page, Priority, Question
 from kdump.incident.doctor.damage import NEVER, DamageExamination
-from kdump.incident.doctor.examination import Examination
+from kdump.incident.doctor.examination import Examination, TimeLimit
 from kdump.incident.doctor.replicas import ReplicasExamination
 from kdump.incident.doctor.report import DoctorReport
 from kdump.incident.doctor.run import Doctor, DoctorQuery
-from kdump.incident.doctor.time_limit import TimeLimit
 from kdump.io.errors import SourceError
 from kdump.io.run import PLAIN_RUN, Run
 from kdump.questions.space.file_systems import FileSystem

@@ -23,11 +23,7 @@ from kdump.log.region import JUNK, Batch, DefaultRecordBatch, Region
 from kdump.log.region_reader import regions
 from kdump.render.field_meanings import FieldMeaning
 from kdump.render.hexdump import Hexdump
-from kdump.render.stdout import Output
-from kdump.render.style_marks import mark_style, split_styles
-
-Line = tuple[tuple[str, str], ...]
-"""Text parts, each with the name of its style."""
+from kdump.render.style_marks import CapturedOutput, Parts, mark_style
 
 WIDTH = 132
 LINES = 110
@@ -42,31 +38,12 @@ ENTRIES = 400_000
 BEFORE = 2
 
 
-class CapturedOutput(Output):
-    """Output that is kept as lines."""
-
-    def __init__(self) -> None:
-        self.terminal = True
-        self.lines: list[Line] = []
-
-    @property
-    def colour(self) -> bool:
-        return False
-
-    @property
-    def width(self) -> int | None:
-        return WIDTH
-
-    def line(self, text: str) -> None:
-        self.lines.append(split_styles(text))
-
-
 class _Dump(Hexdump):
     """A hexdump whose styles are marks in the text."""
 
     def __init__(self, zone: tzinfo) -> None:
-        self.kept = CapturedOutput()
-        super().__init__(self.kept, zone=zone)
+        self.lines: list[Parts] = []
+        super().__init__(CapturedOutput(WIDTH, self.lines.append), zone=zone)
         self.paint = mark_style
         self.damage = UNKNOWN
         """What the damage to the batch looks like, if known."""
@@ -98,7 +75,7 @@ def hexdump(
     *,
     zone: tzinfo = timezone.utc,
     has_payload: bool = True,
-) -> list[Line]:
+) -> list[Parts]:
     """Return the batch, the bytes or the entries that a finding is about, with the records at `offsets`; empty if it is
     not about bytes, or they can no longer be read. Without `has_payload`, only the headers of batches are shown: any
     other bytes may be those of records."""
@@ -121,9 +98,9 @@ def hexdump(
                 _entries(dump, finding, window, kind, file.name_offset or 0)
         except SourceError:
             pass
-    while dump.kept.lines and not any(text.strip() for text, _ in dump.kept.lines[-1]):
-        dump.kept.lines.pop()
-    return excerpt(dump.kept.lines)
+    while dump.lines and not any(text.strip() for text, _ in dump.lines[-1]):
+        dump.lines.pop()
+    return excerpt(dump.lines)
 
 
 def _region(dump: _Dump, finding: Finding, offsets: Collection[int], window: Window, options: Options) -> None:
@@ -178,7 +155,7 @@ def _entries(dump: _Dump, finding: Finding, window: Window, kind: file_kinds.Fil
         shown += 1
 
 
-def excerpt(lines: list[Line]) -> list[Line]:
+def excerpt(lines: list[Parts]) -> list[Parts]:
     """Return at most LINES lines: the beginning, and what is wrong."""
     if len(lines) <= LINES:
         return lines
@@ -187,7 +164,7 @@ def excerpt(lines: list[Line]) -> list[Line]:
         if any(style == "bad" for _, style in line):
             selected |= set(range(number - CONTEXT, number + CONTEXT))
     kept = sorted(number for number in selected if 0 <= number < len(lines))[:LINES]
-    made: list[Line] = []
+    made: list[Parts] = []
     last = -1
     for number in kept:
         if number > last + 1:

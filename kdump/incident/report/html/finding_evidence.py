@@ -13,9 +13,10 @@ from kdump.check.options import Options
 from kdump.check.rule import LOST
 from kdump.format.count_text import count_text
 from kdump.incident.report.facts import PartitionFacts, PostMortem
-from kdump.incident.report.html.excerpts import Line, hexdump
+from kdump.incident.report.html.excerpts import hexdump
 from kdump.incident.report.html.labels import PageLabels
 from kdump.render.findings_report import EVERYWHERE, FindingGroup, PartitionFindings
+from kdump.render.style_marks import Parts
 
 DUMPED = 60
 """Maximum groups of findings with a hexdump."""
@@ -32,22 +33,18 @@ class ExplainedFindings:
     HTML."""
 
     id: str
-    severity: str
-    code: str
+    finding: Finding
+    """The first one. Its texts are not escaped."""
     place: str
     file: str
-    position: int
-    size: int
-    offset: int | None
     message: str
     consequence: str
-    meaning: str
     fix: str
     more: str
     lost: str
     same: str = ""
     """ID of the finding above whose dump shows the same bytes; empty if there is none."""
-    dump: list[Line] = field(default_factory=list)
+    dump: list[Parts] = field(default_factory=list)
 
 
 @dataclass
@@ -68,7 +65,7 @@ def evidence(made: PostMortem, names: PageLabels, options: Options) -> FindingsS
     stories.sort(key=lambda each: SEVERITIES.index(each[1].first.severity))
     omitted += max(0, len(stories) - MAX_EXPLAINED)
     explained = [_explain(number, *each, names) for number, each in enumerate(stories[:MAX_EXPLAINED])]
-    _dump(explained, [story.first for _, story, _ in stories], options, names)
+    _dump(explained, options, names)
     codes: dict[tuple[str, str], int] = {}
     for facts in (*made.others, *made.partitions):
         for key, count in facts.codes.items():
@@ -77,20 +74,18 @@ def evidence(made: PostMortem, names: PageLabels, options: Options) -> FindingsS
     return FindingsSection(explained, omitted, [(*key, count, CATALOGUE[key[1]].meaning) for key, count in rows])
 
 
-def _dump(explained: list[ExplainedFindings], findings: list[Finding], options: Options, names: PageLabels) -> None:
+def _dump(explained: list[ExplainedFindings], options: Options, names: PageLabels) -> None:
     """Dump the bytes of the first groups of findings. Those of one batch are shown once, at the first of the groups,
     with the records of all."""
-    chosen: dict[tuple[str, int], list[int]] = {}
-    for number, each in enumerate(explained[:DUMPED]):
-        if each.severity != INFO or len(explained) <= DUMPED // 2:
-            chosen.setdefault((findings[number].file, findings[number].position), []).append(number)
-    for numbers in chosen.values():
-        of_all = [findings[number] for number in numbers]
-        offsets = {each.offset for each in of_all if each.offset is not None}
-        lines = hexdump(of_all[0], options, offsets, zone=names.zone, has_payload=names.redaction is None)
-        explained[numbers[0]].dump = lines
-        for number in numbers[1:] if lines else ():
-            explained[number].same = explained[numbers[0]].id
+    chosen: dict[tuple[str, int], list[ExplainedFindings]] = {}
+    for each in explained[:DUMPED]:
+        if each.finding.severity != INFO or len(explained) <= DUMPED // 2:
+            chosen.setdefault((each.finding.file, each.finding.position), []).append(each)
+    for first, *others in chosen.values():
+        offsets = {each.finding.offset for each in (first, *others) if each.finding.offset is not None}
+        first.dump = hexdump(first.finding, options, offsets, zone=names.zone, has_payload=names.redaction is None)
+        for each in others if first.dump else ():
+            each.same = first.id
 
 
 def _stories(facts: PartitionFacts) -> list[FindingGroup]:
@@ -131,7 +126,7 @@ def _folded(groups: list[tuple[PartitionFacts, FindingGroup]]) -> tuple[list[Cho
 def _explain(
     number: int, facts: PartitionFacts, story: FindingGroup, places: list[PartitionFacts], names: PageLabels
 ) -> ExplainedFindings:
-    finding, entry = story.first, CATALOGUE[story.first.code]
+    finding = story.first
     count = sum(story.codes.values())
     more = ""
     if len(places) > 1:
@@ -144,17 +139,12 @@ def _explain(
         more = f"First of {count_text(count, 'finding')} here: {kinds}{reach}."
     return ExplainedFindings(
         id=f"finding-{number + 1}",
-        severity=finding.severity,
-        code=finding.code,
+        finding=finding,
         place=names.of(facts) if len(places) == 1 else count_text(len(places), "partition"),
         file=names.file_name(finding.file),
-        position=finding.position,
-        size=finding.size,
-        offset=finding.offset,
         message=names.clean(finding.message),
         consequence=names.clean(finding.consequence),
-        meaning=entry.meaning,
-        fix=names.clean(action(finding)) if names.redaction is None else entry.fix,
+        fix=names.clean(action(finding)) if names.redaction is None else CATALOGUE[finding.code].fix,
         more=more,
         lost=names.clean(story.lost),
     )

@@ -15,6 +15,7 @@ from kdump.questions.stats.answer import split_key
 from kdump.questions.stats.totals import Stats
 from kdump.render.escape import bytes_text, path_text, printable
 from kdump.render.redaction import Redaction
+from kdump.render.style import cut_middle
 from kdump.render.times import iso
 
 LONGEST = 60
@@ -26,14 +27,6 @@ STDIN = "standard input"
 def clean(text: str) -> str:
     """Escape text from the disk for the page."""
     return printable(path_text(text)) if text != "-" else STDIN
-
-
-def short(text: str, max_length: int = LONGEST) -> str:
-    """Shorten text to at most `max_length` characters, by omitting its middle."""
-    if len(text) <= max_length:
-        return text
-    half = (max_length - 1) // 2
-    return text[: max_length - 1 - half] + "…" + text[len(text) - half :]
 
 
 class PageLabels:
@@ -52,10 +45,10 @@ class PageLabels:
             if counts[name] > 1:
                 above = os.path.basename(os.path.dirname(os.path.abspath(facts.path)))
                 name = f"{above}/{name}"
-            self.names[facts.path] = short(self.clean(name))
+            self.names[facts.path] = cut_middle(self.clean(name), LONGEST)
 
     def of(self, facts: PartitionFacts) -> str:
-        return self.names.get(facts.path) or short(self.clean(facts.name))
+        return self.names.get(facts.path) or cut_middle(self.clean(facts.name), LONGEST)
 
     def clean(self, text: str) -> str:
         """Escape text from the disk for the page, its names replaced."""

@@ -7,9 +7,9 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
-from kdump.check.finding import ERROR, INFO, WARNING
+from kdump.check.finding import ERROR, INFO, SEVERITIES, WARNING
 from kdump.format.count_text import count_text, plain_count
 from kdump.incident.report.facts import PartitionFacts, PostMortem
 from kdump.incident.report.html.charts import ChartSet
@@ -30,24 +30,6 @@ GAPS = 40
 SHORT = 6
 """Maximum findings that are listed, one line each, below the verdict."""
 UNREAD = 50
-
-
-class PageRow(NamedTuple):
-    """A partition in the table."""
-
-    name: str
-    state: str
-    segments: str
-    size: str
-    batches: str
-    records: str
-    offsets: str
-    oldest: str
-    newest: str
-    codecs: str
-    severity: str
-    findings: str
-    held: str
 
 
 def page(made: PostMortem, drawn: ChartSet, section: FindingsSection, names: PageLabels, title: str) -> str:
@@ -99,8 +81,8 @@ def _context(made: PostMortem, section: FindingsSection, names: PageLabels) -> d
         "word": word,
         "tone": STYLES[style],
         "details": "; ".join(filter(None, [", ".join(severities) + where, *newer(made.newer), *incomplete(totals)])),
-        "first": [each for each in section.explained if each.severity != INFO][:SHORT],
-        "more": sum(each.severity != INFO for each in section.explained[SHORT:]),
+        "first": [each for each in section.explained if each.finding.severity != INFO][:SHORT],
+        "more": sum(each.finding.severity != INFO for each in section.explained[SHORT:]),
         "incomplete": incomplete(totals),
         "held": list(_held(made, names)),
         "tiles": list(_tiles(made, names)),
@@ -127,7 +109,8 @@ def _context(made: PostMortem, section: FindingsSection, names: PageLabels) -> d
 
 
 def _by_severity(section: FindingsSection) -> list[tuple[str, list[ExplainedFindings]]]:
-    return [(name, [each for each in section.explained if each.severity == name]) for name in (ERROR, WARNING, INFO)]
+    of = {name: [each for each in section.explained if each.finding.severity == name] for name in SEVERITIES}
+    return [*of.items()]
 
 
 def _tiles(made: PostMortem, names: PageLabels) -> Iterator[tuple[str, str, str]]:
@@ -183,7 +166,8 @@ def _directory(each: Any, names: PageLabels) -> str:
     return ", ".join(words)
 
 
-def _row(facts: PartitionFacts, names: PageLabels) -> PageRow:
+def _row(facts: PartitionFacts, names: PageLabels) -> dict[str, str]:
+    """Return a row of the table of partitions."""
     stats = facts.stats
     worst = next((name for name in (ERROR, WARNING, INFO) if facts.severities[name]), "")
     counts = ", ".join(count_text(facts.severities[name], name) for name in (ERROR, WARNING) if facts.severities[name])
@@ -192,21 +176,21 @@ def _row(facts: PartitionFacts, names: PageLabels) -> PageRow:
     held = f"{ended.open + ended.hanging:,}" if ended and ended.open + ended.hanging else ""
     codecs = ", ".join(sorted(stats.codecs, key=lambda name: -stats.codecs[name].storedBytes))
     oldest, newest = ("" if each is None else _spaced(each, names) for each in (stats.oldest, stats.newest))
-    return PageRow(
-        names.of(facts),
-        facts.state,
-        f"{facts.segmentCount:,}",
-        size_text(stats.bytes),
-        f"{stats.batches:,}",
-        f"{stats.records:,}",
-        "" if first is None else f"{first:,}..{last:,}",
-        oldest,
-        newest,
-        codecs,
-        worst,
-        counts or (count_text(facts.severities[INFO], "note") if facts.severities[INFO] else ""),
-        held,
-    )
+    return {
+        "name": names.of(facts),
+        "state": facts.state,
+        "segments": f"{facts.segmentCount:,}",
+        "size": size_text(stats.bytes),
+        "batches": f"{stats.batches:,}",
+        "records": f"{stats.records:,}",
+        "offsets": "" if first is None else f"{first:,}..{last:,}",
+        "oldest": oldest,
+        "newest": newest,
+        "codecs": codecs,
+        "severity": worst,
+        "findings": counts or (count_text(facts.severities[INFO], "note") if facts.severities[INFO] else ""),
+        "held": held,
+    }
 
 
 def _gaps(made: PostMortem, names: PageLabels) -> list[tuple[str, str, str, str]]:

@@ -9,9 +9,10 @@ from kdump.format.numbers import parse_long
 from kdump.incident.report.facts import PartitionFacts
 from kdump.incident.report.html import palette
 from kdump.incident.report.html.drawing import OFFSET, Chart, Mark, Note, Panel, used
-from kdump.incident.report.html.labels import PageLabels, short
+from kdump.incident.report.html.labels import PageLabels
 from kdump.questions.transactions.answer import HANGING, OPEN, Transaction
 from kdump.render.amounts import duration_text, size_text
+from kdump.render.style import cut_middle
 
 ROWS = 30
 """Maximum producers in one chart."""
@@ -67,7 +68,7 @@ def _first(row: Transaction) -> int:
 
 
 def _who(row: Transaction, names: PageLabels) -> str:
-    name = short(names.clean(row.transactionalId), 34) if row.transactionalId is not None else ""
+    name = cut_middle(names.clean(row.transactionalId), 34) if row.transactionalId is not None else ""
     return f"{name} ({row.producerId})" if name else f"producer {row.producerId}"
 
 
@@ -156,5 +157,5 @@ def _breaks(
         who = whose.get(number, f"producer {number}") if number is not None and number >= 0 else None
         if who in labels:
             tip = {"what": BREAKS[finding.code], "offset": f"{finding.offset:,}"}
-            tip["message"] = short(names.clean(finding.message), 120)
+            tip["message"] = cut_middle(names.clean(finding.message), 120)
             yield Mark(finding.offset, finding.offset + size, palette.RED, tip, labels.index(who))

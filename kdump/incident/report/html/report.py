@@ -12,6 +12,7 @@ from typing import Any
 from kdump.check.engine.units import CheckUnit
 from kdump.check.options import Options
 from kdump.extras import how_to_install
+from kdump.format.count_text import first_of
 from kdump.incident.report.facts import PostMortem
 from kdump.incident.report.html.charts import draw_charts
 from kdump.incident.report.html.drawing import Chart, svg
@@ -106,7 +107,7 @@ def _is_of(unit: CheckUnit, topics: Callable[[str], bool]) -> bool:
 
 def _title(made: PostMortem, labels: PageLabels) -> str:
     names = [labels.base_name(path) for path in made.paths]
-    return "Post-mortem: " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"Post-mortem: {first_of(names, 3)}"
 
 
 def _require(module: str, extra: str) -> Any:

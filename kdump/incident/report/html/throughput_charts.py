@@ -9,9 +9,10 @@ from kdump.format.count_text import count_text
 from kdump.incident.report.facts import Gap, PartitionFacts, PostMortem, by_time
 from kdump.incident.report.html import palette
 from kdump.incident.report.html.drawing import BEHIND, OFFSET, TIME, Chart, Mark, Panel, used
-from kdump.incident.report.html.labels import PageLabels, short, utc_offset_text
+from kdump.incident.report.html.labels import LONGEST, PageLabels, utc_offset_text
 from kdump.log.histograms import Histogram, of_time
 from kdump.render.amounts import duration_text, size_text
+from kdump.render.style import cut_middle
 
 BUCKETS = 200
 """Maximum bars of a chart."""
@@ -71,7 +72,7 @@ def _era(made: PostMortem, labels: PageLabels, era: list[Bucket], step: int) -> 
     sizes = sorted(made.series, key=lambda each: -sum(bucket.bytes for bucket in buckets[each.topic]))
     within = {each.topic for each in sizes if any(first <= bucket.first <= last for bucket in buckets[each.topic])}
     named = [each for each in sizes if each.topic is not None and each.topic in within][: len(palette.SERIES)]
-    names = [short(labels.clean(each.topic or "")) for each in named]
+    names = [cut_middle(labels.clean(each.topic or ""), LONGEST) for each in named]
     rows: dict[tuple[int, str], list[int]] = {}
     for each in sizes:
         name = names[named.index(each)] if each in named else OTHERS
